@@ -38,12 +38,10 @@ from discreet.features.frames import is_frame
 from discreet.plan.noise_forecast import warn_if_too_noisy
 from discreet.plan.plan import Plan
 from discreet.policies.ranking import RankingDraws
-from discreet.privacy.accounting import epsilon
-from discreet.privacy.budget import Budget
-from discreet.privacy.groups import person_event
+from discreet.privacy.accounting import epsilon, person_event
+from discreet.privacy.budget import ONCE, Budget
 from discreet.privacy.ledger import Ledger, disjoint
 from discreet.privacy.noise import Noise, SecureNoise
-from discreet.privacy.participation import ONCE
 from discreet.releases.action_change import changes_of
 from discreet.releases.canonical import digest_of
 from discreet.releases.release import Release

@@ -15,7 +15,7 @@ from discreet.batches.people import (
     numbered,
     slots_that_count,
 )
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 
 CALLS = st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 3), max_size=6)), max_size=12)
 OFTEN = st.builds(Participation, st.integers(1, 3), st.integers(1, 3))

@@ -22,7 +22,7 @@ CALIBRATION = "privacy/calibration.py"
 CHAIN = "client/chain.py"
 CHECKS = "service/runtime/release_transaction.py"
 COMMITS = "service/storage/group_commit.py"
-DEAREST = "privacy/dearest.py"
+DEAREST = "privacy/accounting.py"
 DECISIONS = "service/runtime/decisions.py"
 DOOR = "batches/release_batch.py"
 ENDPOINT = "service/http/endpoint.py"
@@ -32,7 +32,7 @@ FILE_LOCK = "service/file_lock.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
 FIT_PROCESS = "service/runtime/fit_process.py"
 GEOMETRY = "oracles/mechanisms/geometry.py"
-GROUPS = "privacy/groups.py"
+GROUPS = "privacy/accounting.py"
 JOINT = "features/joint.py"
 JOURNAL = "service/storage/journal.py"
 LABEL = "client/label.py"
@@ -512,7 +512,11 @@ FAULTS = (
     Fault(
         "full information with the sensitivity of one action",
         "Δ of q grows with A",
-        (Edit(SENSITIVITIES, 'heard = 1 if feedback == "bandit" else n_actions', "heard = 1"),),
+        (
+            Edit(
+                SENSITIVITIES, 'observed = 1 if feedback == "bandit" else n_actions', "observed = 1"
+            ),
+        ),
         (
             "privacy/test_sensitivities.py::test_structured_sensitivity_is_attained_and_never_exceeded",
         ),
@@ -689,7 +693,11 @@ FAULTS = (
         "noise for a person forgets the records of a batch",
         "k records in each of M batches are one Gaussian with μ·k·√M",
         (
-            Edit(GROUPS, "batch = moved(event, participation.records)", "batch = moved(event, 1)"),
+            Edit(
+                GROUPS,
+                "batch = scaled_event(event, participation.records)",
+                "batch = scaled_event(event, 1)",
+            ),
             Edit(CALIBRATION, "once * participation.records * math", "once * math"),
         ),
         (
@@ -712,7 +720,7 @@ FAULTS = (
         (
             Edit(
                 GROUPS,
-                "batch = moved(event, participation.records)",
+                "batch = scaled_event(event, participation.records)",
                 "return event\n    batch = None",
             ),
         ),
@@ -739,8 +747,8 @@ FAULTS = (
         (
             Edit(
                 ATTACKER,
-                "return Attacker(0.5 + 0.5 * apart, not",
-                "return Attacker(0.5 + 0.25 * apart, not",
+                "return Attacker(0.5 + 0.5 * variation, not",
+                "return Attacker(0.5 + 0.25 * variation, not",
             ),
         ),
         ("privacy/test_attacker.py::test_one_decision_and_ten",),

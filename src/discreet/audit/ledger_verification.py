@@ -20,7 +20,7 @@ from discreet.client.fetched_documents import (
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.attacker import attacker
-from discreet.privacy.events import compose, to_json
+from discreet.privacy.events import compose, event_json
 from discreet.privacy.ledger import Ledger, disjoint, partitions
 from discreet.releases.canonical import read_document
 from discreet.releases.released import FILE_FORMAT, Released
@@ -137,7 +137,7 @@ def _of_releases(released: Released, head: str) -> tuple[Mapping[str, Any], Mapp
             "version wrote it: verify it with that version."
         )
     charges = [
-        {"partition": part, "event": to_json(item.event), "unit": plan["unit"]}
+        {"partition": part, "event": event_json(item.event), "unit": plan["unit"]}
         for item in released.items
         for part in partitions(f"batch {item.number}", "control" in plan)
     ]

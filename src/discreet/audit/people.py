@@ -26,9 +26,9 @@ from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
 from discreet.batches.people import PeopleRegistry
 from discreet.plan.plan import Plan
-from discreet.privacy.groups import person_event
+from discreet.privacy.accounting import person_event
+from discreet.privacy.budget import Participation
 from discreet.privacy.noise import SecureNoise
-from discreet.privacy.participation import Participation
 from discreet.types import NumpyArray
 
 SIZES = (5, 63, 64, 65, 200)

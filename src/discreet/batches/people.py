@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.design.control import people_in_control
 from discreet.errors import InvalidInput
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 from discreet.types import NumpyArray, Values
 
 

@@ -36,8 +36,7 @@ from discreet.plan.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.policies import AdaptivePO, Policy
 from discreet.policies.floored import Floored
 from discreet.privacy import events
-from discreet.privacy.budget import Budget
-from discreet.privacy.participation import ONCE, USUAL, Participation
+from discreet.privacy.budget import ONCE, USUAL, Budget, Participation
 from discreet.releases.canonical import digest_of
 from discreet.releases.catalogue import Catalogue
 from discreet.releases.prior import Prior

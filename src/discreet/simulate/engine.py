@@ -34,9 +34,9 @@ from discreet.oracles.mechanisms.paper_ridge import PaperRidge
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.plan import Plan
 from discreet.policies import Policy
+from discreet.privacy.budget import Participation
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
-from discreet.privacy.participation import Participation
 from discreet.releases.forgetting import remembered
 from discreet.releases.released import Released
 from discreet.simulate.environment import refuse_imported

@@ -16,7 +16,7 @@ from discreet.audit.people import installed, one_row_each
 from discreet.audit.subjects import DEFAULT_PLAN, subjects
 from discreet.batches.people import PeopleCounts
 from discreet.errors import InvalidInput, LossConflict
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.sealing import Sealer

@@ -10,7 +10,7 @@ from typing import Any
 from discreet.lab.campaign.results_folder import Folder, file_name
 from discreet.lab.report.loss_curves import CURVE_COLUMNS
 from discreet.lab.report.runs import COLUMNS, Runs
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 from discreet.validate import installed
 
 DATA = "data"

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from discreet.batches.people import Count, PeopleCounts
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 from discreet.service.storage.database import Connection, Database
 
 UPSERT = """ON CONFLICT (person) DO UPDATE SET
