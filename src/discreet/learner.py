@@ -29,8 +29,8 @@ from discreet.batches.observations import (
     observations,
     observed_values,
 )
-from discreet.batches.people import PeopleRegistry, user_id, user_ids
 from discreet.batches.release_batch import release_batch
+from discreet.batches.users import PeopleRegistry, user_id, user_ids
 from discreet.design.control import Control, slots_in_control
 from discreet.design.window import WAITING, Window
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, StateClaimed

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.batches.people import (
+from discreet.batches.users import (
     PeopleCounts,
     PeopleRegistry,
     keyed_hash,

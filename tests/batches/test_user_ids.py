@@ -8,7 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet.batches.evaluation_data import split_user_column
-from discreet.batches.people import user_ids
+from discreet.batches.users import user_ids
 from store_state import state_of
 from wording import refused
 

@@ -24,7 +24,7 @@ from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.release_reading import RidgeReader, reader_of
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
-from discreet.batches.people import PeopleRegistry
+from discreet.batches.users import PeopleRegistry
 from discreet.plan.plan import Plan
 from discreet.privacy.accounting import person_event
 from discreet.privacy.budget import Participation

@@ -10,7 +10,7 @@ import numpy as np
 from discreet.batches.evaluation_data import evaluation_data
 from discreet.batches.memory_store import Compute, MemoryStore
 from discreet.batches.observations import action_columns
-from discreet.batches.people import user_ids
+from discreet.batches.users import user_ids
 from discreet.design.action_names import action_index
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput

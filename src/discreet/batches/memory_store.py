@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.batch import Batch
 from discreet.batches.batch_slots import BatchSlots, Moment, batch_over, unknown_decision
-from discreet.batches.people import PeopleRegistry
+from discreet.batches.users import PeopleRegistry
 from discreet.design.window import Window, may_open, seconds_now, tick
 from discreet.errors import InvalidInput, NotReady
 from discreet.privacy.ledger import Ledger

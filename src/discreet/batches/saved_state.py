@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.batches.batch_slots import BatchSlots, Moment
 from discreet.batches.memory_store import MemoryStore
-from discreet.batches.people import PeopleRegistry
+from discreet.batches.users import PeopleRegistry
 from discreet.design.control import PARTS
 from discreet.errors import CorruptRelease, DiscreetError, InvalidInput, StateClaimed
 from discreet.privacy.ledger import Ledger

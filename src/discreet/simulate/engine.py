@@ -21,8 +21,8 @@ import numpy as np
 
 from discreet.arrays.backend import namespace, row_blocks, to_numpy
 from discreet.arrays.stacking import stack, structures
-from discreet.batches.people import numbered, slots_that_count, user_ids
 from discreet.batches.release_batch import fit_batch
+from discreet.batches.users import numbered, slots_that_count, user_ids
 from discreet.design.control import Control
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput

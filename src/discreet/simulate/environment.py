@@ -11,8 +11,8 @@ import numpy as np
 from discreet.batch import Batch
 from discreet.batches.evaluation_data import evaluation_data
 from discreet.batches.observations import action_columns
-from discreet.batches.people import numbered, slots_that_count, user_ids
 from discreet.batches.release_batch import release_batch
+from discreet.batches.users import numbered, slots_that_count, user_ids
 from discreet.design.outcome import UNIT_LOSS, Outcome, Reward
 from discreet.errors import InvalidInput
 from discreet.features.frames import library_of, new_frame

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from discreet.batches.people import Count, PeopleCounts
+from discreet.batches.users import Count, PeopleCounts
 from discreet.privacy.budget import Participation
 from discreet.service.storage.database import Connection, Database
 
