@@ -109,7 +109,7 @@ def test_lines_that_are_no_decisions_are_left_out_and_counted(tmp_path):
 )
 def test_a_broken_line_is_named_by_its_number_alone(tmp_path, line):
     path = written(tmp_path, [event(), line])
-    with pytest.raises(InvalidInput, match="^line 2: ") as error:
+    with pytest.raises(InvalidInput, match=r"^line 2: ") as error:
         read_dsjson(path)
     assert "pasta" not in str(error.value)
     with pytest.raises(InvalidInput, match="holds none"):

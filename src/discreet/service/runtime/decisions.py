@@ -222,6 +222,15 @@ class WorkerDecisions:
             action = await self.state.serving.action(release, offered, control, u)
         return Choice(offered, action, action_name(self.plan, action))
 
+    async def earlier(self, caller: str, idempotency: str) -> DecisionReply | None:
+        """Return the reply to an earlier request with this Idempotency-Key, while its batch is
+        under way; None if there was none, or only one without a slot that is forgotten."""
+        named = self._named(caller, idempotency)
+        if named in self._unstored:
+            return self._unstored[named]
+        known = await self.state.read(partial(self.state.journal.find, named))
+        return None if known is None else self._repeated(known)
+
     def _repeated(self, known: WriteResult) -> DecisionReply:
         """Return the reply that this request received before, while its batch is under way."""
         # Privacy: a request takes one slot, however often it is sent while it is remembered.
