@@ -41,7 +41,7 @@ from discreet.policies.ranking import RankingDraws
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.groups import person_event
-from discreet.privacy.ledger import Ledger, disjoint
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.privacy.participation import ONCE
 from discreet.releases.action_change import changes_of
@@ -101,8 +101,7 @@ class Learner:
                 "Use SecureNoise() without fast."
             )
         early = plan.releases_on_last_answer
-        because = disjoint(control=plan.control is not None, on_last_answer=early)
-        ledger = Ledger(budget, unit=plan.unit, assumption=because, participation=often)
+        ledger = plan.empty_ledger(budget, on_last_answer=early)
         self._store = MemoryStore(
             plan.nothing_released(),
             ledger,

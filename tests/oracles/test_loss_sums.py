@@ -72,8 +72,8 @@ def test_exact_and_floating_sums_agree_with_a_loop(records):
     for loss, part in zip(losses, control, strict=True):
         if not math.isnan(loss):
             expected[int(part)] += [loss - 0.5, 1.0]
-    exact = NO_NOISE.told(rows, SecureNoise()).sums
-    floating = NO_NOISE.told(rows, SeededNoise(0)).sums
+    exact = NO_NOISE.noisy_sums(rows, SecureNoise()).sums
+    floating = NO_NOISE.noisy_sums(rows, SeededNoise(0)).sums
     assert np.abs(floating - expected).max() <= EXACT * len(losses)
     assert np.abs(exact - expected).max() <= 2.0**-20 * len(losses)
     assert np.array_equal(exact[:, 1], expected[:, 1])
@@ -81,7 +81,10 @@ def test_exact_and_floating_sums_agree_with_a_loop(records):
 
 def distance(first, second):
     """Between the sums of two batches, in units of the noise on a sum of losses."""
-    moved = NO_NOISE.told(first, SecureNoise()).sums - NO_NOISE.told(second, SecureNoise()).sums
+    moved = (
+        NO_NOISE.noisy_sums(first, SecureNoise()).sums
+        - NO_NOISE.noisy_sums(second, SecureNoise()).sums
+    )
     return math.sqrt(float((moved[:, 0] ** 2 + moved[:, 1] ** 2 / COUNT_VARIANCE).sum()))
 
 
@@ -107,15 +110,15 @@ def test_hostile_rows_move_no_more(loss, part, both):
 
 
 def test_a_record_touches_its_own_part_alone():
-    before = NO_NOISE.told(batch([0.5, math.nan], [False, True]), SecureNoise()).sums
-    after = NO_NOISE.told(batch([0.5, 1.0], [False, True]), SecureNoise()).sums
+    before = NO_NOISE.noisy_sums(batch([0.5, math.nan], [False, True]), SecureNoise()).sums
+    after = NO_NOISE.noisy_sums(batch([0.5, 1.0], [False, True]), SecureNoise()).sums
     assert np.array_equal(before[0], after[0])
     assert (after[1] - before[1]).tolist() == [0.5, 1.0]
 
 
 def test_noise_has_the_declared_scale():
     sums, silent = LossSums(7.0, NO_BUDGET), batch([math.nan], [True])
-    drawn = np.stack([sums.told(silent, SecureNoise(fast=True)).sums for _ in range(1500)])
+    drawn = np.stack([sums.noisy_sums(silent, SecureNoise(fast=True)).sums for _ in range(1500)])
     scale = drawn.std(axis=0)
     # 1,500 seeded draws estimate a deviation to 1.8 %; six of these are allowed.
     expected = 7.0 * np.array([1.0, math.sqrt(4 / 3)])
@@ -123,7 +126,7 @@ def test_noise_has_the_declared_scale():
     correlation = np.corrcoef(drawn.reshape(len(drawn), 4).T) - np.eye(4)
     assert np.abs(correlation).max() < 0.16
     asked = Chosen()
-    sums.told(silent, asked)
+    sums.noisy_sums(silent, asked)
     assert asked.requested == {"part losses": (2, 2)}
 
 

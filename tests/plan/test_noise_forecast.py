@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.batches.release_batch import fit_batch
 from discreet.plan.noise_forecast import (
     HOPELESS,
     LARGEST_SPREAD,
@@ -51,7 +53,7 @@ def drawn_noise(made, clicks=None, of_means=False):
     for seed in range(SEEDS):
         released = Released(2, made.schedule)
         noise = SeededNoise(seed)
-        *_, last, _ = play(made, released, rows, truth, u, noise)
+        *_, last, _ = play(made, released, rows, truth, u, partial(fit_batch, made, noise))
         scores.append(last.release.predictor.scores(rows if of_means else rows[:500]))
     scores = np.mean(scores, axis=1, keepdims=True) if of_means else scores
     return float(np.sqrt(np.var(scores, axis=0).mean()))

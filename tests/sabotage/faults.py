@@ -646,8 +646,8 @@ FAULTS = (
         (
             Edit(
                 DOOR,
-                "charged.charge(each, event)",
-                "charged.charge(each, event) if batch.observed.any() else charged",
+                "plan.control is not None)  #",
+                "plan.control is not None) if batch.observed.any() else ledger  #",
             ),
         ),
         ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
@@ -1919,8 +1919,8 @@ FAULTS = (
         (
             Edit(
                 CHECKS,
-                "in document_table.parts(settings.plan, batch.epoch, batch.id):",
-                "in document_table.parts(settings.plan, batch.epoch, batch.id)[:1]:",
+                "ledger.charge_batch(part, event, control)",
+                "ledger.charge(f'{part}, policy', event)",
             ),
         ),
         ("service/runtime/test_lift_of_service.py::test_both_parts_pay_once",),

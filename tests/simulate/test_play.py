@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, POLICIES, WIDTH, every_policy_stack
+from discreet.batches.release_batch import fit_batch
 from discreet.design.schedule import Schedule
 from discreet.releases.released import Released
 from discreet.simulate.played_batches import play, shuffle
@@ -42,7 +45,10 @@ def plan_of(policy, oracle, budget, feedback="bandit"):
 
 def losses_of(plan, x, y, u, noise):
     released = Released(ACTIONS, Schedule(horizon=ROWS))
-    parts = [np.asarray(batch.incurred) for batch in play(plan, released, x, y, u, noise)]
+    parts = [
+        np.asarray(batch.incurred)
+        for batch in play(plan, released, x, y, u, partial(fit_batch, plan, noise))
+    ]
     lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
     spread = [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
     return np.concatenate(spread, axis=-1).astype(float)
@@ -56,6 +62,7 @@ class Stack:
         self.mechanism = dc.stack([plan.mechanism for plan in plans])
         self.event = self.mechanism.event
         self.feedback = plans[0].feedback
+        self.loss_sums = None
 
 
 ORACLES = [

@@ -89,65 +89,52 @@ def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, An
 
     # The reader must know the operator's key; here it only links the chain.
     chain = Chain(str(json.loads(contents[0]).get("key"))).extended(contents)
-    unit = str(chain.genesis["unit"])
     documents = [json.loads(content) for content in contents]
     # Also releases that a restore has cut off: they were published.
     published = [each for each in documents if each["kind"] == "release"]
     missing = {*range(chain.number)} - {each["number"] for each in documents}
-    often = _participation(chain.config)
-    if missing and often:
+    if missing and _participation(chain.config):
         raise CorruptRelease(
             f"chain must hold every document where costs add up; {len(missing)} are missing. "
             "A restore lost them: ask the operator, or anyone who saved them."
         )
-    charges = [
-        {
-            "partition": part,
-            "event": each["release"]["event"],
-            "unit": unit,
-        }
-        for each in published
-        for part in partitions(f"document {each['number']}", "control" in chain.config)
-    ]
-    because = _because(chain.config)
+    charged = [(f"document {each['number']}", each["release"]["event"]) for each in published]
     budget = {"epsilon": repr(chain.budget.epsilon), "delta": repr(chain.budget.delta)}
-    ledger = {
-        "budget": budget,
-        "unit": unit,
-        **often,
-        "entries": [{"assumption": because, "charges": charges}],
-    }
     about = {
         "experiment": str(chain.genesis["experiment"]),
         "releases": len(published),
         "head": chain.links[-1].digest,
         "key": chain.key,
     }
-    return ledger, about
+    return _implied(chain.config, str(chain.genesis["unit"]), budget, charged), about
 
 
 def _of_releases(released: Released, head: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the ledger that releases imply: one charge per batch, with the budget of the plan."""
     plan: Any = released.plan
-    often = _participation(plan)
-    if plan["unit"] != "decision" and not often:
+    if plan["unit"] != "decision" and not _participation(plan):
         raise InvalidInput(
             "file of releases must say how often one user contributes, in batches_per_user and "
             f"records_per_batch of its plan; got the unit {plan['unit']!r} without. An older "
             "version wrote it: verify it with that version."
         )
-    charges = [
-        {"partition": part, "event": to_json(item.event), "unit": plan["unit"]}
-        for item in released.items
-        for part in partitions(f"batch {item.number}", "control" in plan)
-    ]
-    ledger = {
-        "budget": {name: plan["budget"][name] for name in ("epsilon", "delta")},
-        "unit": plan["unit"],
-        **often,
-        "entries": [{"assumption": _because(plan), "charges": charges}],
-    }
+    charged = [(f"batch {item.number}", to_json(item.event)) for item in released.items]
+    budget = {name: plan["budget"][name] for name in ("epsilon", "delta")}
+    ledger = _implied(plan, plan["unit"], budget, charged)
     return ledger, {"releases": len(released.items), "head": head}
+
+
+def _implied(
+    plan: Mapping[str, Any], unit: str, budget: Mapping[str, str], charged: list[tuple[str, Any]]
+) -> dict[str, Any]:
+    """Return the ledger of a plan after the events that its batches were ``charged``."""
+    charges = [
+        {"partition": each, "event": event, "unit": unit}
+        for part, event in charged
+        for each in partitions(part, "control" in plan)
+    ]
+    entries = [{"assumption": _because(plan), "charges": charges}]
+    return {"budget": budget, "unit": unit, **_participation(plan), "entries": entries}
 
 
 def _because(plan: Mapping[str, Any]) -> str:

@@ -19,7 +19,9 @@ class EvaluationData(NamedTuple):
     """Names of the context columns; none for arrays."""
 
 
-def evaluation_data(features: Any, contexts: Any, groups: Any = None, **beside: Any) -> EvaluationData:
+def evaluation_data(
+    features: Any, contexts: Any, groups: Any = None, **beside: Any
+) -> EvaluationData:
     """``beside`` are series, arrays, or names of columns of the frame, which then are no contexts.
 
     ``features`` is how a plan reads contexts; None before there is a plan. ``groups`` are handed

@@ -37,6 +37,7 @@ from discreet.policies import AdaptivePO, Policy
 from discreet.policies.floored import Floored
 from discreet.privacy import events
 from discreet.privacy.budget import Budget
+from discreet.privacy.ledger import Ledger, disjoint
 from discreet.privacy.participation import ONCE, USUAL, Participation
 from discreet.releases.canonical import digest_of
 from discreet.releases.catalogue import Catalogue
@@ -297,6 +298,12 @@ class Plan:
         prior = None if self.prior is None else self.prior.statistics
         return Released(self.n_actions, self.schedule, plan=self.to_config(), prior=prior)
 
+    def empty_ledger(self, budget: Budget | None = None, on_last_answer: bool = False) -> Ledger:
+        """Return the ledger before the first charge; ``budget`` replaces that of the plan."""
+        because = disjoint(control=self.control is not None, on_last_answer=on_last_answer)
+        often = self.participation
+        return Ledger(budget or self.budget, (), self.unit, because, participation=often)
+
     def to_config(self) -> dict[str, Any]:
         """The plan as a mapping of words and whole numbers, fit for canonical JSON."""
         return {"format": FORMAT, **fields_to_config(self)}
@@ -336,8 +343,6 @@ class Plan:
                 if name == "budget":
                     part = _budget_table(part)
                 if name == "control":
-                    if part is None:
-                        continue
                     part = {"kind": "Control", **part} if isinstance(part, Mapping) else part
                 given[name] = from_config(registry, part, f"plan.{name}")
         return build(cls, given, "plan", {})

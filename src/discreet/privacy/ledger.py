@@ -123,6 +123,16 @@ class Ledger:
             )
         return charged
 
+    def charge_batch(self, part: str, event: events.Event, control: bool) -> Ledger:
+        """Return this ledger after the charge for the release of one batch.
+
+        With a control share the batch has two parts, and each of them pays.
+        """
+        charged = self
+        for each in partitions(part, control):
+            charged = charged.charge(each, event)
+        return charged
+
     def spent(self) -> Spent:
         """ε and δ of everything published so far, for one unit."""
         worst = epsilon(self.cost_event(), self.budget.delta)

@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 from discreet.arrays.backend import namespace, row_blocks, to_numpy
 from discreet.arrays.stacking import stack, structures
 from discreet.batches.people_counts import numbered, slots_that_count
+from discreet.batches.release_batch import fit_batch
 from discreet.batches.user_ids import user_ids
 from discreet.design.control import Control
 from discreet.design.schedule import Schedule
@@ -298,8 +299,8 @@ def _play_family(
         control = played_control(family.control, family.planned, sum(schedule.lengths()), None)
         if namespace(u) is not np:
             control = namespace(u).asarray(control, device=u.device)
-    noise = SeededNoise(tuple(seeds))
-    played = play(family, released, features, truth, u, noise, counts, control)
+    release = partial(fit_batch, family, SeededNoise(tuple(seeds)))
+    played = play(family, released, features, truth, u, release, counts, control)
     starts = (schedule.start(number) for number in itertools.count(1))
     summed = [
         _summed(batch.incurred, start, kinds, *groups)

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet.batch import Batch
 from discreet.batches.evaluation_data import evaluation_data
 from discreet.batches.observations import action_columns
 from discreet.batches.people_counts import numbered, slots_that_count
+from discreet.batches.release_batch import release_batch
 from discreet.batches.user_ids import user_ids
 from discreet.design.outcome import UNIT_LOSS, Outcome, Reward
 from discreet.errors import InvalidInput
@@ -18,9 +20,10 @@ from discreet.features.frames import library_of, new_frame
 from discreet.plan.noise_forecast import warn_if_too_noisy
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
-from discreet.privacy.ledger import DISJOINT_PARTS, Ledger, partitions
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SeededNoise
 from discreet.releases.lift import Lift, lift_of
+from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.simulate.data_advice import advise_on_contexts
 from discreet.simulate.group_losses import GroupLosses, PlayedGroups
@@ -227,21 +230,22 @@ def evaluate(
     counts = None
     if owners is not None and often is not None:
         counts = slots_that_count(numbered(owners)[order], schedule.lengths(), often)
-    unit = "decision" if often is None else plan.unit
-    ledger = Ledger(plan.budget if noise.exact else Budget.none(), unit=unit, participation=often)
+    ledger = plan.empty_ledger(plan.budget if noise.exact else Budget.none())
     control = None
     if plan.control is not None:
-        ledger = replace(ledger, assumption=DISJOINT_PARTS)
         people = owners and [owners[row] for row in order]
         control = played_control(plan.control, plan.schedule, rounds, people)
-    for number in range(1, len(schedule.lengths())):
-        for part in partitions(f"batch {number}", plan.control is not None):
-            ledger = ledger.charge(part, noise.claim(plan.event))
     prior = None if plan.prior is None else plan.prior.statistics
     released = Released(plan.n_actions, schedule, prior=prior)
+
+    def release(batch: Batch, released: Released) -> Release:
+        nonlocal ledger
+        made, ledger = release_batch(plan, noise, batch, released, ledger)
+        return made
+
     batches = []
     rounds_played = features.part(order) if with_offers else features[order]
-    for batch in play(plan, released, rounds_played, truth[order], u, noise, counts, control):
+    for batch in play(plan, released, rounds_played, truth[order], u, release, counts, control):
         batches.append(batch)
         if batch.release is not None:
             released = released.add(batch.release)

@@ -10,35 +10,26 @@ import numpy as np
 
 from discreet.arrays.backend import namespace
 from discreet.batch import Batch
+from discreet.batches.release_batch import Calibration
 from discreet.design.control import Control, control_actions, people_in_control, slots_in_control
 from discreet.design.schedule import Schedule
 from discreet.features.offered import OfferedPairs
-from discreet.oracles import Mechanism
-from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.policies import Policy
-from discreet.privacy.events import Event
-from discreet.privacy.noise import Noise
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.simulate.played_offers import PlayedOffers
 from discreet.types import Array
 
 
-class Playable(Protocol):
-    """What a run needs of a plan: a plan, or a stack of them."""
+class Playable(Calibration, Protocol):
+    """A plan, or a stack of plans, as a simulation plays it."""
 
     @property
     def played_policy(self) -> Policy: ...
     @property
-    def mechanism(self) -> Mechanism: ...
-    @property
-    def event(self) -> Event: ...
-    @property
     def feedback(self) -> str: ...
     @property
     def control_action(self) -> int | None: ...
-    @property
-    def loss_sums(self) -> LossSums | None: ...
 
 
 def shuffle(seed: int, rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -87,7 +78,7 @@ def play(
     features: Array,
     truth: Array,
     u: Array,
-    noise: Noise,
+    release: Callable[[Batch, Released], Release],
     counts: Array | None = None,
     control: Array | None = None,
 ) -> Iterator[PlayedBatch]:
@@ -96,6 +87,7 @@ def play(
     ``features`` (..., T, p), or offers of as many rounds, and ``u`` (..., T, 2) may have leading
     axes (seeds, 1) that meet the (runs,) of a stacked policy and mechanism. ``truth`` are labels
     (..., T), or the losses of all actions (..., T, A), or of what is offered (..., T, K).
+    ``release`` fits a batch after the releases before it.
     ``counts`` (..., T) says which slots count; the others are void.
     ``control`` (T,) says which rounds are of the plan's control share.
     """
@@ -112,16 +104,9 @@ def play(
         x, losses, observed = told_rows()
         if counts is not None:
             observed = observed & counts[..., rows, None]
-        batch = Batch(x, losses, observed, part)
-        own = noise.for_batch(number)
-        fit = plan.mechanism.fit(batch, own, released.statistics)
-        told = None
-        if part is not None and plan.loss_sums is not None:
-            told = plan.loss_sums.told(batch, own)
-        event = noise.claim(plan.event)
-        release = Release.of(fit, number, length, event=event, part_losses=told)
-        released = released.add(release)._compact()
-        yield PlayedBatch(chosen, incurred, release)
+        made = release(Batch(x, losses, observed, part), released)
+        released = released.add(made)._compact()
+        yield PlayedBatch(chosen, incurred, made)
 
 
 Played = tuple[Array, Array, Callable[[], tuple[Array, Array, Array]]]

@@ -90,8 +90,9 @@ def test_charges_are_parsed_once(settings, monkeypatch):
     plan, made = chosen.plan, Ledger(chosen.plan.budget)
     with closing(open_database(chosen).connect()) as connection:
         for number in (1, 2, 3):
-            made = made.charge(f"batch {number} of epoch 0", plan.event)
-            document_table.charge(connection, number, document_table.entry_of(made, 1))
+            part = document_table.part(0, number)
+            made = made.charge_batch(part, plan.event, control=False)
+            document_table.charge(connection, number, document_table.entry_of(made, part))
             assert document_table.ledger_of(connection, chosen) == made
     assert len(parsed) == 3
 

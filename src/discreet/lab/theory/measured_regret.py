@@ -9,11 +9,11 @@ import numpy as np
 
 from discreet.arrays.backend import softmax
 from discreet.batch import Batch
+from discreet.batches.release_batch import fit_batch
 from discreet.design.schedule import Schedule
 from discreet.lab.theory.known_bandits import Rounds, Truth
 from discreet.policies.allocation import draw
 from discreet.privacy.noise import SeededNoise
-from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.simulate.played_batches import Playable
 from discreet.types import Floats
@@ -67,9 +67,8 @@ def play_known(plan: Playable, truth: Truth, rounds: Rounds, first_batch: int = 
             pairs = truth.joint.rows(truth.features[c][:, None], truth.items[chosen])
             observed_losses = np.take_along_axis(losses, chosen[..., None], axis=-1)
             batch = Batch(pairs, observed_losses, np.ones_like(observed_losses, dtype=bool))
-        fit = plan.mechanism.fit(batch, noise.for_batch(number), released.statistics)
+        released = released.add(fit_batch(plan, noise, batch, released))._compact()
         calls += 1
-        released = released.add(Release.of(fit, number, length))._compact()
     return Regret(np.cumsum(schedule.lengths()), _together(observed), _together(population), calls)
 
 

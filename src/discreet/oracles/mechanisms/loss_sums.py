@@ -47,8 +47,8 @@ class LossSums:
         """The least noise with which fit and sums together keep within the budget."""
         return cls(*_calibrated(fit, budget, often)) if budget.private else cls(0.0, NO_BUDGET)
 
-    def told(self, batch: Batch, noise: Noise) -> PartLosses:
-        """Sums → noise."""
+    def noisy_sums(self, batch: Batch, noise: Noise) -> PartLosses:
+        """Return the sums of a batch, with noise."""
         law = np.array([1.0, math.sqrt(COUNT_VARIANCE)])
         shape, variance = (2, 2), np.asarray(self.sigma) ** 2
         if noise.exact:

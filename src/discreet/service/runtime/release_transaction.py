@@ -58,11 +58,10 @@ def paid(connection: Connection, settings: Settings, batch: BatchState) -> Ledge
     event = SecureNoise().claim(settings.plan.event)
     # Privacy: the charge is computed here, from our plan and the committed charges; nothing from
     # the child enters it. [docs/privacy/service.md, "One fit for each batch"]
+    part, control = document_table.part(batch.epoch, batch.id), settings.plan.control is not None
     try:
         ledger = document_table.ledger_of(connection, settings)
-        for part in document_table.parts(settings.plan, batch.epoch, batch.id):
-            ledger = ledger.charge(part, event)
-        return ledger
+        return ledger.charge_batch(part, event, control)
     except BudgetExceeded:
         raise ReleaseRefused("budget") from None
 
@@ -203,8 +202,8 @@ class Publisher:
         document = release_document(document_table.newest(connection), release)
         mark = document_table.append(connection, document, self._vault.signing, batch.id)
         step("release:after-insert")
-        payers = document_table.parts(self._settings.plan, batch.epoch, batch.id)
-        entry = document_table.entry_of(ledger, len(payers))
+        part = document_table.part(batch.epoch, batch.id)
+        entry = document_table.entry_of(ledger, part)
         document_table.charge(connection, mark.number, entry)
         step("release:after-charge")
         finish(self._database, connection, batch, "released")

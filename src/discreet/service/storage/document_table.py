@@ -9,14 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.client.documents import digest, sign
-from discreet.plan.plan import Plan
-from discreet.privacy.ledger import (
-    Entry,
-    Ledger,
-    disjoint,
-    entries_of,
-    partitions,
-)
+from discreet.privacy.ledger import Entry, Ledger, batch_of_partition, entries_of
 from discreet.releases.canonical import canonical
 from discreet.service.settings import Settings
 from discreet.service.storage.anchor import AnchorMark
@@ -76,14 +69,10 @@ def part(epoch: int, batch: int) -> str:
     return f"batch {batch} of epoch {epoch}"
 
 
-def parts(plan: Plan, epoch: int, batch: int) -> list[str]:
-    """Return the partitions that a batch is charged to: one, or one each for policy and control."""
-    return partitions(part(epoch, batch), plan.control is not None)
-
-
-def entry_of(ledger: Ledger, count: int) -> Mapping[str, Any]:
-    """Return the ``count`` newest entries of a ledger as they are stored."""
-    (entry,) = replace(ledger, entries=ledger.entries[-count:]).to_json()["entries"]
+def entry_of(ledger: Ledger, part: str) -> Mapping[str, Any]:
+    """Return the charges of a ledger for one batch as they are stored."""
+    own = tuple(each for each in ledger.entries if batch_of_partition(each.partition) == part)
+    (entry,) = replace(ledger, entries=own).to_json()["entries"]
     return dict(entry)
 
 
@@ -110,11 +99,8 @@ def ledger_of(
     for mark in confirmed:
         if mark.charge and mark.number not in paid:
             paid[mark.number] = canonical(mark.charge).decode()
-    plan = settings.plan
-    empty = Ledger(plan.budget, unit=plan.unit, participation=plan.participation)
-    because = disjoint(control=plan.control is not None, on_last_answer=False)
     entries = tuple(entry for number in sorted(paid) for entry in _entries(paid[number]))
-    return replace(empty, entries=entries, assumption=because)
+    return replace(settings.plan.empty_ledger(), entries=entries)
 
 
 @lru_cache(maxsize=4096)
