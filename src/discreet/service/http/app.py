@@ -26,7 +26,7 @@ from discreet.service.http import openapi
 from discreet.service.http.bodies import Bodies, Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint
 from discreet.service.http.handlers import Call, ExperimentHandlers
-from discreet.service.http.personalizer import personalizer_paths
+from discreet.service.http.personalizer_routes import personalizer_paths
 from discreet.service.http.routes import ANY, Route, routes
 from discreet.service.http.tracing import Traces
 from discreet.service.metrics import Metrics

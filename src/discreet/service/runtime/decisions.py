@@ -129,11 +129,7 @@ class WorkerDecisions:
         return await self._unstored_decision(features, owner, named, sticky)
 
     async def _unstored_decision(
-        self,
-        features: Offered,
-        owner: Owner | None,
-        named: RequestName | None,
-        sticky: str | None,
+        self, features: Offered, owner: Owner | None, named: RequestName | None, sticky: str | None
     ) -> DecisionReply:
         """Decide without a slot, while no batch is open."""
         release, newest = self.state.served(), self.state.serving.newest
@@ -223,13 +219,10 @@ class WorkerDecisions:
         return Choice(offered, action, action_name(self.plan, action))
 
     async def earlier(self, caller: str, idempotency: str) -> DecisionReply | None:
-        """Return the reply to an earlier request with this Idempotency-Key, while its batch is
-        under way; None if there was none, or only one without a slot that is forgotten."""
+        """Return the reply to an earlier request of this name, while its batch is under way."""
         named = self._named(caller, idempotency)
-        if named in self._unstored:
-            return self._unstored[named]
         known = await self.state.read(partial(self.state.journal.find, named))
-        return None if known is None else self._repeated(known)
+        return self._unstored.get(named) if known is None else self._repeated(known)
 
     def _repeated(self, known: WriteResult) -> DecisionReply:
         """Return the reply that this request received before, while its batch is under way."""
