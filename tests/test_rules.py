@@ -15,13 +15,13 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "discreet"
 LIMITS = {
     "modules at the top": 9,
-    "files": 374,
+    "files": 361,
     "files of the service": 77,
-    "lines": 53_907,
+    "lines": 53_844,
     "lines of tests": 59_790,
-    "lines with Any": 1_618,
+    "lines with Any": 1_610,
     "small files with one importer": 4,
-    "public classes of one name": 6,
+    "public classes of one name": 3,
     "public functions of one name": 3,
     "module names used twice": 2,
     "casts to a class of ours": 3,
