@@ -27,7 +27,7 @@ LIMITS = {
     "casts to a class of ours": 3,
     "checks for a mechanism outside oracles": 11,
     "docstrings that begin with a question word": 139,
-    "lines of documents above 120 characters": 535,
+    "lines of documents above 120 characters": 521,
 }
 SMALL, LONG = 60, 400
 LONG_FILES: dict[str, str] = {
