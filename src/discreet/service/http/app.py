@@ -25,6 +25,7 @@ from discreet.service.error_responses import problem_of
 from discreet.service.http.bodies import Bodies, Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint
 from discreet.service.http.handlers import Call, ExperimentHandlers
+from discreet.service.http.personalizer_routes import personalizer_paths
 from discreet.service.http.routes import ANY, Route, experiment_routes, openapi_document
 from discreet.service.http.tracing import Traces
 from discreet.service.metrics import Metrics
@@ -63,7 +64,10 @@ class CrossOrigin(CORSMiddleware):
             app,
             allow_origins=list(origins),
             allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
+            allow_headers=[
+                *("Authorization", "Content-Type", "Idempotency-Key"),
+                "Ocp-Apim-Subscription-Key",
+            ],
         )
         self.routes = app.routes
 
@@ -74,7 +78,7 @@ def experiment_app(
     """Return the routes and pages of one experiment; the caller starts and stops the service."""
     access = ExperimentAccess(service)
     table = experiment_routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
-    own = pages(service, access, metrics)
+    own = personalizer_paths(service, access, metrics) + pages(service, access, metrics)
     return routed(table, own, access, metrics, service.settings.experiment, ANY, traces)
 
 
