@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.batches.slot_rules import batch_over, refuse_other_loss
+from discreet.batches.batch_slots import batch_over, refuse_other_loss
 from discreet.design.action_names import action_index, action_name
 from discreet.errors import InvalidInput, ServiceError
 from discreet.service.event_loop import SharedCalls
