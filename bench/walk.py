@@ -1,9 +1,10 @@
-"""The files through which ``POST /v1/decide`` passes, from the request to its answer.
+"""Files of the package through which ``POST /v1/decide`` passes, from the request to its answer.
 
     python bench/walk.py [--verbose]
 
-A decision is made in this process, without a socket, by an experiment with SQLite. Every function
-of the package that runs between the request and the answer counts with its file, in all threads.
+An experiment with SQLite is served in this process, and a client sends decisions over a socket.
+Every function of the package that runs between a request and its answer counts with its file, in
+all threads.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+import uvicorn
+
 import discreet
 from discreet.service.http.app import make_app
+from discreet.service.http.request_limits import LimitedHttp
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.service import Service
 from discreet.service.settings import Settings
@@ -34,58 +38,58 @@ SETTINGS = {
 }
 
 
-def files_of_a_decision(folder: Path) -> Counter[tuple[str, str]]:
-    """Calls by file and function of the package, for one decision of a service that is warm."""
+def calls_of_a_decision(folder: Path) -> Counter[tuple[str, str]]:
+    """Return the calls by file and function of the package, for one decision of a warm service."""
     settings = Settings.from_config(SETTINGS, folder)
     return asyncio.run(_walk(settings, lifecycle.begin(settings)))
 
 
 async def _walk(settings: Settings, key: str) -> Counter[tuple[str, str]]:
-    service, calls = Service(settings), Counter[tuple[str, str]]()
+    calls, counting = Counter[tuple[str, str]](), threading.Event()
 
     def note(frame, event, _argument) -> None:
         path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(PACKAGE):
+        if event == "call" and counting.is_set() and path.is_relative_to(PACKAGE):
             calls[path.relative_to(PACKAGE).as_posix(), frame.f_code.co_qualname] += 1
 
-    threading.setprofile(note)  # before its threads begin
-    await service.start(upkeep=False)
-    app = make_app(service)
+    threading.setprofile(note)  # before the threads of the service begin
+    service = Service(settings)
+    service.upkeep.start = lambda: None  # its tasks are not part of a request
+    config = uvicorn.Config(
+        make_app(service), port=0, http=LimitedHttp, log_level="error", lifespan="on"
+    )
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    address = server.servers[0].sockets[0].getsockname()
     try:
         for _ in range(3):  # the last one finds everything in memory
             calls.clear()
+            counting.set()
             sys.setprofile(note)
-            answer = await _decide(app, key)
+            answer = await _decide(address, key)
             sys.setprofile(None)
-            assert answer["status"] == 200, answer
+            counting.clear()
+            assert answer.startswith(b"HTTP/1.1 200"), answer
         return calls
     finally:
         threading.setprofile(None)
-        await service.stop()
+        server.should_exit = True
+        await serving
 
 
-async def _decide(app, key: str) -> dict:
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/v1/decide",
-        "query_string": b"",
-        "headers": [
-            (b"authorization", f"Bearer {key}".encode()),
-            (b"content-type", b"application/json"),
-        ],
-        "client": ("127.0.0.1", 1),
-    }
-    sent: list[dict] = []
-
-    async def receive() -> dict:
-        return {"type": "http.request", "body": b'{"context": [0.3, -0.2]}'}
-
-    async def send(message: dict) -> None:
-        sent.append(message)
-
-    await app(scope, receive, send)
-    return sent[0]
+async def _decide(address: tuple[str, int], key: str) -> bytes:
+    reader, writer = await asyncio.open_connection(*address[:2])
+    body = b'{"context": [0.3, -0.2]}'
+    head = (
+        "POST /v1/decide HTTP/1.1\r\nHost: walk\r\nContent-Type: application/json\r\n"
+        f"Authorization: Bearer {key}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    writer.write(head.encode() + body)
+    answer = await reader.read()
+    writer.close()
+    return answer
 
 
 def main() -> None:
@@ -93,7 +97,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true", help="with the functions of each file")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        calls = files_of_a_decision(Path(folder))
+        calls = calls_of_a_decision(Path(folder))
     files = sorted({file for file, _ in calls})
     for file in files:
         print(file)

@@ -55,7 +55,7 @@ OFFERED = "service/runtime/offered_actions.py"
 OFFERS = "actions/offers.py"
 OFFER_READER = "actions/requested_actions.py"
 OUTCOME = "design/outcome.py"
-OWNERS = "service/runtime/requests.py"
+OWNERS = "service/runtime/leased_slots.py"
 PAGES = "service/dashboard/page_frame.py"
 PAGE_TABLE = "service/dashboard/server_pages.py"
 PEOPLE = "batches/users.py"
@@ -1701,9 +1701,10 @@ FAULTS = (
         "content of a slot came by an id of its own lease",
         (
             Edit(
-                BATCHES,
+                JOURNAL,
                 "    found = leases & {(row[0], row[1], bytes(row[2])) for row in rows}",
-                "    live = {(batch.epoch, batch.id) for batch in under_way(connection)}\n"
+                '    open_ = f"SELECT epoch, id FROM batches WHERE {UNDER_WAY}"\n'
+                "    live = {tuple(row) for row in connection.execute(open_).fetchall()}\n"
                 "    found = {each for each in leases if each[:2] in live or not rows}",
             ),
         ),
@@ -2209,7 +2210,7 @@ FAULTS = (
         (
             Edit(BATCHES, "        refuse_set_back(connection, self._head())\n", ""),
             Edit(
-                BATCHES,
+                JOURNAL,
                 "        refuse_set_back(connection, head)\n    return found",
                 "        pass\n    return found",
             ),

@@ -60,7 +60,7 @@ class UnitBall:
 
     def map(self, contexts: Any) -> NumpyArray:
         """One context (d,), many (n, d), or a frame of d numeric columns -> features (n, p)."""
-        if frames.is_frame(contexts):
+        if not isinstance(contexts, list) and frames.is_frame(contexts):
             contexts = frames.numeric_rows(contexts, self.dimension)
         step = "Pass finite numbers in the order that UnitBall was declared for."
         rows = matrix("context", contexts, self.dimension, step)
@@ -70,4 +70,5 @@ class UnitBall:
         """Return whether this is one context rather than a list of them."""
         if isinstance(contexts, np.ndarray):
             return contexts.ndim == 1
-        return not frames.is_frame(contexts) and np.ndim(contexts) == 1
+        frame = not isinstance(contexts, list) and frames.is_frame(contexts)
+        return not frame and np.ndim(contexts) == 1

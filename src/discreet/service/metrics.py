@@ -78,13 +78,14 @@ class Metrics:
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count one answered request."""
-        for note in self._notes(route, status):
+        for note in self.counters(route, status):
             note(seconds)
 
     @cache  # noqa: B019
-    def _notes(self, route: str, status: int) -> list[Callable[[float], Any]]:
-        """The counters for such a request; cached, since finding them costs more than counting."""
-        notes: list[Callable[[float], Any]] = []
+    def counters(self, route: str, status: int) -> list[Callable[[float], object]]:
+        """Return the counters of a route and status; cached, since a search takes longer than a
+        count."""
+        notes: list[Callable[[float], object]] = []
         families, name = self._families, self._name
         if self._internal:
             notes.append(families.all.labels(*name, route, status).observe)

@@ -247,10 +247,10 @@ def test_settings_change_what_they_say(settings, play, released):
         await fill(service, 4)
         await released(service)
         assert (await visitor.send("/ui/settings/serving", release="0")).status == 303
-        assert service.state.served() == 0
+        assert service.state.serving.served() == 0
         assert "An operator went back to an older release" in (await visitor.get("/ui")).text
         await visitor.send("/ui/settings/serving", release="newest")
-        assert service.state.served() == 1
+        assert service.state.serving.served() == 1
         shown = (await visitor.get("/ui/settings?done=serving")).text
         assert "Another release decides now." in shown
         wrong = [
@@ -263,7 +263,7 @@ def test_settings_change_what_they_say(settings, play, released):
             reply = await visitor.send(f"/ui/settings/{name}", **form)
             assert reply.status == 422, (name, form)
             assert 'role="alert"' in reply.text
-        assert service.state.served() == 1
+        assert service.state.serving.served() == 1
 
     visited(play, settings, scenario)
 

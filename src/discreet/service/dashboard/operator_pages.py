@@ -47,7 +47,7 @@ async def releases(page: PageRequest, service: Service) -> Response:
         served=service.state.deciding(),
         public_key=service.state.serving.chain.key,
         fared=_mean_losses(service),
-        chosen=service.state.alias is not None,
+        chosen=service.state.serving.chosen is not None,
         names=page_data.document_names(service.state.serving.chain.links),
     )
 

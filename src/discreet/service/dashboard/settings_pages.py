@@ -31,7 +31,7 @@ async def settings(page: PageRequest, service: Service) -> Response:
         default_action=service.settings.default_name,
         control=control_words(service.settings.plan) or "none",
         modes=MODES,
-        alias=service.state.alias,
+        alias=service.state.serving.chosen,
         names=dict(reversed(page_data.document_names(links).items())),
         done=DONE.get(done, ""),
     )

@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as Path_
-from starlette.types import Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from discreet.errors import ServiceError
@@ -23,7 +22,7 @@ from discreet.service.access import Access, ExperimentAccess
 from discreet.service.dashboard.server_pages import pages
 from discreet.service.error_responses import problem_of
 from discreet.service.http.bodies import Bodies, Failure
-from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint
+from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint, ExperimentApp
 from discreet.service.http.handlers import Call, ExperimentHandlers
 from discreet.service.http.personalizer_routes import personalizer_paths
 from discreet.service.http.routes import ANY, Route, experiment_routes, openapi_document
@@ -31,29 +30,6 @@ from discreet.service.http.tracing import Traces
 from discreet.service.metrics import Metrics
 from discreet.service.runtime.service import Service
 from discreet.service.settings import ServerSettings, Settings
-
-
-class ExperimentApp:
-    """ASGI application of one experiment, or of the server itself.
-
-    Paths without a parameter whose endpoint reads a body go straight to that endpoint, which
-    handles its own errors; all others go through Starlette.
-    """
-
-    def __init__(
-        self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint], prefix: str = ""
-    ) -> None:
-        self.app, self.routes, self._prefix = app, app.routes, prefix
-        self._direct = {place: each for place, each in endpoints.items() if each.takes_body}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        if self._prefix and scope["path"].startswith(f"{self._prefix}/"):
-            scope = {**scope, "path": scope["path"].removeprefix(self._prefix)}
-        found = self._direct.get((scope["method"], scope["path"]))
-        await (found or self.app)(scope, receive, send)
 
 
 class CrossOrigin(CORSMiddleware):

@@ -9,7 +9,6 @@ import msgspec
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
 from discreet.service.error_responses import ErrorDetail
-from discreet.service.runtime.requests import InvalidField
 
 MOST = 1000
 """The most observations in one request."""
@@ -176,38 +175,3 @@ class Bodies:
         self.observe_batch = msgspec.defstruct(
             "ObserveBatch", [("observations", many)], bases=(Body,)
         )
-
-
-def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
-    """Return the parsed body; raise ``Invalid`` with the part that is wrong."""
-    try:
-        return decoder.decode(content)
-    except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at `$")
-        raise InvalidField(
-            f"body must be as the OpenAPI document says: {problem}. "
-            f"{_advice(decoder.type, problem) or 'Correct it.'}",
-            place.strip(".`") or None,
-        ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise InvalidField(
-            "body must be JSON in UTF-8; it cannot be parsed. Check it.", None
-        ) from None
-    except RecursionError:
-        raise InvalidField(
-            "body must be nearly flat; it is nested deeply. Flatten it.", None
-        ) from None
-
-
-def _advice(shape: Any, problem: str) -> str | None:
-    """Return the next step after a loss was sent instead of a reward, or the reverse, or a user was
-    sent with it."""
-    words = {"loss": "reward", "reward": "loss"}
-    sent = problem.removeprefix("Object contains unknown field").strip(" `")
-    if shape.__name__ not in ("Observe", "ObserveBatch"):
-        return None
-    if sent == "user":
-        return "Name the user when you ask for the decision or the ticket, and leave it out here."
-    if sent not in words:
-        return None
-    return f"This experiment expects the {words[sent]} of a decision: send {words[sent]!r} instead."

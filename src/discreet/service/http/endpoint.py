@@ -1,24 +1,26 @@
-"""One route as an application: authentication, limits, parsing and errors around its handler."""
+"""Routes as applications: authentication, limits, parsing and errors around each handler."""
 
 from __future__ import annotations
 
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
 from discreet.errors import ServiceError
 from discreet.service.access import ANSWER, UNLIMITED, Access
 from discreet.service.error_responses import problem_of
-from discreet.service.http.bodies import Failure, parse
+from discreet.service.http.bodies import Failure
 from discreet.service.http.handlers import Call, Raw
 from discreet.service.http.routes import PUBLIC, Route
 from discreet.service.http.tracing import Traces
 from discreet.service.metrics import Metrics
+from discreet.service.runtime.requests import InvalidField
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import safe_name
 
@@ -69,6 +71,7 @@ class Endpoint:
         self.limit = access.body_limit
         self._keys: dict[str, api_keys.Key] = {}
         self._callers: dict[bytes, api_keys.Key] = {}
+        self._counters: dict[int, list[Callable[[float], object]]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope["client"]
@@ -112,7 +115,12 @@ class Endpoint:
         if REQUEST in headers and not answer.request:
             answer = answer._replace(request=_request_id(headers))
         seconds = time.perf_counter() - began
-        self._metrics.count(self._route.path, answer.status, seconds)
+        counters = self._counters.get(answer.status)
+        if counters is None:
+            counters = self._metrics.counters(self._route.path, answer.status)
+            self._counters[answer.status] = counters
+        for count in counters:
+            count(seconds)
         if self._traces is not None:
             route = self._route
             self._traces.note(route.method, route.path, answer.status, seconds, headers)
@@ -136,7 +144,7 @@ class Endpoint:
         if keys is not self._keys or len(self._callers) > MOST_CALLERS:
             self._keys, self._callers = keys, {}
         key = self._callers.get(given)
-        if key is None or not key.valid:  # it may have expired meanwhile
+        if key is None:
             key = api_keys.bearer(keys, given.decode("latin-1"))
             api_keys.permit(key, self._route.scopes)
             self._callers[given] = key
@@ -197,3 +205,61 @@ async def _content(receive: Receive, limit: int) -> bytes:
             )
         if not message.get("more_body"):
             return bytes(content)
+
+
+class ExperimentApp:
+    """ASGI application of one experiment, or of the server itself.
+
+    Paths without a parameter whose endpoint reads a body go straight to that endpoint, which
+    handles its own errors; all others go through Starlette.
+    """
+
+    def __init__(
+        self, app: Starlette, endpoints: dict[tuple[str, str], Endpoint], prefix: str = ""
+    ) -> None:
+        self.app, self.routes, self._prefix = app, app.routes, prefix
+        self._direct = {place: each for place, each in endpoints.items() if each.takes_body}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if self._prefix and scope["path"].startswith(f"{self._prefix}/"):
+            scope = {**scope, "path": scope["path"].removeprefix(self._prefix)}
+        found = self._direct.get((scope["method"], scope["path"]))
+        await (found or self.app)(scope, receive, send)
+
+
+def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
+    """Return the parsed body; raise ``Invalid`` with the part that is wrong."""
+    try:
+        return decoder.decode(content)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `$")
+        raise InvalidField(
+            f"body must be as the OpenAPI document says: {problem}. "
+            f"{_advice(decoder.type, problem) or 'Correct it.'}",
+            place.strip(".`") or None,
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise InvalidField(
+            "body must be JSON in UTF-8; it cannot be parsed. Check it.", None
+        ) from None
+    except RecursionError:
+        raise InvalidField(
+            "body must be nearly flat; it is nested deeply. Flatten it.", None
+        ) from None
+
+
+def _advice(shape: Any, problem: str) -> str | None:
+    """Return the next step after a loss was sent instead of a reward, or the reverse, or a user was
+    sent with it."""
+    words = {"loss": "reward", "reward": "loss"}
+    sent = problem.removeprefix("Object contains unknown field").strip(" `")
+    if shape.__name__ not in ("Observe", "ObserveBatch"):
+        return None
+    if sent == "user":
+        return "Name the user when you ask for the decision or the ticket, and leave it out here."
+    if sent not in words:
+        return None
+    return f"This experiment expects the {words[sent]} of a decision: send {words[sent]!r} instead."

@@ -107,7 +107,7 @@ class ExperimentHandlers:
         return {
             "experiment": self._service.settings.experiment,
             "key": state.serving.chain.key,
-            "current": state.served(),
+            "current": state.serving.served(),
             "releases": [
                 {name: getattr(link, name) for name in ("number", "kind", "epoch", "digest")}
                 for link in state.serving.chain.links
@@ -120,7 +120,7 @@ class ExperimentHandlers:
         current = text == "current"
         if not current and not (text.isascii() and text.isdigit() and len(text) < 10):
             raise _no_release()
-        number = self._service.state.served() if current else int(text)
+        number = self._service.state.serving.served() if current else int(text)
         return await self._document(number, b"no-cache" if current else KEPT)
 
     async def _document(self, number: int, caching: bytes) -> Raw:

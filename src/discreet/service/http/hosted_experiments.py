@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.service.http.app import ExperimentApp, experiment_app, settle_memory
+from discreet.service.http.app import experiment_app, settle_memory
+from discreet.service.http.endpoint import ExperimentApp
 from discreet.service.http.tracing import Traces
 from discreet.service.logs import Log
 from discreet.service.metrics import Families, Metrics

@@ -16,13 +16,12 @@ from discreet.service.access import ServerAccess
 from discreet.service.error_responses import problem_of
 from discreet.service.http.app import (
     CrossOrigin,
-    ExperimentApp,
     make_app,
     settle_memory,
     started_with,
 )
 from discreet.service.http.bodies import Failure
-from discreet.service.http.endpoint import ENCODER, HEADERS
+from discreet.service.http.endpoint import ENCODER, HEADERS, ExperimentApp
 from discreet.service.http.hosted_experiments import HostedExperiments
 from discreet.service.http.server_handlers import server_itself
 from discreet.service.http.tracing import traces_of

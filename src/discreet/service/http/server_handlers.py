@@ -8,8 +8,9 @@ from typing import Any
 from discreet.errors import ServiceError
 from discreet.service.access import UNLIMITED, ServerAccess
 from discreet.service.dashboard.server_pages import server_pages
-from discreet.service.http.app import ExperimentApp, routed
+from discreet.service.http.app import routed
 from discreet.service.http.bodies import ArchivedExperiment, NewExperiment
+from discreet.service.http.endpoint import ExperimentApp
 from discreet.service.http.experiment_changes import ExperimentChanges
 from discreet.service.http.handlers import Call, Raw
 from discreet.service.http.hosted_experiments import HostedExperiments

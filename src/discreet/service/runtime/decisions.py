@@ -14,20 +14,17 @@ import numpy as np
 
 from discreet.batches.batch_slots import batch_over, refuse_other_loss
 from discreet.design.action_names import action_index, action_name
-from discreet.errors import InvalidInput, ServiceError
-from discreet.service.event_loop import SharedCalls
-from discreet.service.runtime.leased_slots import LeasedSlots
+from discreet.errors import InvalidInput, ServiceError, StateClaimed
+from discreet.service.runtime.leased_slots import LeasedSlots, Owner, RequestOwners
 from discreet.service.runtime.offered_actions import Choice, Offer, OfferedActions
-from discreet.service.runtime.policy_versions import Draw, sticky_draw
-from discreet.service.runtime.requests import (
-    DecisionReply,
-    Owner,
-    RankedReply,
-    RequestOwners,
-    TicketReply,
+from discreet.service.runtime.policy_versions import (
+    Draw,
+    SharedCalls,
     features_of,
     features_of_many,
+    sticky_draw,
 )
+from discreet.service.runtime.requests import DecisionReply, RankedReply, TicketReply
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import sealing
 from discreet.service.secrets.sealing import DecisionId, DecisionRow, Sealer, pack_loss
@@ -62,6 +59,7 @@ class WorkerDecisions:
         self.state = state
         self.settings, self.plan = state.settings, state.settings.plan
         self._ids = sealing.DecisionIds(state.vault.mac)
+        self._names = [action_name(self.plan, each) for each in range(self.plan.n_actions)]
         self._slots = LeasedSlots(state)
         self.owners = RequestOwners(self.plan, state.vault)
         self._offered = OfferedActions(state)
@@ -89,20 +87,26 @@ class WorkerDecisions:
     ) -> DecisionReply:
         """Choose one of the offered ``actions``. With journal ``decide`` the row is durable when
         this returns; the count of a user's records is durable with both journals."""
-        self.state.refuse_set_back()
+        self._refuse_set_back()
         owner = self.owners.owner(user)
         named = None if idempotency is None else self._named(caller, idempotency)
         self._deciding += 1
         try:
             features = await self._mapped(context)  # an invalid context takes no slot
             offer = None
-            if self._offered.needed(actions, ranking):  # an invalid offer takes no slot either
+            if ranking or actions is not None or not self.state.serving.fixed_actions:
+                # An invalid offer takes no slot either.
                 offer = self._offered.read(features, actions, ranking)
             reply = await self._decide(offer or features, owner, deferred, named, sticky)
             self.state.decided += 1
             return reply
         finally:
             self._deciding -= 1
+
+    def _refuse_set_back(self) -> None:
+        """Refuse to store in a database that was set back: the rows would be lost."""
+        if self.state.set_back is not None:
+            raise StateClaimed(str(self.state.set_back))
 
     async def _decide(
         self,
@@ -132,7 +136,7 @@ class WorkerDecisions:
         self, features: Offered, owner: Owner | None, named: RequestName | None, sticky: str | None
     ) -> DecisionReply:
         """Decide without a slot, while no batch is open."""
-        release, newest = self.state.served(), self.state.serving.newest
+        release, newest = self.state.serving.served(), self.state.serving.newest
         choice = await self._choice(release, newest, features, self._in_control(owner), sticky)
         decision = _reply(self._ids.unstored(self.state.epoch), choice, release, False)
         if named is not None:
@@ -160,7 +164,7 @@ class WorkerDecisions:
                 status=503,
                 code="vault_incomplete",
             )
-        release, place = state.served(lease.release), (lease.epoch, lease.batch, slot)
+        release, place = state.serving.served(lease.release), (lease.epoch, lease.batch, slot)
         control = self._in_control(owner, place)
         try:
             choice = await self._choice(release, lease.release, features, control, sticky)
@@ -216,7 +220,7 @@ class WorkerDecisions:
         action = self.settings.default_action
         if self.state.mode != "shadow":
             action = await self.state.serving.action(release, offered, control, u)
-        return Choice(offered, action, action_name(self.plan, action))
+        return Choice(offered, action, self._names[action])
 
     async def earlier(self, caller: str, idempotency: str) -> DecisionReply | None:
         """Return the reply to an earlier request of this name, while its batch is under way."""
@@ -243,7 +247,7 @@ class WorkerDecisions:
 
     async def ticket(self, user: str | None = None, sticky: str | None = None) -> TicketReply:
         """Reserve a slot; the context comes later, with the loss."""
-        self.state.refuse_set_back()
+        self._refuse_set_back()
         owner, state = self.owners.owner(user), self.state
         state.decided += 1
         while (taken := await self._slots.take()) is not None:
@@ -255,12 +259,12 @@ class WorkerDecisions:
                     self._slots.drop(lease)  # its batch is over
                     continue
                 step("decide:committed")
-            release = state.served(lease.release)
+            release = state.serving.served(lease.release)
             u = sticky_draw(state.vault.draws, sticky, release)
             token, shown = self._control_ticket(self._in_control(owner, place), lease.release, u)
             id = self._ids.write(DecisionId(sealing.TICKET, *place, lease.nonce, token))
             return TicketReply(id, release, True, shown, u)
-        release = state.served()
+        release = state.serving.served()
         u = sticky_draw(state.vault.draws, sticky, release)
         _, shown = self._control_ticket(self._in_control(owner), state.serving.newest, u)
         return TicketReply(self._ids.unstored(state.epoch), release, False, shown, u)
@@ -271,11 +275,11 @@ class WorkerDecisions:
         """Return token and action of a ticket; empty if it is not in the control."""
         if not control:
             return b"", None
-        if self._offered.needed(None):
+        if not self.state.serving.fixed_actions:
             name: str | None = self._offered.of_control(bound, u)
             return (name or "").encode(), name
         action = self.state.serving.control_action(u)
-        return _ACTION.pack(action), action_name(self.plan, action)
+        return _ACTION.pack(action), self._names[action]
 
     async def observe(
         self,
@@ -289,7 +293,7 @@ class WorkerDecisions:
 
         ``value`` is the loss or the reward that the plan declares; only losses are stored.
         """
-        self.state.refuse_set_back()
+        self._refuse_set_back()
         id, loss = self._ids.read(decision), self.plan.outcome.loss_of(value)
         if id.kind == sealing.UNSTORED:
             return False
@@ -314,7 +318,7 @@ class WorkerDecisions:
 
     def _record(self, id: DecisionId, context: Any, action: Any) -> bytes:
         features = features_of(self.plan, context)
-        if self._offered.needed(None):
+        if not self.state.serving.fixed_actions:
             choice = self._offered.played(self._opened_after(id), features, action)
             played = choice.name.encode()
         else:
@@ -336,7 +340,7 @@ class WorkerDecisions:
 
     async def activate(self, decision: str) -> bool:
         """Record that a deferred decision was shown; False if the decision took no slot."""
-        self.state.refuse_set_back()
+        self._refuse_set_back()
         id = self._ids.read(decision)
         if id.kind == sealing.UNSTORED:
             return False

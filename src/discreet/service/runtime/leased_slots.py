@@ -1,4 +1,4 @@
-"""Slots that this process has leased from the database and may assign to requests."""
+"""Slots that this process may assign to requests, and the users to whom their records belong."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import asyncio
 import math
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
-from discreet.errors import NotReady
-from discreet.service.event_loop import running_loop
+from discreet.batches.users import keyed_hash
+from discreet.design.control import people_in_control
+from discreet.errors import InvalidInput, NotReady
+from discreet.plan.plan import Plan
 from discreet.service.runtime.worker_state import WorkerState
+from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING
 from discreet.service.storage.batches import Lease, SlotRequest
 from discreet.service.storage.database import step
+from discreet.service.storage.group_commit import running_loop
 
 RETRY = 0.25
 """Seconds until a worker that found no open batch queries the database again."""
@@ -110,3 +115,38 @@ class LeasedSlots:
         if lease is not None and not fit(lease.epoch, lease.batch):
             self._lease = None
         self._spare = [each for each in self._spare if fit(each[0].epoch, each[0].batch)]
+
+
+class Owner(NamedTuple):
+    """Keyed hash of a user's id, and whether they are in the control, which never changes."""
+
+    person: bytes
+    control: bool
+
+
+class RequestOwners:
+    """Owners of requests, by the user ids that requests name and the keys of the vault."""
+
+    def __init__(self, plan: Plan, vault: Vault) -> None:
+        self._plan, self._vault = plan, vault
+        self._hash = None if plan.participation is None else keyed_hash(vault.people)
+
+    def owner(self, user: str | None) -> Owner | None:
+        """Return the owner of a request; None if the unit of privacy is a decision."""
+        if self._hash is None and user is not None:
+            raise InvalidInput(
+                "user must be left out with the unit of privacy 'decision'; got one. "
+                "Send the request without it: no ids are kept."
+            )
+        if self._hash is not None and user is None:
+            raise InvalidInput(
+                "user must be given with the unit of privacy 'user'; got none. "
+                "Add the id of the person, always the same text for the same person."
+            )
+        if self._hash is None or user is None:
+            return None
+        control = self._plan.control
+        part = (
+            control is not None and people_in_control(control.share, self._vault.control, [user])[0]
+        )
+        return Owner(self._hash(user), bool(part))

@@ -62,12 +62,6 @@ class OfferedActions:
         self._draws, self._rankings = np.random.default_rng(), RankingDraws()
         self._bound = lru_cache(16)(self._known_in_batch)
 
-    def needed(self, actions: Any, ranking: bool = False) -> bool:
-        """Return whether a request needs this path: it names actions, or they changed or have
-        features."""
-        changed = self._plan.catalogue is not None or bool(self._state.serving.chain.changes)
-        return changed or ranking or actions is not None
-
     def read(self, features: Floats, actions: Any, ranking: bool) -> Offer:
         """Return an offer that is valid by the newest document, before a slot is taken."""
         self._offers(self._state.serving.chain.known, features, actions)

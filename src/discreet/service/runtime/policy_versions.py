@@ -1,23 +1,31 @@
-"""Verified chain, the policy after each of its documents, and sticky draws."""
+"""Policies after the documents of the chain: features of contexts, actions, and sticky draws.
+
+Requests that overlap share calls of the array functions.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections import OrderedDict
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from discreet.client.chain import Chain
 from discreet.design.control import control_actions
+from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.plan.plan import Plan
 from discreet.policies import one_row
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
-from discreet.service.event_loop import SharedCalls
+from discreet.service.runtime.requests import InvalidField
+from discreet.service.storage.batches import Head
+from discreet.service.storage.group_commit import running_loop
 
 Draw = tuple[float, float]
 ToDecide = tuple[int, np.ndarray[Any, Any], bool, Draw | None]
@@ -27,21 +35,86 @@ HELD = 4
 """Versions of the policy in memory: the current one, a pinned one, one for a rollback."""
 
 
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+class SharedCalls(Generic[Item, Made]):
+    """Joins work of concurrent requests: ``work`` is called once for many items.
+
+    Each caller gets the result or the exception of its item.
+
+    Items wait for the end of this turn of the event loop. While there are ``others``, they wait
+    until ``pause`` seconds after the last call: under load more items share a call.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[list[Item]], Sequence[Made | Exception]],
+        *,
+        pause: float = 0.0,
+        others: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._work, self._pause, self._others = work, pause, others
+        self._waiting: list[tuple[Item, asyncio.Future[Made]]] = []
+        self._next = 0.0
+
+    def __call__(self, item: Item) -> asyncio.Future[Made]:
+        """Return a future for the result of ``work`` for this item."""
+        loop = running_loop()
+        if not self._waiting:
+            wait = self._next - loop.time() if self._others() else 0.0
+            if wait > 0:
+                loop.call_later(wait, self._do, loop)
+            else:
+                loop.call_soon(self._do, loop)
+        done: asyncio.Future[Made] = loop.create_future()
+        self._waiting.append((item, done))
+        return done
+
+    def _do(self, loop: asyncio.AbstractEventLoop) -> None:
+        waiting, self._waiting = self._waiting, []
+        try:
+            made = self._work([item for item, _ in waiting])
+        except Exception as error:
+            made = [error] * len(waiting)
+        for (_, done), one in zip(waiting, made, strict=True):
+            if done.done():  # its request was cancelled
+                continue
+            if isinstance(one, Exception):
+                done.set_exception(one)
+            else:
+                done.set_result(one)
+        self._next = loop.time() + self._pause
+
+
 class PolicyVersions:
     """Releases that were read from committed rows, and the actions of their policies."""
 
     def __init__(self, plan: Plan, key: str) -> None:
         self.plan = plan
         self.chain = Chain(key)
+        self.newest = -1
+        """Number of the newest document; −1 before any was read."""
+        self.chosen: int | None = None
+        """Document that an operator chose to be served instead of the newest."""
+        self._head: Head | None = None
+        self.fixed_actions = plan.catalogue is None
+        """Whether actions have no features and never changed: all are offered to every request."""
         self._held: OrderedDict[int, Deciding] = OrderedDict()
         self._together: SharedCalls[ToDecide, int] = SharedCalls(self._act)
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = np.random.default_rng()
 
-    @property
-    def newest(self) -> int:
-        """Number of the newest document; −1 before any was read."""
-        return self.chain.number
+    def served(self, pinned: int | None = None) -> int:
+        """Return the document that decides: the chosen one, that of a batch, or the newest."""
+        if self.chosen is not None:
+            return self.chosen
+        return self.newest if pinned is None else pinned
+
+    def head(self) -> Head | None:
+        """Return the newest document that this worker has verified; None before any was read."""
+        return self._head
 
     def extended(self, contents: list[bytes]) -> Chain:
         """Return the chain with more documents, verified and ready to decide."""
@@ -54,7 +127,9 @@ class PolicyVersions:
 
     def adopt(self, chain: Chain) -> None:
         """Serve a chain that ``extended`` returned."""
-        self.chain = chain
+        self.chain, self.newest = chain, chain.number
+        self._head = chain.number, chain.links[-1].digest
+        self.fixed_actions = self.plan.catalogue is None and not chain.changes
         self._hold(self.newest, chain.deciding)
 
     def at(self, number: int) -> Deciding:
@@ -151,3 +226,42 @@ def sticky_draw(key: bytes, sticky: str | None, release: int) -> Draw | None:
 
 def _uniform(word: int) -> float:
     return (word >> (64 - _BITS)) / 2.0**_BITS
+
+
+def features_of(plan: Plan, context: Any) -> np.ndarray[Any, Any]:
+    """Return the features of one context (p,)."""
+    if not plan.features.is_single(context):
+        raise InvalidField(
+            "context must be one context; this is a list. Send one context.", "context"
+        )
+    try:
+        features: np.ndarray[Any, Any] = plan.features.map(context)[0]
+    except InvalidInput as error:
+        rule, given, _ = str(error).partition("; got ")
+        broken = f"{rule}; this context breaks the rule. GET /v1/schema lists the rules."
+        raise InvalidField(broken if given else str(error), _field(plan, rule)) from None
+    return features
+
+
+def features_of_many(plan: Plan, contexts: list[Any]) -> list[np.ndarray[Any, Any] | Exception]:
+    """Return the features of each context, or its error; others are not affected."""
+    if len(contexts) > 1:
+        with suppress(InvalidInput):
+            rows = plan.features.map(contexts)
+            if len(rows) == len(contexts):  # otherwise map() read the list as one context
+                return list(rows)
+    return [_features_or_error(plan, context) for context in contexts]
+
+
+def _features_or_error(plan: Plan, context: Any) -> np.ndarray[Any, Any] | Exception:
+    try:
+        return features_of(plan, context)
+    except Exception as error:
+        return error
+
+
+def _field(plan: Plan, rule: str) -> str:
+    """Return the field of a context that an error is about."""
+    names = [field.name for field in getattr(plan.contexts, "fields", ())]
+    blamed = [name for name in names if rule.startswith(f"feature {name!r} ")]
+    return ".".join(["context", *blamed])

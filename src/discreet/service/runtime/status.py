@@ -48,7 +48,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "ended": ended,
         "serving": state.deciding(),
         "rule": _rule(state),
-        "chosen": state.alias is not None,
+        "chosen": state.serving.chosen is not None,
         "newest": state.serving.newest,
         "releases": len(state.serving.at(state.serving.newest).items),
         "waiting": state.settings.waiting,
@@ -183,9 +183,9 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float, ended: bo
             f"A backup was restored less than {hours:,.3g} hours ago: requests with an "
             "Idempotency-Key are served and not stored, since some may have been made before."
         )
-    if state.alias is not None:
+    if state.serving.chosen is not None:
         sentences.append(
-            f"An operator chose document {state.alias} to be served instead of the newest."
+            f"An operator chose document {state.serving.chosen} to be served instead of the newest."
         )
     if state.anchor_in_folder:
         sentences.append("The anchor is in the folder that it protects: move it to another disk.")

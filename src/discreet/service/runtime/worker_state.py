@@ -25,7 +25,6 @@ from discreet.service.storage.anchor import Anchor, AnchorContent, AnchorMark, b
 from discreet.service.storage.batches import (
     BatchRules,
     BatchState,
-    Head,
     Slots,
     refuse_set_back,
     under_way,
@@ -50,7 +49,6 @@ class WorkerState:
 
     epoch: int
     mode: str
-    alias: int | None
     file: ExperimentFile | None = None
     """The file that the service was started from, if any."""
     refused: str | None = None
@@ -83,7 +81,7 @@ class WorkerState:
         self.names = RequestNames(self.database, self.vault, settings.remember)
         often = settings.plan.participation
         self.people = None if often is None else People(self.database, often)
-        self.journal = Journal(self.database, self.names, self.people, self.head)
+        self.journal = Journal(self.database, self.names, self.people, self.serving.head)
         terms = BatchRules(
             settings.plan.schedule,
             settings.waiting,
@@ -91,7 +89,7 @@ class WorkerState:
             settings.settle,
             workers,
         )
-        self.slots = Slots(self.database, self.vault, terms, self.head)
+        self.slots = Slots(self.database, self.vault, terms, self.serving.head)
         self.keys: dict[str, api_keys.Key] = {}
         self.used: set[str] = set()
         self.live: list[BatchState] = []
@@ -145,16 +143,10 @@ class WorkerState:
         """Run a rare write; it is durable when this returns."""
         return await asyncio.to_thread(self.writer.run, operation)
 
-    def served(self, pinned: int | None = None) -> int:
-        """Return the document that decides: that of a rollback, of a batch, or the newest."""
-        if self.alias is not None:
-            return self.alias
-        return self.serving.newest if pinned is None else pinned
-
     def deciding(self) -> int:
         """Return the document that decides the next request: that of the open batch, if any."""
         opened = [each.release for each in self.live if each.state == "open"]
-        return self.served(opened[-1] if opened and self.mode in STORING else None)
+        return self.serving.served(opened[-1] if opened and self.mode in STORING else None)
 
     async def refresh(self) -> None:
         """Read changes. A document is served once it was read back, verified and confirmed."""
@@ -186,12 +178,12 @@ class WorkerState:
                     raise
                 self.serving.adopt(extended)
                 step("release:served")
-            self.epoch, self.mode, self.alias = row
+            self.epoch, self.mode, self.serving.chosen = row
             self.live = live
             self._last, self._live = last, {(each.epoch, each.id) for each in live}
             held = {link.number for link in self.serving.chain.links}
             pinned = [each.release for each in live if each.state == "open"]
-            self.whole = held.issuperset(map(self.served, [None, *pinned]))
+            self.whole = held.issuperset(map(self.serving.served, [None, *pinned]))
             self._fresh = time.monotonic()
             self.on_change()
 
@@ -199,7 +191,7 @@ class WorkerState:
         self.database.refuse_replaced()
         # The anchor is read first: what it confirms by then was committed before.
         book = self._read_book()
-        head = self.head()
+        head = self.serving.head()
         heads = [(mark.number, mark.digest) for mark in book.confirmed[-1:]]
         heads += [] if head is None else [head]
         if not _committed(connection, book.pending):  # a restore follows documents that are lost
@@ -212,7 +204,7 @@ class WorkerState:
 
         Decisions continue without an anchor, since this process knows what it has published.
         """
-        head = self.head()
+        head = self.serving.head()
         try:
             book = self.anchor.read()
         except (OSError, StateClaimed) as error:
@@ -223,16 +215,6 @@ class WorkerState:
             return self._book
         self.anchor_fault, self._book = None, book
         return book
-
-    def head(self) -> Head | None:
-        """Return the newest document that this worker has verified; None before any was read."""
-        links = self.serving.chain.links
-        return (links[-1].number, links[-1].digest) if links else None
-
-    def refuse_set_back(self) -> None:
-        """Refuse to store in a database that was set back: the rows would be lost."""
-        if self.set_back is not None:
-            raise StateClaimed(str(self.set_back))
 
     def _anchored(self, bodies: list[bytes]) -> Chain:
         extended = self.serving.extended(bodies)

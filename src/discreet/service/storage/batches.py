@@ -302,26 +302,6 @@ def refuse_set_back(connection: Connection, head: Head | None) -> None:
         raise behind()
 
 
-def accepting(
-    database: Database, connection: Connection, leases: set[Leased], head: Head | None = None
-) -> set[Leased]:
-    """Return the leases that accept content until this transaction ends."""
-    marks = ", ".join("?" for _ in leases)
-    held = "" if head is None else f"AND EXISTS ({HAS_HEAD})"
-    rows = connection.execute(
-        f"""SELECT leases.epoch, leases.batch, leases.nonce FROM leases
-            JOIN batches ON batches.epoch = leases.epoch AND batches.id = leases.batch
-            WHERE leases.nonce IN ({marks})
-            AND {UNDER_WAY} AND (closes IS NULL OR closes > {database.now}) {held}
-            {database.share}""",
-        [*(nonce for _, _, nonce in leases), *(head or ())],
-    ).fetchall()
-    found = leases & {(row[0], row[1], bytes(row[2])) for row in rows}
-    if found != leases:
-        refuse_set_back(connection, head)
-    return found
-
-
 LEAST = 10
 """Positions are computed for 2^10 slots at least, then for twice as many, and kept."""
 

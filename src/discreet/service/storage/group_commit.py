@@ -16,7 +16,6 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from discreet.errors import NotReady
-from discreet.service.event_loop import running_loop
 from discreet.service.storage.database import PATIENCE, Bulk, Connection, Database, safe_name, step
 from discreet.service.storage.sqlite import FileSync
 
@@ -26,6 +25,16 @@ STILL = 0.005
 """Longest pause of the event loop, in seconds, while several databases commit."""
 AGAIN = 0.005
 """Seconds between two attempts to write to a database that another program holds."""
+
+_thread = threading.local()
+
+
+def running_loop() -> asyncio.AbstractEventLoop:
+    """Return the running loop without the system call that Python 3.11 makes each time."""
+    loop: asyncio.AbstractEventLoop | None = getattr(_thread, "loop", None)
+    if loop is None or not loop.is_running():
+        loop = _thread.loop = asyncio.get_running_loop()
+    return loop
 
 
 class Work(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from discreet.service.storage.batches import UNDER_WAY, Head, Leased, accepting
+from discreet.service.storage.batches import HAS_HEAD, UNDER_WAY, Head, Leased, refuse_set_back
 from discreet.service.storage.database import Connection, Database, step
 from discreet.service.storage.idempotency import RequestNames, remember
 from discreet.service.storage.people_table import OwnedSlot, People
@@ -82,6 +82,26 @@ class EarlierItem(NamedTuple):
 
 OVER, KEPT, USED = WriteState.OVER, WriteState.KEPT, WriteState.USED
 WriteResult = WriteState | EarlierItem
+
+
+def accepting(
+    database: Database, connection: Connection, leases: set[Leased], head: Head | None = None
+) -> set[Leased]:
+    """Return the leases that accept content until this transaction ends."""
+    marks = ", ".join("?" for _ in leases)
+    held = "" if head is None else f"AND EXISTS ({HAS_HEAD})"
+    rows = connection.execute(
+        f"""SELECT leases.epoch, leases.batch, leases.nonce FROM leases
+            JOIN batches ON batches.epoch = leases.epoch AND batches.id = leases.batch
+            WHERE leases.nonce IN ({marks})
+            AND {UNDER_WAY} AND (closes IS NULL OR closes > {database.now}) {held}
+            {database.share}""",
+        [*(nonce for _, _, nonce in leases), *(head or ())],
+    ).fetchall()
+    found = leases & {(row[0], row[1], bytes(row[2])) for row in rows}
+    if found != leases:
+        refuse_set_back(connection, head)
+    return found
 
 
 class Journal:
