@@ -2679,7 +2679,7 @@ FAULTS = (
         "wrong keys without a limit where valid ones have none",
         "keys cannot be guessed at any rate",
         (
-            Edit(ACCESS, ", Refusals(log)", ", Refusals(log, rate_limit > 0)"),
+            Edit(ACCESS, ", Refusals(log)", ", Refusals(log, settings.rate_limit > 0)"),
             Edit(
                 ACCESS,
                 "def __init__(self, log: Log) -> None:\n"

@@ -15,7 +15,7 @@ import uvloop  # noqa: F401
 import discreet.learner
 import discreet.service.http.app
 import discreet.service.http.request_limits
-import discreet.service.http.server_app  # noqa: F401
+import discreet.service.http.server  # noqa: F401
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([__name__])

@@ -4,7 +4,7 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 
-from discreet.service.http.server_app import make_server_app
+from discreet.service.http.app import make_folder_app
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.storage.api_keys import begin_server
 from service.conftest import toml
@@ -53,7 +53,7 @@ class Asking(Visitor):
 @asynccontextmanager
 async def hosting(folder):
     """The application with all experiments started, and these."""
-    app, hosted, service = make_server_app(ExperimentFolder(folder.path))
+    app, hosted, service = make_folder_app(ExperimentFolder(folder.path))
     await hosted.start()
     try:
         yield Asking(None, app=app), hosted

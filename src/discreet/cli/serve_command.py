@@ -85,10 +85,10 @@ def _serve_folder(args: argparse.Namespace) -> Answer:
         )
     if args.init:
         return _init_folder(folder)
-    from discreet.service.http.server import serve_folder
+    from discreet.service.http.server import serve as run
 
     workers = whole("workers", args.workers, 1)
-    serve_folder(folder, host=args.host, port=args.port, workers=workers)
+    run(folder, host=args.host, port=args.port, workers=workers, folder=True)
     return Answer({"stopped": True}, "stopped")
 
 

@@ -87,9 +87,9 @@ class Refusals:
 class Access(ABC):
     """Keys, limits and log for the requests to one experiment, or to the server itself."""
 
-    def __init__(self, log: Log, rate_limit: int, body_limit: int, prefix: str) -> None:
-        self.log, self.body_limit, self.prefix = log, body_limit, prefix
-        self.rate, self.refusals = RateLimit(rate_limit), Refusals(log)
+    def __init__(self, log: Log, settings: ServerSettings) -> None:
+        self.log, self.body_limit, self.prefix = log, settings.body_limit, settings.prefix
+        self.rate, self.refusals = RateLimit(settings.rate_limit), Refusals(log)
         self.public_releases = False
         self.storage_errors: tuple[type[Exception], ...] = ()
 
@@ -125,7 +125,7 @@ class ExperimentAccess(Access):
 
     def __init__(self, service: Service) -> None:
         settings, state = service.settings, service.state
-        super().__init__(state.log, settings.rate_limit, settings.body_limit, settings.prefix)
+        super().__init__(state.log, settings.server)
         self._service, self._state = service, state
         self.public_releases = settings.public_releases
         self.storage_errors = state.database.lost
@@ -158,7 +158,7 @@ class ServerAccess(Access):
     """Access to the list of experiments of a server."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        super().__init__(Log(""), settings.rate_limit, settings.body_limit, settings.prefix)
+        super().__init__(Log(""), settings)
         self._stored = ServerKeys(settings.folder)
         self.storage_errors = self._stored.database.lost
 

@@ -1,4 +1,4 @@
-"""Settings of an experiment (``experiment.toml``) and of a server with a folder of experiments.
+"""Settings of an experiment (``experiment.toml``) and of the server that serves it.
 
 A folder has ``server.toml``, ``experiments/NAME/experiment.toml`` and, for archived experiments,
 ``archive/NAME/experiment.toml``. An experiment in a folder takes the settings of the HTTP server
@@ -47,7 +47,13 @@ LEAST_MEMORY = 60.0
 MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
 """At ε = 20 a reader of the releases is right about one person 95 times in 100. δ bounds the
 probability that everything about a person is revealed."""
-Built = TypeVar("Built", bound="HttpSettings")
+OF_SERVER = (
+    *("host", "port", "prefix", "body_limit", "connections", "rate_limit", "cors_origins"),
+)
+"""Settings of the server that the file of an experiment may have."""
+OWN_RATE = 10_000
+"""Default of ``rate_limit`` for an experiment; that for the routes of the server is smaller."""
+Built = TypeVar("Built", "ServerSettings", "Settings")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _ORIGIN = re.compile(r"https?://[^/\s]+")
@@ -61,8 +67,9 @@ def port_number(port: Any) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HttpSettings:
-    """Settings of the HTTP server, which experiment files and ``server.toml`` share."""
+class ServerSettings:
+    """Settings of the HTTP server: in ``server.toml`` of a folder of experiments, or in the file of
+    an experiment that is served alone."""
 
     folder: Path = Path()
     host: str = "127.0.0.1"
@@ -70,11 +77,13 @@ class HttpSettings:
     prefix: str = ""
     body_limit: int = 262_144
     connections: int = 1_000
-    rate_limit: int = 10_000
+    rate_limit: int = 1_000
     cors_origins: tuple[str, ...] = ()
+    database: str | None = None
+    anchors: str | None = None
 
     def __post_init__(self) -> None:
-        self._check_texts("host")
+        _check_texts(self, "host")
         port_number(self.port)
         if not isinstance(self.prefix, str) or not _PREFIX.fullmatch(self.prefix):
             raise InvalidInput(
@@ -91,30 +100,6 @@ class HttpSettings:
         whole("connections", self.connections, 1, "Connections that a worker keeps open at once.")
         whole("body_limit", self.body_limit, 1024)
         whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
-
-    def _check_texts(self, *names: str) -> None:
-        for name in names:
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                raise InvalidInput(f"{name} must be text; got {getattr(self, name)!r}. Name it.")
-
-    def _check_flags(self, *names: str) -> None:
-        for name in names:
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidInput(
-                    f"{name} must be true or false; got {getattr(self, name)!r}. Write one."
-                )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerSettings(HttpSettings):
-    """Settings of a server with many experiments; the other settings are in each experiment."""
-
-    database: str | None = None
-    anchors: str | None = None
-    rate_limit: int = 1_000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
         if self.database is not None and not self.database.startswith(SCHEMES):
             raise InvalidInput(
                 "database of a server must be a PostgreSQL address; it is not. Write "
@@ -152,7 +137,7 @@ class ServerSettings(HttpSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(HttpSettings):
+class Settings:
     """Settings of one experiment; times are in seconds, or in words such as "6h".
 
     The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
@@ -162,6 +147,8 @@ class Settings(HttpSettings):
 
     experiment: str
     plan: Plan
+    folder: Path = Path()
+    server: ServerSettings = ServerSettings(rate_limit=OWN_RATE)
     database: str = "discreet.db"
     vault: str = "vault"
     anchor: str | None = None
@@ -182,9 +169,12 @@ class Settings(HttpSettings):
             raise InvalidInput(
                 f"experiment must be a name; got {self.experiment!r}. Write experiment = 'welcome'."
             )
-        super().__post_init__()
-        self._check_texts("database", "vault")
-        self._check_flags("public_releases", "allow_idealised", "internal_metrics")
+        _check_texts(self, "database", "vault")
+        for name in ("public_releases", "allow_idealised", "internal_metrics"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInput(
+                    f"{name} must be true or false; got {getattr(self, name)!r}. Write one."
+                )
         in_range(
             "window",
             self.window,
@@ -263,8 +253,9 @@ class Settings(HttpSettings):
     @property
     def values(self) -> dict[str, Any]:
         """All settings by the keys of the file; keys that the file leaves out have defaults."""
-        names = {each.name for each in fields(self)} - {"folder"}
-        return {name: getattr(self, name) for name in names} | self.fixed
+        names = {each.name for each in fields(self)} - {"folder", "server"}
+        own = {name: getattr(self, name) for name in names}
+        return own | {name: getattr(self.server, name) for name in OF_SERVER} | self.fixed
 
     def place(self, name: str) -> Path:
         """Return a path that the file names, relative to the file."""
@@ -317,7 +308,18 @@ class Settings(HttpSettings):
         for name in ("window", "settle", "remember"):
             if isinstance(given.get(name), str) and given[name][-1:] in UNITS_OF_TIME:
                 given[name] = seconds_of(name, given[name])
-        return _built(cls, given | {"plan": plan}, folder, "experiment")
+        listening = {name: given.pop(name) for name in OF_SERVER if name in given}
+        listening = {"rate_limit": OWN_RATE} | listening
+        server = _built(ServerSettings, listening, folder, "experiment")
+        if "server" in given:
+            raise InvalidInput("experiment must have no server in its file. Delete the line.")
+        return _built(cls, given | {"plan": plan, "server": server}, folder, "experiment")
+
+
+def _check_texts(settings: ServerSettings | Settings, *names: str) -> None:
+    for name in names:
+        if not isinstance(getattr(settings, name), str) or not getattr(settings, name):
+            raise InvalidInput(f"{name} must be text; got {getattr(settings, name)!r}. Name it.")
 
 
 def _built(cls: type[Built], given: Mapping[str, Any], folder: Path, where: str) -> Built:

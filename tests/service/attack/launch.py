@@ -16,7 +16,7 @@ def main(example):
 
     import discreet.service.http.app
     import discreet.service.http.request_limits
-    import discreet.service.http.server_app  # noqa: F401
+    import discreet.service.http.server  # noqa: F401
     from discreet.service.http.server import preflight
     from discreet.service.settings import Settings
 

@@ -469,7 +469,7 @@ def test_any_cookie_but_ours_means_nobody(settings, play, cookie):
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_hostile_forms_get_a_page_and_no_5xx(settings, play):
     async def scenario(visitor, service):
-        limit = service.settings.body_limit
+        limit = service.settings.server.body_limit
         assert (await visitor.send("/ui/login", key="x" * (limit + 1))).status == 413
         for path, _ in FORMS:
             for form in HOSTILE:

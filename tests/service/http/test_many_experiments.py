@@ -12,11 +12,10 @@ import pytest
 from discreet.errors import InvalidInput, StateClaimed
 from discreet.service.dashboard.experiment_summary import summary
 from discreet.service.dashboard.server_pages import PAGES
-from discreet.service.http import hosted_experiments
 from discreet.service.http.bodies import Bodies
 from discreet.service.http.handlers import ExperimentHandlers
 from discreet.service.http.routes import PUBLIC, experiment_routes
-from discreet.service.runtime import upkeep
+from discreet.service.runtime import hosted_experiments, upkeep
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.settings import ServerSettings, Settings, experiment_name
 from discreet.service.storage import api_keys

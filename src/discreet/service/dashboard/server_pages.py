@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -19,6 +19,7 @@ from discreet.service.dashboard.experiment_summary import Summary, summary
 from discreet.service.dashboard.page_frame import READERS, Page, PageRequest, View
 from discreet.service.experiment_file import FOLDER_EXAMPLE
 from discreet.service.metrics import Metrics
+from discreet.service.runtime.hosted_experiments import CreatedExperiment, HostedExperiments
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import faults
 from discreet.service.storage.api_keys import SERVER
@@ -92,23 +93,11 @@ PATIENCE = 2.0
 """Seconds that the list waits for the figures of one experiment; it shows the others without it."""
 
 
-class Changes(Protocol):
-    """The changes to experiments that the page offers."""
-
-    async def listed(self) -> list[dict[str, Any]]: ...
-    def serving(self) -> dict[str, Service]: ...
-    async def create(self, name: str, text: str | None, by: str) -> dict[str, Any]: ...
-    async def pause(self, name: str, by: str) -> dict[str, Any]: ...
-    async def resume(self, name: str, by: str) -> dict[str, Any]: ...
-    async def end(self, name: str, by: str) -> dict[str, Any]: ...
-    async def archive(self, name: str, burn: bool, by: str) -> dict[str, Any]: ...
-
-
 class ServerViews:
     """The views of the page."""
 
-    def __init__(self, changes: Changes) -> None:
-        self._changes = changes
+    def __init__(self, hosted: HostedExperiments) -> None:
+        self._hosted = hosted
 
     async def log_in(self, page: PageRequest) -> Response:
         """A form for a key of the server."""
@@ -123,15 +112,15 @@ class ServerViews:
     async def create(self, page: PageRequest) -> Response:
         """Only this answer shows the admin key of the new experiment."""
         name, text = page.given("name").strip(), page.given("toml")
-        made = await self._changes.create(name, text.replace("\r\n", "\n") or None, page.by)
+        made = await self._hosted.create(name, text.replace("\r\n", "\n") or None, page.by)
         return await self._list(page, made=made)
 
     async def change(self, page: PageRequest) -> Response:
         """Pause, resume, end or archive; what cannot be undone is confirmed by typing the name."""
         name, what = page.given("name"), page.given("what")
         simple: dict[str, Callable[[str, str], Awaitable[Any]]] = {
-            "pause": self._changes.pause,
-            "resume": self._changes.resume,
+            "pause": self._hosted.pause,
+            "resume": self._hosted.resume,
         }
         if what in simple:
             await simple[what](name, page.by)
@@ -141,15 +130,15 @@ class ServerViews:
                 "name must be typed to confirm; it differs. Nothing was changed: type it again."
             )
         if what == "end":
-            await self._changes.end(name, page.by)
+            await self._hosted.end(name, page.by)
         elif what == "archive":
-            await self._changes.archive(name, page.given("burn") == "burn", page.by)
+            await self._hosted.archive(name, page.given("burn") == "burn", page.by)
         else:
             raise InvalidInput("change must be one of those on the page; this is not. Choose one.")
         return page.to(HOME)
 
-    async def _list(self, page: PageRequest, made: dict[str, Any] | None = None) -> Response:
-        found, services = await self._changes.listed(), self._changes.serving()
+    async def _list(self, page: PageRequest, made: CreatedExperiment | None = None) -> Response:
+        found, services = await self._hosted.listed(), self._hosted.serving()
         summaries = await asyncio.gather(*map(_summary, services.values()))
         return page.render(
             "server_list.html",
@@ -170,9 +159,9 @@ async def _summary(service: Service) -> Summary | None:
         return None
 
 
-def server_pages(changes: Changes, access: Access, metrics: Metrics) -> list[BaseRoute]:
+def server_pages(hosted: HostedExperiments, access: Access, metrics: Metrics) -> list[BaseRoute]:
     """Return everything under ``/ui`` of the server itself."""
-    views = ServerViews(changes)
+    views = ServerViews(hosted)
     table: tuple[tuple[str, View, tuple[str, ...] | None, list[str]], ...] = (
         ("/ui/login", views.log_in, None, ["GET", "POST"]),
         ("/ui/logout", login.log_out, KEYS, ["POST"]),

@@ -102,7 +102,7 @@ class ExperimentHandlers:
     async def ticket(self, call: Call) -> TicketReply:
         return await self._service.decisions.ticket(call.body.user, call.body.sticky)
 
-    async def releases(self, _call: Call) -> dict[str, Any]:
+    async def releases(self, _call: Call) -> object:
         state = self._service.state
         return {
             "experiment": self._service.settings.experiment,
@@ -133,7 +133,7 @@ class ExperimentHandlers:
         tag = b'"' + digest(body).encode() + b'"'
         return Raw(body, headers=((b"etag", tag), (b"cache-control", caching)))
 
-    async def lift(self, _call: Call) -> dict[str, Any]:
+    async def lift(self, _call: Call) -> object:
         found = self._service.lift()
         if found is None:
             raise ServiceError(
@@ -144,7 +144,7 @@ class ExperimentHandlers:
             )
         return found.to_json()
 
-    async def schema(self, _call: Call) -> dict[str, Any]:
+    async def schema(self, _call: Call) -> object:
         plan = self._service.settings.plan
         features = to_config(plan.features)
         return {
@@ -155,7 +155,7 @@ class ExperimentHandlers:
             "outcome": to_config(plan.outcome),
         }
 
-    async def actions(self, call: Call) -> dict[str, Any]:
+    async def actions(self, call: Call) -> object:
         """List the available actions; ``q`` searches names, ``limit`` is the length of the list."""
         query = parse_qs(call.query.decode("latin-1"), keep_blank_values=True)
         limit = query.get("limit", [str(SHOWN)])[-1]
@@ -167,25 +167,25 @@ class ExperimentHandlers:
             )
         return self._service.list_actions(query.get("q", [""])[-1], int(limit))
 
-    async def change_actions(self, call: Call) -> dict[str, Any]:
+    async def change_actions(self, call: Call) -> object:
         await self._service.change_actions(call.body.add, call.body.remove, call.caller)
         return self._service.list_actions()
 
-    async def ledger(self, _call: Call) -> dict[str, Any]:
+    async def ledger(self, _call: Call) -> object:
         return await self._service.ledger()
 
-    async def status(self, _call: Call) -> dict[str, Any]:
+    async def status(self, _call: Call) -> object:
         return await self._service.status()
 
-    async def set_mode(self, call: Call) -> dict[str, Any]:
+    async def set_mode(self, call: Call) -> object:
         await self._service.set_mode(call.body.mode, call.caller)
         return await self._service.status()
 
-    async def set_serving(self, call: Call) -> dict[str, Any]:
+    async def set_serving(self, call: Call) -> object:
         await self._service.set_serving(call.body.release, call.caller)
         return await self._service.status()
 
-    async def burn(self, call: Call) -> dict[str, Any]:
+    async def burn(self, call: Call) -> object:
         await self._service.burn(call.body.batch, call.caller)
         return await self._service.status()
 
@@ -193,19 +193,19 @@ class ExperimentHandlers:
         await self._service.erase(call.body.user, call.caller)
         return Erased(True)
 
-    async def create_key(self, call: Call) -> dict[str, Any]:
+    async def create_key(self, call: Call) -> object:
         body = call.body
         return await self._service.create_key(
             body.scopes, body.label, body.expires_in, body.rate, call.caller
         )
 
-    async def list_keys(self, _call: Call) -> dict[str, Any]:
+    async def list_keys(self, _call: Call) -> object:
         return {"keys": [key.shown() for key in await self._service.list_keys()]}
 
-    async def revoke_key(self, call: Call) -> dict[str, Any]:
+    async def revoke_key(self, call: Call) -> object:
         return await self._service.revoke_key(call.body.id, call.caller)
 
-    async def changes(self, _call: Call) -> dict[str, Any]:
+    async def changes(self, _call: Call) -> object:
         return {"changes": [asdict(each) for each in await self._service.changes()]}
 
     async def public_metrics(self, _call: Call) -> Raw:
@@ -215,10 +215,10 @@ class ExperimentHandlers:
     async def internal_metrics(self, call: Call) -> Raw:
         return Raw(self._metrics.internal(call.client), "text/plain; version=0.0.4; charset=utf-8")
 
-    async def healthz(self, _call: Call) -> dict[str, Any]:
+    async def healthz(self, _call: Call) -> object:
         return {"status": "alive"}
 
-    async def readyz(self, _call: Call) -> dict[str, Any]:
+    async def readyz(self, _call: Call) -> object:
         faults = self._service.state.unready
         if faults:
             reasons = ", ".join(f"{name} ({fault})" for name, fault in faults.items())

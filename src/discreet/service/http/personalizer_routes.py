@@ -100,7 +100,7 @@ class PersonalizerHandlers:
     def __init__(self, service: Service) -> None:
         self._service, self._plan = service, service.settings.plan
 
-    async def rank(self, call: Call) -> dict[str, Any]:
+    async def rank(self, call: Call) -> object:
         body: Rank = call.body
         actions = [RankedItem(each.id, each.features) for each in body.actions]
         excluded = frozenset(body.excluded_actions or ())

@@ -27,7 +27,7 @@ class Route:
     method: str
     path: str
     scopes: tuple[str, ...]
-    handler: Callable[[Call], Awaitable[Any]]
+    handler: Callable[[Call], Awaitable[object]]
     summary: str
     body: Any = None
     answer: Any = None

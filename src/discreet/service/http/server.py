@@ -1,4 +1,4 @@
-"""Start the processes that serve."""
+"""Processes that serve: the command that starts them, and the application of each worker."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -16,8 +18,14 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
-from discreet.service.logs import Log
+from discreet.service.http.app import CrossOrigin, make_app, make_folder_app
+from discreet.service.http.endpoint import ExperimentApp
+from discreet.service.http.tracing import traces_of
+from discreet.service.logs import Log, ServerMessages
+from discreet.service.runtime.experiment_folder import ExperimentFolder
+from discreet.service.runtime.hosted_experiments import settle_memory
 from discreet.service.runtime.lifecycle import PlanDiffers, check
+from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import Vault, locked_file
 from discreet.service.settings import (
     SERVER_FILE,
@@ -30,14 +38,35 @@ from discreet.service.storage.api_keys import ServerKeys
 from discreet.service.storage.database import storage_errors
 from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
 
+LOOK = 0.1
+"""Seconds between two checks of the supervisor."""
 LARGEST = 100_000
 """The most bytes of an experiment file, which workers get through their environment."""
 
 
-def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests under way are finished first."""
-    text = read_experiment_file(config)
-    settings = Settings.of_text(text, config)
+def serve(
+    place: Path, *, host: str | None, port: int | None, workers: int, folder: bool = False
+) -> None:
+    """Serve the experiment of a file, or all experiments of a folder, until SIGTERM or Ctrl-C.
+
+    Requests under way are finished first. Nothing of the experiments of a folder is checked here:
+    one that cannot start must not keep the others.
+    """
+    if folder:
+        server = ServerSettings.read(place)
+        if workers > 1 and server.database is None:
+            raise InvalidInput(
+                f"workers must be 1 with SQLite; got {workers}. Name a PostgreSQL database in "
+                f"{server.folder / SERVER_FILE} for more: database = 'postgresql://…'."
+            )
+        ServerKeys(server.folder).close()  # its keys must be there
+        listening = _listening(server, host, port)
+        with _served_once(server.folder):
+            os.environ["DISCREET_FOLDER"] = str(server.folder)
+            _run("experiments", listening, workers)
+        return
+    text = read_experiment_file(place)
+    settings = Settings.of_text(text, place)
     if workers > 1 and len(text.encode()) > LARGEST:
         raise InvalidInput(
             f"experiment file must have at most {LARGEST} bytes for several workers; it has more. "
@@ -49,7 +78,7 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
             "Name a PostgreSQL database for more: database = 'postgresql://…'."
         )
     preflight(settings)
-    listening = listen(host or settings.host, settings.port if port is None else port_number(port))
+    listening = _listening(settings.server, host, port)
     anchor = anchor_of(settings).path
     if in_same_folder(settings, anchor):
         warning = (
@@ -57,29 +86,15 @@ def serve(config: Path, *, host: str | None, port: int | None, workers: int) -> 
             "that a copy of the folder was put back. Keep it on another disk: anchor = '…'"
         )
         print(warning, file=sys.stderr, flush=True)
-    os.environ["DISCREET_CONFIG"] = str(config.resolve())
+    os.environ["DISCREET_CONFIG"] = str(place.resolve())
     # The text as it is now, so that a worker that starts later serves the same plan.
     os.environ["DISCREET_EXPERIMENT"] = text
     os.environ.pop("DISCREET_FOLDER", None)
     _run(settings.experiment, listening, workers)
 
 
-def serve_folder(folder: Path, *, host: str | None, port: int | None, workers: int) -> None:
-    """Serve all experiments of a folder until SIGTERM or Ctrl-C.
-
-    Nothing of an experiment is checked here: one that cannot start must not keep the others.
-    """
-    server = ServerSettings.read(folder)
-    if workers > 1 and server.database is None:
-        raise InvalidInput(
-            f"workers must be 1 with SQLite; got {workers}. Name a PostgreSQL database in "
-            f"{server.folder / SERVER_FILE} for more: database = 'postgresql://…'."
-        )
-    ServerKeys(server.folder).close()  # its keys must be there
-    listening = listen(host or server.host, server.port if port is None else port_number(port))
-    with _served_once(server.folder):
-        os.environ["DISCREET_FOLDER"] = str(server.folder)
-        _run("experiments", listening, workers)
+def _listening(server: ServerSettings, host: str | None, port: int | None) -> socket.socket:
+    return listen(host or server.host, server.port if port is None else port_number(port))
 
 
 @contextmanager
@@ -99,7 +114,7 @@ def _run(name: str, listening: socket.socket, workers: int) -> None:
     # uvicorn raises the signal again after its clean end; SIGTERM must not kill us then.
     signal.signal(signal.SIGTERM, lambda *_: None)
     running = uvicorn.Config(
-        "discreet.service.http.server_app:from_environment",
+        "discreet.service.http.server:from_environment",
         factory=True,
         http="discreet.service.http.request_limits:LimitedHttp",
         proxy_headers=False,  # the application reads them, and only where they matter
@@ -156,3 +171,38 @@ def preflight(settings: Settings) -> None:
         except PlanDiffers as error:
             Log(settings.experiment).event("plan refused", keys=list(error.keys))
             raise
+
+
+def from_environment() -> CrossOrigin | ExperimentApp:
+    """Return the application of a worker process: of a folder, or of a single experiment."""
+    # Threads switch more often, so that a commit does not wait for requests.
+    sys.setswitchinterval(0.001)
+    workers = int(os.environ.get("DISCREET_WORKERS", "1"))
+    if workers > 1:
+        end_with(int(os.environ["DISCREET_SUPERVISOR"]))
+    if "DISCREET_FOLDER" in os.environ:
+        folder = ExperimentFolder(Path(os.environ["DISCREET_FOLDER"]))
+        app, _, access = make_folder_app(folder, workers=workers, traces=traces_of("server"))
+        ServerMessages(access.log).install()
+        return app
+    config = Path(os.environ["DISCREET_CONFIG"])
+    settings = Settings.of_text(os.environ.pop("DISCREET_EXPERIMENT"), config)
+    service = Service(settings, config=config, workers=workers)
+    ServerMessages(service.state.log).install()
+    app = make_app(service, traces_of(settings.experiment))
+    settle_memory()
+    return app
+
+
+def end_with(supervisor: int) -> None:
+    """End this process like SIGTERM as soon as its supervisor is gone.
+
+    A worker that outlived it would hold the port, and the service could not be started again.
+    """
+    threading.Thread(target=_watch, args=(supervisor,), name="supervision", daemon=True).start()
+
+
+def _watch(supervisor: int) -> None:
+    while os.getppid() == supervisor:  # an orphan has another parent
+        time.sleep(LOOK)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -6,16 +6,12 @@ import asyncio
 from typing import Any
 
 from discreet.errors import ServiceError
-from discreet.service.access import UNLIMITED, ServerAccess
-from discreet.service.dashboard.server_pages import server_pages
-from discreet.service.http.app import routed
+from discreet.service.access import UNLIMITED
 from discreet.service.http.bodies import ArchivedExperiment, NewExperiment
-from discreet.service.http.endpoint import ExperimentApp
-from discreet.service.http.experiment_changes import ExperimentChanges
 from discreet.service.http.handlers import Call, Raw
-from discreet.service.http.hosted_experiments import HostedExperiments
 from discreet.service.http.routes import PUBLIC, Route
-from discreet.service.metrics import Metrics, of_all, values
+from discreet.service.metrics import Families, of_all, values
+from discreet.service.runtime.hosted_experiments import HostedExperiments
 from discreet.service.storage.api_keys import SERVER
 
 ADMIN = "/v1/admin/experiments"
@@ -24,32 +20,32 @@ ADMIN = "/v1/admin/experiments"
 class ServerHandlers:
     """The handlers of the routes of the server itself."""
 
-    def __init__(self, hosted: HostedExperiments) -> None:
-        self._hosted, self.changes = hosted, ExperimentChanges(hosted)
+    def __init__(self, hosted: HostedExperiments, families: Families) -> None:
+        self._hosted, self._families = hosted, families
         self._ledgers: dict[str, tuple[int, dict[str, Any]]] = {}
 
-    async def listed(self, call: Call) -> dict[str, Any]:  # noqa: ARG002
-        return {"experiments": await self.changes.listed()}
+    async def listed(self, call: Call) -> object:  # noqa: ARG002
+        return {"experiments": await self._hosted.listed()}
 
-    async def create(self, call: Call) -> dict[str, Any]:
-        return await self.changes.create(call.body.name, call.body.toml, call.caller)
+    async def create(self, call: Call) -> object:
+        return await self._hosted.create(call.body.name, call.body.toml, call.caller)
 
-    async def pause(self, call: Call) -> dict[str, Any]:
-        return await self.changes.pause(call.path["name"], call.caller)
+    async def pause(self, call: Call) -> object:
+        return await self._hosted.pause(call.path["name"], call.caller)
 
-    async def resume(self, call: Call) -> dict[str, Any]:
-        return await self.changes.resume(call.path["name"], call.caller)
+    async def resume(self, call: Call) -> object:
+        return await self._hosted.resume(call.path["name"], call.caller)
 
-    async def end(self, call: Call) -> dict[str, Any]:
-        return await self.changes.end(call.path["name"], call.caller)
+    async def end(self, call: Call) -> object:
+        return await self._hosted.end(call.path["name"], call.caller)
 
-    async def archive(self, call: Call) -> dict[str, Any]:
-        return await self.changes.archive(call.path["name"], call.body.burn, call.caller)
+    async def archive(self, call: Call) -> object:
+        return await self._hosted.archive(call.path["name"], call.body.burn, call.caller)
 
-    async def healthz(self, call: Call) -> dict[str, Any]:  # noqa: ARG002
+    async def healthz(self, call: Call) -> object:  # noqa: ARG002
         return {"status": "alive"}
 
-    async def readyz(self, call: Call) -> dict[str, Any]:  # noqa: ARG002
+    async def readyz(self, call: Call) -> object:  # noqa: ARG002
         """503 where no experiment can decide; one that cannot is named, and stops no other."""
         faults: dict[str, Any] = {
             name: {"start": each.kind} for name, each in self._hosted.broken.items()
@@ -75,7 +71,7 @@ class ServerHandlers:
             if self._ledgers.get(name, (-1,))[0] != newest:  # it changes with documents only
                 self._ledgers[name] = newest, await service.ledger()
             rows[name] = values(await service.status(), self._ledgers[name][1])
-        text = await asyncio.to_thread(of_all, self._hosted.families, rows)
+        text = await asyncio.to_thread(of_all, self._families, rows)
         return Raw(text, "text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -96,11 +92,3 @@ def server_routes(handlers: ServerHandlers) -> tuple[Route, ...]:
         Route("GET", "/readyz", PUBLIC, h.readyz, "Some experiment can decide, and which cannot",
               bucket=UNLIMITED),
     )  # fmt: skip
-
-
-def server_itself(hosted: HostedExperiments, access: ServerAccess) -> ExperimentApp:
-    """Return the application with the routes and pages of the server itself."""
-    handlers = ServerHandlers(hosted)
-    metrics = Metrics(internal=False, families=hosted.families, experiment="")
-    pages = server_pages(handlers.changes, access, metrics)
-    return routed(server_routes(handlers), pages, access, metrics, "experiments", (SERVER,))
