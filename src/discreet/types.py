@@ -24,6 +24,12 @@ JsonObject = dict[str, Any]
 """A decoded JSON object."""
 JsonMapping = Mapping[str, Any]
 """A decoded JSON object that is only read."""
+Frame = Any
+"""A table or a series of pandas, polars or pyarrow."""
+Contexts = Any
+"""One context or many: numbers, dicts, arrays, or a frame."""
+Values = Any
+"""One value per row: a list, an array, a series, or the name of a column of the frame."""
 
 
 def added_later(default: Any) -> Any:

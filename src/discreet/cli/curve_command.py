@@ -29,8 +29,7 @@ from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
-from discreet.privacy.budget import Budget
-from discreet.privacy.participation import Participation, user_participation
+from discreet.privacy.budget import Budget, Participation, user_participation
 from discreet.simulate.plan_forecast import reward_document
 from discreet.text import epsilon_text
 from discreet.types import JsonObject
@@ -136,7 +135,7 @@ def _data(args: argparse.Namespace) -> tuple[Dataset, Any]:
 
 
 def _contexts(data: Dataset, features: str, schema: str | None) -> Any:
-    from discreet.lab.campaign.column_scaling import scaled
+    from discreet.lab.campaign.tasks import scaled
 
     if schema is not None and features != "raw":
         raise InvalidInput(
@@ -167,7 +166,7 @@ def _whose(plan: Plan, data: Dataset) -> list[str]:
 def _notes(args: argparse.Namespace) -> list[str]:
     if args.features == "raw":
         return [NOISE]
-    from discreet.lab.campaign.column_scaling import NOT_PRIVATE
+    from discreet.lab.campaign.tasks import NOT_PRIVATE
 
     return [NOISE, f"The {NOT_PRIVATE}: with people, declare public ranges in a Schema."]
 

@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
-from discreet.lab.campaign.column_scaling import FEATURES
-from discreet.lab.campaign.declared_plans import OwnPlans
 from discreet.lab.campaign.presets import (
     DECLARED,
     DELTA,
     EPSILONS,
     EXACT_BONUS,
+    FEATURES,
     PAPER_POLICIES,
     QUICK_POLICIES,
     RIDGES,
     RIVAL_FAMILIES,
     ROUNDS,
+    OwnPlans,
     default_plans,
     paper_plans,
     register_named,
@@ -32,8 +32,7 @@ from discreet.lab.rivals.rival_contract import RivalPlan
 from discreet.plan.config import to_config
 from discreet.plan.plan import Plan
 from discreet.plan.registry import ORACLES, POLICIES
-from discreet.privacy.budget import Budget
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Budget, Participation
 from discreet.releases.canonical import digest_of
 from discreet.validate import one_of, positive, whole
 
