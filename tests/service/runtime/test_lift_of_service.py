@@ -9,8 +9,7 @@ from html import unescape
 import pytest
 
 from discreet.cli.main import main
-from discreet.client import Billboard
-from discreet.client import billboard
+from discreet.client import Billboard, billboard
 from discreet.client.recomputation import recompute
 from discreet.privacy.ledger import DISJOINT_PARTS
 from discreet.releases.lift import lift
