@@ -96,12 +96,12 @@ class Access(ABC):
     @property
     @abstractmethod
     def keys(self) -> dict[str, Key]:
-        """The API keys by id."""
+        """API keys by id."""
 
     @property
     @abstractmethod
     def session_secret(self) -> bytes:
-        """The secret that encrypts the cookies of the dashboard."""
+        """Secret that encrypts the cookies of the dashboard."""
 
     @abstractmethod
     def note_use(self, key: str) -> None:

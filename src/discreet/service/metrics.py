@@ -21,7 +21,7 @@ INTERNAL = "discreet_internal_"
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that names the folder through which workers share their figures. [server.py]"""
 GAUGES = {
-    "slots_issued": "Slots handed out of the batches under way",
+    "slots_issued": "Slots assigned of the batches under way",
     "batch": "The newest batch under way",
     "release": "The newest published document",
     "release_due_timestamp_seconds": "When the next release is due, 0 if none waits",
@@ -57,7 +57,7 @@ class Families:
         )
 
     def counted(self, *, internal: bool) -> list[Metric]:
-        """The figures of one class, of this process or of all that share a folder."""
+        """Return the figures of one class, of this process or of all that share a folder."""
         shared = SHARED in os.environ
         found = MultiProcessCollector(None).collect() if shared else self.registry.collect()  # type: ignore[no-untyped-call]
         return [each for each in found if each.name.startswith(INTERNAL) == internal]
@@ -98,7 +98,7 @@ class Metrics:
         return notes
 
     def public(self, status: dict[str, Any], ledger: dict[str, Any]) -> bytes:
-        """The text of ``/metrics``."""
+        """Return the text of ``/metrics``."""
         gauges = [
             GaugeMetricFamily(f"discreet_{name}", text, value)
             for (name, text), value in zip(GAUGES.items(), values(status, ledger), strict=True)
@@ -136,7 +136,7 @@ def on_this_machine(client: str) -> bool:
 
 
 def values(status: dict[str, Any], ledger: dict[str, Any]) -> list[float]:
-    """The values of ``GAUGES``, in their order."""
+    """Return the values of ``GAUGES``, in their order."""
     batches = status["batches"]
     due = [each["due"] for each in batches if each["due"]]
     return [
@@ -152,7 +152,7 @@ def values(status: dict[str, Any], ledger: dict[str, Any]) -> list[float]:
 
 
 def of_all(families: Families, rows: dict[str, list[float]]) -> bytes:
-    """The text of ``/metrics`` of a server: the gauges of every experiment, by name."""
+    """Return the text of ``/metrics`` of a server: the gauges of every experiment, by name."""
     gauges = []
     for place, (name, text) in enumerate(GAUGES.items()):
         gauge = GaugeMetricFamily(f"discreet_{name}", text, labels=["experiment"])
@@ -163,7 +163,7 @@ def of_all(families: Families, rows: dict[str, list[float]]) -> bytes:
 
 
 def text_of(families: Iterable[Metric]) -> bytes:
-    """As Prometheus reads it."""
+    """Return the text that Prometheus reads."""
     return bytes(generate_latest(_Families(families)))
 
 

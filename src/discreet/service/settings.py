@@ -245,14 +245,14 @@ class Settings:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """The settings that can never change, by the keys of the file."""
+        """Settings that can never change, by the keys of the file."""
         plan = self.plan.to_config()
         people = {name: plan.pop(name) for name in PEOPLE if name in plan}
         return {"plan": plan, **people}
 
     @property
     def values(self) -> dict[str, Any]:
-        """All settings by the keys of the file; keys that the file leaves out have defaults."""
+        """Settings by the keys of the file; keys that the file leaves out have defaults."""
         names = {each.name for each in fields(self)} - {"folder", "server"}
         own = {name: getattr(self, name) for name in names}
         return own | {name: getattr(self.server, name) for name in OF_SERVER} | self.fixed

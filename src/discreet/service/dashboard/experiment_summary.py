@@ -40,7 +40,7 @@ def tried(plan: Plan, actions: list[str] | None, count: int) -> str:
         choice = f"one of {count:,} actions"
     better = "smaller is better" if plan.outcome.best == "low" else "larger is better"
     text = (
-        f"Each decision picks {choice} for the person who asks, and learns from the "
+        f"Each decision picks {choice} for the person, and learns from the "
         f"{plan.outcome.word} that is reported later, {_range(plan)}: {better}."
     )
     if plan.control is None:
@@ -59,7 +59,7 @@ def control(plan: Plan) -> str:
 
 
 def quoted(action: str | int) -> str:
-    """An action within a sentence, where a name such as none would be misread."""
+    """Return an action within a sentence, where a name such as none would be misread."""
     return f"“{action}”" if isinstance(action, str) else f"action {action}"
 
 
@@ -76,7 +76,7 @@ def state(status: dict[str, Any], default: str | int | None) -> Headline:
         "online": Headline(
             "running", "What was learned so far decides, and each answer adds to it."
         ),
-        "shadow": Headline("shadow", f"Everyone gets {given}; the policy learns beside it."),
+        "shadow": Headline("shadow", f"Everyone gets {given}; the policy learns meanwhile."),
         "frozen": Headline("paused", "What was learned so far decides. Nothing new is learned."),
     }[status["mode"]]
 
@@ -135,7 +135,7 @@ def _pace(batch: dict[str, Any], now: float) -> str:
 
 
 def _rounded(seconds: float) -> str:
-    """An estimate: days, hours or minutes, without a second unit."""
+    """Return an estimate: days, hours or minutes, without a second unit."""
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
         if seconds >= length or unit == "second":
             count = max(1, round(seconds / length))
@@ -186,11 +186,11 @@ def answered(lift: Lift | None, *, compared: bool) -> LiftAnswer:
         return answer(lift)
     if compared:
         return LiftAnswer(
-            "Too early to say", "The first release tells how the policy fared beside the control."
+            "Too early to say", "The first release compares the policy with the control."
         )
     return LiftAnswer(
         "Nobody can say",
-        "This experiment has no control share, so there is nobody to compare with. Give the next "
+        "This experiment has no control share, so there is nothing to compare with. Give the next "
         "one a control share before it begins.",
     )
 
@@ -200,21 +200,21 @@ def answer(lift: Lift) -> LiftAnswer:
     line, outcome = lift.pooled, lift.outcome
     if math.isinf(line.anytime):
         return LiftAnswer("Too early to say", f"{lift.text[0].upper()}{lift.text[1:]}.", "–", "–")
-    apart, wide = outcome.difference_of(line.difference), outcome.error_of(line.anytime)
+    difference, wide = outcome.difference_of(line.difference), outcome.error_of(line.anytime)
     unsure = line.helps is None
     short = "Too early to say" if unsure else "Yes" if line.helps else "No"
     span = outcome.high - outcome.low
-    low, high = max(apart - wide, -span), min(apart + wide, span)
+    low, high = max(difference - wide, -span), min(difference + wide, span)
     if wide >= span:
         interval = "the noise is still larger than any difference."
     elif low * high > 0:
         near, far = sorted((abs(low), abs(high)))
         interval = (
-            f"between {figure(near, outcome)} and {_aside(math.copysign(far, apart), outcome)}"
+            f"between {figure(near, outcome)} and {_aside(math.copysign(far, difference), outcome)}"
         ) + CERTAIN
     else:
         interval = f"between {_aside(low, outcome)} and {_aside(high, outcome)}" + CERTAIN
-    size = "may still be higher or lower" if unsure else f"is {_aside(apart, outcome)}"
+    size = "may still be higher or lower" if unsure else f"is {_aside(difference, outcome)}"
     return LiftAnswer(
         short,
         f"The mean {outcome.word} {size} than that of the control: {interval}",
@@ -252,7 +252,7 @@ class Summary:
 
     @property
     def counted_since(self) -> int | None:
-        """The time from which decisions are counted, if it is later than the beginning."""
+        """Return the time from which decisions are counted, if it is later than the beginning."""
         first = min(self.hours, default=None)
         return first if first is not None and first > self.began else None
 

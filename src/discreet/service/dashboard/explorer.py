@@ -54,7 +54,7 @@ def probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Colum
 
 
 def named_actions(chain: Chain, number: int, labels: list[str]) -> list[Any]:
-    """The actions behind these labels, as offers name them."""
+    """Return the actions behind these labels, as offers name them."""
     until = chain.until(number)
     _, known = _read(_Version(until.links[-1].digest, until))
     by_label = {label(name): name for name in known.places}
@@ -67,7 +67,7 @@ def label(name: Any) -> str:
 
 
 def shown(columns: Columns, wanted: str) -> list[str]:
-    """The most likely of the actions whose name contains ``wanted``; all in their order if few."""
+    """Return the most likely actions whose name contains ``wanted``; all in their order if few."""
     found = [name for name in columns if wanted.casefold() in name.casefold()]
     if len(found) <= SHOWN:
         return found
@@ -75,7 +75,7 @@ def shown(columns: Columns, wanted: str) -> list[str]:
 
 
 def lines(columns: list[Columns], names: list[str]) -> list[dict[str, Any]]:
-    """A line of a chart for each name; an action that was not there has probability zero."""
+    """Return a line of a chart for each name; an action that was not there has probability zero."""
     missing = [np.zeros(len(next(iter(each.values()), np.zeros(1)))) for each in columns]
     return [
         {
@@ -98,7 +98,7 @@ class _Version:
 
 @lru_cache(LATEST + 2)
 def _read(version: _Version) -> tuple[Released, Known]:
-    """The releases of a chain and its actions, cached for all moves of a slider."""
+    """Return the releases of a chain and its actions, cached for all moves of a slider."""
     return version.chain.deciding.as_released, version.chain.known
 
 
@@ -182,7 +182,7 @@ class FormInput:
 
     @property
     def first(self) -> str:
-        """The value before anybody moved the slider."""
+        """Initial value."""
         if self.kind == "range":
             return f"{(self.low + self.high) / 2:g}"
         return self.values[0][0] if self.values else self.start
@@ -192,7 +192,7 @@ class FormInput:
         return (self.high - self.low) / 200
 
     def read(self, text: str) -> Any:
-        """The value of the feature in the form."""
+        """Return the value of the feature in the form."""
         if isinstance(self.feature, Flag):
             return text == "true"
         whole = isinstance(self.feature, Category) and not self.feature.of_words
@@ -207,7 +207,7 @@ class FormInput:
 
 
 def controls(plan: Plan) -> list[FormInput]:
-    """The inputs that the public schema asks for."""
+    """Return the inputs for the fields of the public schema."""
     if isinstance(plan.contexts, UnitBall):
         each = range(plan.contexts.dimension)
         return [FormInput(f"x{place}", f"number {place}", -1.0, 1.0) for place in each]
@@ -239,19 +239,19 @@ def _control(name: str, feature: Field) -> FormInput:
 
 
 def _other(feature: Category) -> str:
-    """A value of the same kind that is not in the list."""
+    """Return a value of the same kind that is not in the list."""
     if feature.of_words:  # longer than every word of the list, so it equals none of them
         return "any but " + " ".join(map(str, feature.values))
     return str(1 + max(map(int, feature.values)))
 
 
 def _gap(control: FormInput) -> str:
-    """The name of the input that says whether a value is missing."""
+    """Return the name of the input that marks a value is missing."""
     return f"{control.name}-given"
 
 
 async def explorer(page: PageRequest, service: Service) -> Response:
-    """The page; or only its result, if the browser asks for a part."""
+    """Render the page, or only its result if the browser requests a part."""
     state, plan = service.state, service.settings.plan
     inputs, chain = controls(plan), state.serving.chain
     numbers = [link.number for link in chain.links if link.kind in KINDS]
@@ -299,7 +299,7 @@ def _evaluated(
     row = _features(plan, inputs, [values])
     here = probabilities(plan, chain, release, row)
     names = shown(here, find)
-    beside = list(here) if len(here) <= COMPARED else names
+    compared = list(here) if len(here) <= COMPARED else names
     along = None
     if varied is not None:
         at = np.linspace(varied.low, varied.high, POINTS)
@@ -316,7 +316,7 @@ def _evaluated(
         "many": len(here) > SHOWN,
         "count": len(here),
         "why": explained(
-            released, _contexts(plan, inputs, [values])[0], named_actions(chain, release, beside)
+            released, _contexts(plan, inputs, [values])[0], named_actions(chain, release, compared)
         ),
         "along": along,
         "history": _chart("release", latest, history) | {"whole": True}

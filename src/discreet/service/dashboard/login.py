@@ -18,8 +18,8 @@ from discreet.service.storage import api_keys
 from discreet.service.storage.api_keys import SCOPES
 
 WORDS = {
-    "decide": "ask for decisions",
-    "observe": "report what came of them",
+    "decide": "request decisions",
+    "observe": "report their outcomes",
     "ticket": "let a device decide by itself",
     "release:read": "read releases",
     "audit": "look at these pages",
@@ -31,7 +31,7 @@ LONGEST = 4096
 
 
 async def log_in(page: PageRequest, _service: Service) -> Response:
-    """A form for a key; a key with the scope audit or admin opens a session."""
+    """Show a form for a key; a key with the scope audit or admin opens a session."""
     after = _page_of(page.given("next"))
     if page.request.method == "GET":
         return page.render("login.html", message="", after=after)
@@ -74,7 +74,7 @@ async def log_out(page: PageRequest, _service: Service | None = None) -> Respons
 
 
 async def keys(page: PageRequest, service: Service) -> Response:
-    """All keys; the form creates one, and only this answer shows its text."""
+    """List all keys; the form creates one, and only this answer shows its text."""
     made = None
     if page.request.method == "POST":
         label = page.given("label")[:200]

@@ -46,7 +46,7 @@ async def releases(page: PageRequest, service: Service) -> Response:
         documents=checked[::-1],
         served=service.state.deciding(),
         public_key=service.state.serving.chain.key,
-        fared=_mean_losses(service),
+        mean_losses=_mean_losses(service),
         chosen=service.state.serving.chosen is not None,
         names=page_data.document_names(service.state.serving.chain.links),
     )
@@ -75,7 +75,7 @@ async def release(page: PageRequest, service: Service) -> Response:
 
 
 async def document(page: PageRequest, service: Service) -> Response:
-    """The signed bytes, to check them elsewhere."""
+    """Return the signed bytes, to check them elsewhere."""
     number = _number(page)
     found = await service.state.document(number)
     if found is None:

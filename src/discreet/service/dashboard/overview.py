@@ -17,7 +17,7 @@ from discreet.service.storage.document_table import HOUR
 
 
 async def overview(page: PageRequest, service: Service) -> Response:
-    """The whole page; or the part that the browser asks for every few seconds."""
+    """Render the page, or the part that the browser requests every few seconds."""
     plan = service.settings.plan
     found, ledger = await summary(service), await service.state.ledger()
     drawn: dict[str, Any] = {}
@@ -39,7 +39,7 @@ async def overview(page: PageRequest, service: Service) -> Response:
 
 
 async def newest(_page: PageRequest, service: Service) -> Response:
-    """The number of the newest document, so that an open page can say that it is out of date."""
+    """Return the number of the newest document, so that an open page can show that it is old."""
     return JSONResponse({"newest": service.state.serving.newest})
 
 
@@ -50,7 +50,7 @@ TWO_SIDED = 1.96
 
 
 def outcomes(found: list[Quality]) -> dict[str, Any] | None:
-    """The mean loss or reward of each release within the interval that its noise leaves; releases
+    """Return the mean loss or reward of each release within the interval of its noise; releases
     whose noise exceeds the whole range have none."""
     known = [each for each in found if each.standard_error <= 0.5]
     if not known:
@@ -68,7 +68,7 @@ def outcomes(found: list[Quality]) -> dict[str, Any] | None:
 
 
 def lift_so_far(lift: Lift) -> dict[str, Any] | None:
-    """The lift so far, release by release, within the interval that is valid at any time.
+    """Return the lift so far, release by release, within the interval that is valid at any time.
 
     None, and no point for a release, where it is not known yet.
     """
@@ -76,15 +76,15 @@ def lift_so_far(lift: Lift) -> dict[str, Any] | None:
     known = np.isfinite(columns["half_width_any_time"])
     if not known.any():
         return None
-    number, apart, wide = (
+    number, difference, wide = (
         columns[name][known] for name in ("number", "lift_so_far", "half_width_any_time")
     )
     return _within(
         number.tolist(),
         "difference",
-        apart.tolist(),
-        (apart - wide).clip(-span, span).tolist(),
-        (apart + wide).clip(-span, span).tolist(),
+        difference.tolist(),
+        (difference - wide).clip(-span, span).tolist(),
+        (difference + wide).clip(-span, span).tolist(),
     ) | {"zero": True}
 
 

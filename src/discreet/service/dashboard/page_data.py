@@ -17,7 +17,7 @@ from discreet.service.storage.database import Connection
 
 
 def batches(connection: Connection) -> list[BatchState]:
-    """Every batch that was ever opened, the oldest first."""
+    """Return every batch that was ever opened, the oldest first."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM batches ORDER BY epoch, id").fetchall()
     return [BatchState(*row) for row in rows]
 
@@ -51,7 +51,7 @@ def check(number: int, body: bytes, key: str, known: str) -> Checked:
 
 
 def timeline(all_batches: list[BatchState], now: float) -> dict[str, Any]:
-    """Slots handed out over time; each batch fills between its opening and its sealing."""
+    """Return assigned slots over time; each batch fills between its opening and its sealing."""
     times, slots, total = [], [], 0
     for batch in sorted(all_batches, key=lambda each: each.opened):
         times += [batch.opened, batch.sealed or now]
@@ -79,13 +79,13 @@ class ChargeLine:
 
 
 def _mechanism(event: Event) -> str:
-    """The name of the noise; of several things that are published together, each once."""
+    """Return the name of the noise; of several things that are published together, each once."""
     parts = event.events if isinstance(event, Composed) else (event,)
     return " and ".join(dict.fromkeys(type(part).__name__ for part in parts))
 
 
 def charges(ledger: Ledger) -> list[ChargeLine]:
-    """The ledger as a table."""
+    """Return the ledger as a table."""
     lines = []
     for count, entry in enumerate(ledger.entries, start=1):
         so_far = replace(ledger, entries=ledger.entries[:count])

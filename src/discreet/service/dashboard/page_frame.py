@@ -52,12 +52,12 @@ class Sessions:
         self._box = Fernet(base64.urlsafe_b64encode(secret))
 
     def begin(self, key: str, began: float) -> tuple[Session, str]:
-        """A new session and its cookie."""
+        """Return a new session and its cookie."""
         session = Session(key, secrets.token_urlsafe(24), began)
         return session, self._box.encrypt(json.dumps(astuple(session)).encode()).decode()
 
     def read(self, cookie: str | None) -> Session | None:
-        """The session of a valid cookie that is not too old; otherwise None."""
+        """Return the session of a valid cookie that is not too old; otherwise None."""
         try:
             return Session(*json.loads(self._box.decrypt((cookie or "").encode(), ttl=SECONDS)))
         except (InvalidToken, TypeError):  # altered, too old, or of an older version
@@ -92,12 +92,12 @@ class PageRequest:
     fields: dict[str, list[str]] = field(default_factory=dict)
 
     def given(self, name: str) -> str:
-        """A field of the form, or of the address; empty if it is missing."""
+        """Return a field of the form, or of the address; empty if it is missing."""
         return self.fields.get(name, [""])[0]
 
     @property
     def root(self) -> str:
-        """The prefix of every path, if a proxy serves the service below a path."""
+        """Prefix of every path, if a proxy serves the service below a path."""
         return self.access.prefix
 
     def to(self, path: str) -> Response:
@@ -106,7 +106,7 @@ class PageRequest:
 
     @property
     def by(self) -> str:
-        """The id of the key that does something, for the log."""
+        """Id of the key, for the log."""
         return self.key.id if self.key else ""
 
     @property
@@ -115,7 +115,7 @@ class PageRequest:
 
     @property
     def partial(self) -> bool:
-        """True if the browser asks for a part of the page only."""
+        """True if the browser requests only a part of the page."""
         return "hx-request" in self.request.headers
 
     def render(self, name: str, code: int = 200, **values: Any) -> Response:
@@ -219,7 +219,7 @@ def _fields(text: str) -> dict[str, list[str]]:
 
 
 def set_cookie(page: PageRequest, response: Response, text: str) -> None:
-    """A cookie that no script reads and no other site sends."""
+    """Set a cookie that no script reads and no other site sends."""
     response.set_cookie(
         COOKIE,
         text,

@@ -100,7 +100,7 @@ class ServerViews:
         self._hosted = hosted
 
     async def log_in(self, page: PageRequest) -> Response:
-        """A form for a key of the server."""
+        """Show a form for a key of the server."""
         if page.request.method == "GET":
             return page.render("server_login.html", message="")
         refusal = "The key must be one of this server; this one is not. Experiments have others."
@@ -110,7 +110,7 @@ class ServerViews:
         return await self._list(page)
 
     async def create(self, page: PageRequest) -> Response:
-        """Only this answer shows the admin key of the new experiment."""
+        """Create an experiment; only this answer shows the admin key of the new experiment."""
         name, text = page.given("name").strip(), page.given("toml")
         made = await self._hosted.create(name, text.replace("\r\n", "\n") or None, page.by)
         return await self._list(page, made=made)
@@ -143,7 +143,7 @@ class ServerViews:
         return page.render(
             "server_list.html",
             experiments=found,
-            told=dict(zip(services, summaries, strict=True)),
+            summaries=dict(zip(services, summaries, strict=True)),
             now=time.time(),
             made=made,
             example=FOLDER_EXAMPLE,

@@ -49,7 +49,7 @@ async def set_serving(page: PageRequest, service: Service) -> Response:
 
 
 async def burn(page: PageRequest, service: Service) -> Response:
-    """Only with the number of the batch typed again: nothing brings its rows back."""
+    """Burn a batch if its number is typed again: nothing brings its rows back."""
     if page.given("batch") != page.given("typed").strip():
         raise InvalidInput(
             "batch must be confirmed by typing its number; the numbers differ. Nothing was burned."

@@ -35,7 +35,7 @@ def _environment() -> Environment:
 
 
 def rendered(name: str, **values: Any) -> str:
-    """A template of this package, filled."""
+    """Return a template of this package with its values."""
     return _environment().get_template(name).render(values)
 
 
@@ -57,13 +57,13 @@ def lasting(seconds: float) -> str:
 
 
 def later(seconds: float | None, than: float) -> str:
-    """A moment; without its date where that is the date of another moment before."""
+    """Return a moment; without its date where that is the date of another moment before."""
     text, before = moment(seconds), moment(than)
     return text[11:] if text[:10] == before[:10] else text
 
 
 def figure(value: float, outcome: Outcome, sign: str = "") -> str:
-    """A loss or a reward, to a thousandth of its range or finer; ``sign`` is that of a format."""
+    """Return a loss or a reward, to a thousandth of its range or finer, with a format's ``sign``."""
     digits = max(0, 3 - math.floor(math.log10(outcome.high - outcome.low)))
     return f"{value:{sign},.{digits}f}".replace("-", "−")
 

@@ -138,7 +138,7 @@ class ServerApp(ExperimentApp):
         await found.app({**scope, "path": whole}, receive, send)
 
     def _only(self, path: str) -> tuple[str | None, str]:
-        """The only experiment, where the path is not one of the server's own."""
+        """Return the only experiment, where the path is not one of the server's own."""
         mine = path.startswith(("/v1/", "/personalizer/")) and not self._servers(path)
         return (self._hosted.only() if mine else None), path
 

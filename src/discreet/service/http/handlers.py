@@ -75,7 +75,7 @@ class ExperimentHandlers:
         return Stored(await self._observe(call.body))
 
     async def observe_batch(self, call: Call) -> Results:
-        """Each observation has its own result: a refused one does not stop the others."""
+        """Store observations; each has its own result: a refused one does not stop the others."""
         lost = self._service.state.database.lost
         outcomes = await asyncio.gather(
             *(self._observe(each) for each in call.body.observations), return_exceptions=True
@@ -115,7 +115,7 @@ class ExperimentHandlers:
         }
 
     async def release(self, call: Call) -> Raw:
-        """The signed bytes of a document; the bytes of a number never change."""
+        """Return the signed bytes of a document; the bytes of a number never change."""
         text = call.path["number"]
         current = text == "current"
         if not current and not (text.isascii() and text.isdigit() and len(text) < 10):

@@ -58,7 +58,7 @@ def experiment_routes(shapes: Bodies, handlers: ExperimentHandlers) -> tuple[Rou
         Route("GET", "/v1/releases", READ, h.releases, "The list of documents", releases=True),
         Route("GET", "/v1/releases/{number}", READ, h.release,
               "The signed bytes of a document, by number or current", releases=True),
-        Route("GET", "/v1/lift", READ, h.lift, "Policy beside control, from what is published",
+        Route("GET", "/v1/lift", READ, h.lift, "Policy compared with control, from releases",
               releases=True),
         Route("GET", "/v1/schema", ANY, h.schema, "What a context must contain"),
         Route("GET", "/v1/actions", ANY, h.actions, "The actions in use; q searches, limit cuts"),

@@ -82,8 +82,8 @@ def serve(
     anchor = anchor_of(settings).path
     if in_same_folder(settings, anchor):
         warning = (
-            f"warning: the anchor {anchor} lies beside what it guards: the service cannot notice "
-            "that a copy of the folder was put back. Keep it on another disk: anchor = '…'"
+            f"warning: the anchor {anchor} is in the folder that it guards: the service cannot "
+            "notice that a copy of the folder was put back. Keep it on another disk: anchor = '…'"
         )
         print(warning, file=sys.stderr, flush=True)
     os.environ["DISCREET_CONFIG"] = str(place.resolve())

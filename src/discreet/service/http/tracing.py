@@ -31,7 +31,7 @@ class Traces:
     def note(
         self, method: str, route: str, status: int, seconds: float, headers: Mapping[bytes, bytes]
     ) -> None:
-        """A request that took so many seconds until now."""
+        """Record a request that took so many seconds until now."""
         if route in UNCOUNTED:
             return
         named = headers.get(b"traceparent", b"").decode("latin-1")

@@ -85,7 +85,7 @@ class Service:
 
     @property
     def newest(self) -> int:
-        """The number of the newest document that may be shown."""
+        """Number of the newest document that may be shown."""
         return self.state.serving.newest
 
     async def status(self) -> dict[str, Any]:

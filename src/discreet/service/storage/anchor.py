@@ -44,7 +44,7 @@ class AnchorContent:
 
     @property
     def pending(self) -> AnchorMark | None:
-        """The last intent if it is not confirmed: the only unconfirmed document that may exist."""
+        """Last intent if it is not confirmed: the only unconfirmed document that may exist."""
         last = self.intents[-1] if self.intents else None
         return last if last and last.number == len(self.confirmed) else None
 

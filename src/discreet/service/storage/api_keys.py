@@ -210,7 +210,7 @@ class ServerKeys:
 
     @property
     def keys(self) -> dict[str, api_keys.Key]:
-        """The keys by id."""
+        """Keys by id."""
         return {key.id: key for key in api_keys.listed(self.database, self._connection)}
 
     def now(self) -> float:

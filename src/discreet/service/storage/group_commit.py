@@ -287,7 +287,7 @@ class Writer:
             return work, None, error
 
     def _commit(self, works: list[Work], *, patient: bool, again: bool = True) -> Results:
-        """One transaction for all; if it fails, one for each, so that one error affects one write.
+        """Commit in one transaction; if it fails, in one for each: one error affects one write.
 
         After a broken connection it is unknown whether COMMIT succeeded. Then everything is written
         once more: existing rows stay as they are.
