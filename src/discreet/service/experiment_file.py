@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.service.logs import Log
@@ -129,13 +128,13 @@ class ExperimentFile:
         return stamp
 
 
-def _with_items(table: Mapping[str, Any]) -> dict[str, Any]:
+def _with_items(table: Mapping[str, object]) -> dict[str, object]:
     """Return a catalogue's table with its ids and rows as one value."""
     rest = {name: table[name] for name in table if name not in ("ids", "rows")}
     return {**rest, "items": repr((table.get("ids"), table.get("rows")))}
 
 
-def changed_keys(one: Any, other: Any, key: str = "") -> list[str]:
+def changed_keys(one: object, other: object, key: str = "") -> list[str]:
     """Return the keys under which two settings differ, as in "plan.budget.epsilon"."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         if one.get("kind") != other.get("kind"):  # then the other keys cannot be compared

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import Any
 
 EVENTS: dict[str, tuple[str, ...]] = {
     "started": ("epoch", "release", "mode"),
@@ -55,9 +54,9 @@ class Log:
     def __init__(self, experiment: str) -> None:
         self._experiment = experiment
         self._counting = threading.Lock()
-        self._counted: dict[tuple[Any, ...], tuple[float, int, dict[str, Any]]] = {}
+        self._counted: dict[tuple[object, ...], tuple[float, int, dict[str, object]]] = {}
 
-    def event(self, name: str, **fields: Any) -> None:
+    def event(self, name: str, **fields: object) -> None:
         """Write one line of JSON to standard error."""
         unknown = set(fields) - set(EVENTS[name])
         if unknown:
@@ -72,7 +71,7 @@ class Log:
         with suppress(OSError):  # a full disk must not make a request fail
             print(json.dumps(line), file=sys.stderr, flush=True)
 
-    def failure(self, name: str, request: str | None = None, **fields: Any) -> None:
+    def failure(self, name: str, request: str | None = None, **fields: object) -> None:
         """Log the first failure of a kind at once, and equal ones within a period as a count."""
         same = (name, *sorted(fields.items()))
         with self._counting:
@@ -97,11 +96,11 @@ class Log:
             }
             for same in over:
                 del self._counted[same]
-        for (name, *_), (_, count, fields) in over.items():
+        for same, (_, count, fields) in over.items():
             if count:
-                self._write_count(name, count, fields)
+                self._write_count(str(same[0]), count, fields)
 
-    def _write_count(self, name: str, count: int, fields: dict[str, Any]) -> None:
+    def _write_count(self, name: str, count: int, fields: dict[str, object]) -> None:
         counted = {} if fields.get("route") in UNCOUNTED else {"count": count}
         self.event(name, **fields, **counted)
 

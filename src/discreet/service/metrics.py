@@ -6,7 +6,6 @@ import ipaddress
 import os
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -15,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from discreet.errors import ServiceError
 from discreet.service.logs import UNCOUNTED as SILENT
+from discreet.service.runtime.status import Status
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 INTERNAL = "discreet_internal_"
@@ -97,11 +97,13 @@ class Metrics:
             notes.append(lambda _: errors.inc())
         return notes
 
-    def public(self, status: dict[str, Any], ledger: dict[str, Any]) -> bytes:
+    def public(self, status: Status, spent: float, budget: float) -> bytes:
         """Return the text of ``/metrics``."""
         gauges = [
             GaugeMetricFamily(f"discreet_{name}", text, value)
-            for (name, text), value in zip(GAUGES.items(), values(status, ledger), strict=True)
+            for (name, text), value in zip(
+                GAUGES.items(), values(status, spent, budget), strict=True
+            )
         ]
         return text_of([*self._own(internal=False), *gauges])
 
@@ -135,8 +137,8 @@ def on_this_machine(client: str) -> bool:
         return False
 
 
-def values(status: dict[str, Any], ledger: dict[str, Any]) -> list[float]:
-    """Return the values of ``GAUGES``, in their order."""
+def values(status: Status, spent: float, budget: float) -> list[float]:
+    """Return the values of ``GAUGES``, in their order; ``spent`` and ``budget`` are epsilons."""
     batches = status["batches"]
     due = [each["due"] for each in batches if each["due"]]
     return [
@@ -144,8 +146,8 @@ def values(status: dict[str, Any], ledger: dict[str, Any]) -> list[float]:
         max((each["batch"] for each in batches), default=0),
         status["newest"],
         min(due, default=0.0),
-        float(ledger["spent"]["epsilon"]),
-        float(ledger["budget"]["epsilon"]),
+        spent,
+        budget,
         float(status["ready"]),
         float(status["ended"]),
     ]

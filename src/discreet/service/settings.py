@@ -244,14 +244,14 @@ class Settings:
         return self.plan.unit
 
     @property
-    def fixed(self) -> dict[str, Any]:
+    def fixed(self) -> dict[str, object]:
         """Settings that can never change, by the keys of the file."""
         plan = self.plan.to_config()
         people = {name: plan.pop(name) for name in PEOPLE if name in plan}
         return {"plan": plan, **people}
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         """Settings by the keys of the file; keys that the file leaves out have defaults."""
         names = {each.name for each in fields(self)} - {"folder", "server"}
         own = {name: getattr(self, name) for name in names}
@@ -270,7 +270,7 @@ class Settings:
     def of_text(cls, text: str, path: str | Path) -> Settings:
         """Return the settings of a TOML file whose text was read before."""
         file, written = Path(path).resolve(), parse_toml(text, path, "experiment")
-        given = written | _given_by_server(file, written.get("database"))
+        given = {**written, **_given_by_server(file, written.get("database"))}
         return cls.from_config(given, file.parent)
 
     @classmethod
@@ -346,7 +346,7 @@ def experiment_name(name: str) -> str:
     return name
 
 
-def _given_by_server(path: Path, own_database: Any) -> dict[str, Any]:
+def _given_by_server(path: Path, own_database: object) -> Mapping[str, object]:
     """Return the settings that replace those of an experiment file: of its server, if it is in a
     folder of experiments, else of the environment."""
     place = path.parent.parent
@@ -354,7 +354,7 @@ def _given_by_server(path: Path, own_database: Any) -> dict[str, Any]:
     if not hosted or not (place.parent / SERVER_FILE).is_file():
         return from_environment(os.environ)
     server, name = ServerSettings.read(place.parent), path.parent.name
-    given: dict[str, Any] = {
+    given: dict[str, object] = {
         each: getattr(server, each) for each in ("host", "port", "connections", "cors_origins")
     }
     if server.database and not (isinstance(own_database, str) and own_database.startswith(SCHEMES)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,20 +29,21 @@ VARIABLES = {
 file. Each may also be given as NAME_FILE, the path of a file that contains the value."""
 
 
-def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+def from_environment(environment: Mapping[str, str]) -> dict[str, str | int]:
     """Return the settings that the environment names; an error never repeats a value."""
-    found = {
+    found: dict[str, str | int] = {
         setting: value
         for name, setting in VARIABLES.items()
         if (value := _variable(environment, name)) is not None
     }
     if "port" not in found:
         return found
-    if not (found["port"].isascii() and found["port"].isdecimal()):
+    port = str(found["port"])
+    if not (port.isascii() and port.isdecimal()):
         raise InvalidInput(
             "DISCREET_PORT must be a whole number; it is not. Write DISCREET_PORT=8000."
         )
-    return found | {"port": int(found["port"])}
+    return found | {"port": int(port)}
 
 
 def _variable(environment: Mapping[str, str], name: str) -> str | None:
@@ -75,7 +75,7 @@ def named_files(path: Path) -> list[Path]:
         return []
 
 
-def catalogue_config(table: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+def catalogue_config(table: Mapping[str, object], folder: Path) -> Mapping[str, object]:
     """Return the table ``[plan.actions]`` in the form that a plan's configuration has.
 
     ``items`` is a list of tables with "id", a table of tables by id, or the name of a .csv or
@@ -96,7 +96,7 @@ def catalogue_config(table: Mapping[str, Any], folder: Path) -> Mapping[str, Any
     return dict(to_config(Catalogue(schema, items)))
 
 
-def _items_of_file(schema: UnitBall | Schema, path: Path) -> dict[str, Any]:
+def _items_of_file(schema: UnitBall | Schema, path: Path) -> dict[str, object]:
     columns = log_columns(str(path))
     if ID not in columns:
         raise InvalidInput(
@@ -116,6 +116,6 @@ def _items_of_file(schema: UnitBall | Schema, path: Path) -> dict[str, Any]:
     return dict(zip(ids, rows, strict=True))
 
 
-def _id_text(value: Any) -> str:
+def _id_text(value: object) -> str:
     # A file whose ids are numbers may store whole numbers as floats.
     return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.design.action_names import action_name
 from discreet.design.outcome import Outcome
@@ -14,6 +13,7 @@ from discreet.privacy.ledger import Spent
 from discreet.releases.lift import Lift, within
 from discreet.service.dashboard.templating import figure, lasting
 from discreet.service.runtime.service import Service
+from discreet.service.runtime.status import BatchEntry, Status
 from discreet.service.storage import document_table
 from discreet.service.storage.database import Connection
 from discreet.service.storage.document_table import HOUR
@@ -67,7 +67,7 @@ def _range(plan: Plan) -> str:
     return f"{plan.outcome.low:g} to {plan.outcome.high:g}"
 
 
-def state(status: dict[str, Any], default: str | int | None) -> Headline:
+def state(status: Status, default: str | int | None) -> Headline:
     """Describe the state of the experiment."""
     if status["ended"]:
         return Headline("ended", "What was learned goes on deciding. Nothing new is learned.")
@@ -81,13 +81,13 @@ def state(status: dict[str, Any], default: str | int | None) -> Headline:
     }[status["mode"]]
 
 
-def coming(status: dict[str, Any], next_size: int) -> Headline:
+def coming(status: Status, next_size: int) -> Headline:
     """Describe the next release and its time."""
     waiting = [batch for batch in status["batches"] if batch["state"] == "sealed"]
     opened = [batch for batch in status["batches"] if batch["state"] == "open"]
     now, number = status["now"], status["releases"] + 1
     if waiting:
-        left = waiting[0]["due"] - now
+        left = (waiting[0]["due"] or now) - now
         when = f"in {lasting(math.ceil(left))}" if left > 0 else "now"
         return Headline(
             f"release {number} {when}",
@@ -104,11 +104,11 @@ def coming(status: dict[str, Any], next_size: int) -> Headline:
             + _pace(batch, now),
         )
     if opened and opened[0]["ticks"] is not None:
-        left = _rounded(max(0.0, opened[0]["ticks"] - now))
+        rest = _rounded(max(0.0, opened[0]["ticks"] - now))
         return Headline(
             f"release {number} by the clock",
             f"Nothing new is learned. What was stored before is released: its batch ends in about "
-            f"{left}.",
+            f"{rest}.",
         )
     if status["ended"]:
         return Headline("nothing", "The experiment has ended: there is no further release.")
@@ -120,11 +120,11 @@ def coming(status: dict[str, Any], next_size: int) -> Headline:
     )
 
 
-def _answers(status: dict[str, Any]) -> str:
+def _answers(status: Status) -> str:
     return f"answers are awaited for {lasting(status['window'])}"
 
 
-def _pace(batch: dict[str, Any], now: float) -> str:
+def _pace(batch: BatchEntry, now: float) -> str:
     """Estimate when the batch is full at the present rate, or when the clock ends it."""
     passed, left = now - batch["opened"], batch["slots"] - batch["taken"]
     paced = left * passed / batch["taken"] if batch["taken"] > 1 and passed > 0 else math.inf
@@ -231,7 +231,7 @@ def _aside(value: float, outcome: Outcome) -> str:
 class Summary:
     """Public facts and words; ``hours`` has the decisions of each hour."""
 
-    status: dict[str, Any]
+    status: Status
     lift: Lift | None
     tried: str
     state: Headline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -29,16 +30,17 @@ from discreet.service.dashboard.templating import figure
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage import document_table
+from discreet.types import Array, NumpyArray
 
 LATEST = 16
 """How many releases the chart over time covers."""
 SHOWN = 20
 """The most actions that a page shows; a search finds the others."""
 
-Columns = dict[str, np.ndarray[Any, Any]]
+Columns = dict[str, NumpyArray]
 
 
-def probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Columns:
+def probabilities(plan: Plan, chain: Chain, number: int, features: Array) -> Columns:
     """Return the probabilities of the available actions after a document, by name: (n,) each."""
     # Not through ``PolicyVersions``, which keeps its few versions for decisions.
     until = chain.until(number)
@@ -53,7 +55,7 @@ def probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Colum
     return dict(zip(map(label, known.places), np.asarray(rows).T, strict=True))
 
 
-def named_actions(chain: Chain, number: int, labels: list[str]) -> list[Any]:
+def named_actions(chain: Chain, number: int, labels: list[str]) -> list[object]:
     """Return the actions behind these labels, as offers name them."""
     until = chain.until(number)
     _, known = _read(_Version(until.links[-1].digest, until))
@@ -61,7 +63,7 @@ def named_actions(chain: Chain, number: int, labels: list[str]) -> list[Any]:
     return [by_label[each] for each in labels]
 
 
-def label(name: Any) -> str:
+def label(name: object) -> str:
     """Return the name of an action on the page."""
     return name if isinstance(name, str) else f"action {name}"
 
@@ -74,7 +76,7 @@ def shown(columns: Columns, wanted: str) -> list[str]:
     return sorted(found, key=lambda name: -float(columns[name][0]))[:SHOWN]
 
 
-def lines(columns: list[Columns], names: list[str]) -> list[dict[str, Any]]:
+def lines(columns: list[Columns], names: list[str]) -> list[dict[str, object]]:
     """Return a line of a chart for each name; an action that was not there has probability zero."""
     missing = [np.zeros(len(next(iter(each.values()), np.zeros(1)))) for each in columns]
     return [
@@ -133,7 +135,7 @@ def _whole(key: str, contents: list[bytes], number: int) -> Released:
     return Chain(key).extended(contents).until(number).released
 
 
-def explained(released: Released, context: Any, names: list[Any]) -> dict[str, Any] | None:
+def explained(released: Released, context: object, names: list[object]) -> dict[str, object] | None:
     """Words and lines for the page; None before the first release, or with nothing to compare."""
     if released.latest is None or len(names) < 2:
         return None
@@ -294,7 +296,8 @@ def _evaluated(
     find: str,
     released: Released,
 ) -> dict[str, Any]:
-    """Probabilities of the context, along one feature, and over the releases; and why."""
+    """Return the probabilities for the context, along one feature and over the releases, with the
+    effects that explain them."""
     values = {each.name: each.read(texts[each.name]) for each in inputs}
     row = _features(plan, inputs, [values])
     here = probabilities(plan, chain, release, row)
@@ -325,12 +328,12 @@ def _evaluated(
     }
 
 
-def _features(plan: Plan, inputs: list[FormInput], rows: list[dict[str, Any]]) -> Any:
+def _features(plan: Plan, inputs: list[FormInput], rows: list[dict[str, object]]) -> NumpyArray:
     """Contexts to features, by the map of the plan, which also refuses invalid contexts."""
     return plan.features.map(_contexts(plan, inputs, rows))
 
 
-def _contexts(plan: Plan, inputs: list[FormInput], rows: list[dict[str, Any]]) -> list[Any]:
+def _contexts(plan: Plan, inputs: list[FormInput], rows: list[dict[str, object]]) -> list[object]:
     """Return the contexts of the form, as the plan reads them."""
     if isinstance(plan.contexts, UnitBall):
         return [[row[each.name] for each in inputs] for row in rows]
@@ -341,5 +344,7 @@ def _contexts(plan: Plan, inputs: list[FormInput], rows: list[dict[str, Any]]) -
     ]
 
 
-def _chart(label: str, x: list[Any], of_actions: list[dict[str, Any]]) -> dict[str, Any]:
+def _chart(
+    label: str, x: Sequence[object], of_actions: list[dict[str, object]]
+) -> dict[str, object]:
     return {"x": x, "label": label, "lines": of_actions, "from": 0, "to": 1}

@@ -1,4 +1,4 @@
-"""The first page: what is tried, since when, whether it helps, what comes next."""
+"""First page of an experiment: its state, the comparison with the control, the next release."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TWO_SIDED = 1.96
 """Standard errors on either side of a mean that hold 95 % of a normal law."""
 
 
-def outcomes(found: list[Quality]) -> dict[str, Any] | None:
+def outcomes(found: list[Quality]) -> dict[str, object] | None:
     """Return the mean loss or reward of each release within the interval of its noise; releases
     whose noise exceeds the whole range have none."""
     known = [each for each in found if each.standard_error <= 0.5]
@@ -67,7 +67,7 @@ def outcomes(found: list[Quality]) -> dict[str, Any] | None:
     )
 
 
-def lift_so_far(lift: Lift) -> dict[str, Any] | None:
+def lift_so_far(lift: Lift) -> dict[str, object] | None:
     """Return the lift so far, release by release, within the interval that is valid at any time.
 
     None, and no point for a release, where it is not known yet.
@@ -90,7 +90,7 @@ def lift_so_far(lift: Lift) -> dict[str, Any] | None:
 
 def _within(
     x: list[int], word: str, middle: list[float], low: list[float], high: list[float]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "x": x,
         "label": "release",
@@ -104,7 +104,7 @@ def _within(
     }
 
 
-def traffic(hours: dict[int, int], now: float) -> dict[str, Any] | None:
+def traffic(hours: dict[int, int], now: float) -> dict[str, object] | None:
     """Decisions in each hour up to now; hours without any are zero."""
     if not hours:
         return None

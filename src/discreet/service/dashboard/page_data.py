@@ -50,7 +50,7 @@ def check(number: int, body: bytes, key: str, known: str) -> Checked:
     return Checked(number, found, document)
 
 
-def timeline(all_batches: list[BatchState], now: float) -> dict[str, Any]:
+def timeline(all_batches: list[BatchState], now: float) -> dict[str, object]:
     """Return assigned slots over time; each batch fills between its opening and its sealing."""
     times, slots, total = [], [], 0
     for batch in sorted(all_batches, key=lambda each: each.opened):

@@ -9,7 +9,6 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import astuple, dataclass, field
-from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -75,7 +74,7 @@ HEADERS = {
 READERS = ("audit",)
 """Who may look; ``admin`` may do everything."""
 LOG_IN = "/ui/login"
-SharedValues = Callable[[bool], dict[str, Any]]
+SharedValues = Callable[[bool], dict[str, object]]
 """The values that all pages of an experiment show; the argument: whether somebody is logged in."""
 
 
@@ -118,7 +117,7 @@ class PageRequest:
         """True if the browser requests only a part of the page."""
         return "hx-request" in self.request.headers
 
-    def render(self, name: str, code: int = 200, **values: Any) -> Response:
+    def render(self, name: str, /, code: int = 200, **values: object) -> Response:
         """Render a template with the values that every page shows."""
         text = rendered(
             name,

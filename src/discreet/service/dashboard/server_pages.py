@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -57,7 +56,7 @@ def pages(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]
     prefix = access.prefix
     server = f"{prefix.removesuffix(below)}/ui" if prefix.endswith(below) else None
 
-    def shared_values(logged_in: bool) -> dict[str, Any]:
+    def shared_values(logged_in: bool) -> dict[str, object]:
         return {
             "experiment": service.settings.experiment,
             "outcome": service.settings.plan.outcome,
@@ -118,7 +117,7 @@ class ServerViews:
     async def change(self, page: PageRequest) -> Response:
         """Pause, resume, end or archive; what cannot be undone is confirmed by typing the name."""
         name, what = page.given("name"), page.given("what")
-        simple: dict[str, Callable[[str, str], Awaitable[Any]]] = {
+        simple: dict[str, Callable[[str, str], Awaitable[object]]] = {
             "pause": self._hosted.pause,
             "resume": self._hosted.resume,
         }

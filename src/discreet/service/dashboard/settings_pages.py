@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import Response
 
@@ -65,7 +63,7 @@ async def exact(page: PageRequest, _service: Service) -> Response:
     return page.render("exact.html", rows=_rows(page.metrics.internal(host).decode()))
 
 
-def _rows(text: str) -> list[dict[str, Any]]:
+def _rows(text: str) -> list[dict[str, object]]:
     """Route, status, requests and mean seconds, from the text for Prometheus."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for family in text_string_to_metric_families(text):

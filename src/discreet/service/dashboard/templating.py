@@ -7,7 +7,6 @@ import math
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from jinja2 import Environment
 
@@ -34,7 +33,7 @@ def _environment() -> Environment:
     return made
 
 
-def rendered(name: str, **values: Any) -> str:
+def rendered(name: str, **values: object) -> str:
     """Return a template of this package with its values."""
     return _environment().get_template(name).render(values)
 
@@ -63,7 +62,7 @@ def later(seconds: float | None, than: float) -> str:
 
 
 def figure(value: float, outcome: Outcome, sign: str = "") -> str:
-    """Return a loss or a reward, to a thousandth of its range or finer, with a format's ``sign``."""
+    """Return a loss or a reward, to a thousandth of its range or finer, with a ``sign``."""
     digits = max(0, 3 - math.floor(math.log10(outcome.high - outcome.low)))
     return f"{value:{sign},.{digits}f}".replace("-", "−")
 

@@ -94,7 +94,7 @@ class Endpoint:
         headers: Mapping[bytes, bytes],
         receive: Receive,
         client: str = "",
-        path: Mapping[str, Any] | None = None,
+        path: Mapping[str, str] | None = None,
         query: bytes = b"",
     ) -> HttpAnswer:
         """Return the response to a request, also if anything fails."""

@@ -31,7 +31,7 @@ class Call:
 
     caller: str
     body: Any = None
-    path: Mapping[str, Any] = field(default_factory=dict)
+    path: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
     client: str = ""
     query: bytes = b""
@@ -209,7 +209,9 @@ class ExperimentHandlers:
         return {"changes": [asdict(each) for each in await self._service.changes()]}
 
     async def public_metrics(self, _call: Call) -> Raw:
-        text = self._metrics.public(await self._service.status(), await self._service.ledger())
+        ledger = await self._service.state.ledger()
+        status, spent = await self._service.status(), ledger.spent().epsilon
+        text = self._metrics.public(status, spent, ledger.budget.epsilon)
         return Raw(text, "text/plain; version=0.0.4; charset=utf-8")
 
     async def internal_metrics(self, call: Call) -> Raw:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -44,14 +44,14 @@ Id = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 class RankAction(msgspec.Struct):
     id: Id
-    features: list[dict[str, Any]] | None = None
+    features: list[dict[str, object]] | None = None
 
 
 class Rank(msgspec.Struct, rename="camel"):
     """Fields that are unknown are ignored, as Personalizer ignores them."""
 
     actions: list[RankAction]
-    context_features: list[dict[str, Any]] | None = None
+    context_features: list[dict[str, object]] | None = None
     excluded_actions: list[str] | None = None
     event_id: Id | None = None
     defer_activation: bool | None = None
@@ -82,7 +82,7 @@ class PersonalizerEndpoint(Endpoint):
         headers: Mapping[bytes, bytes],
         receive: Receive,
         client: str = "",
-        path: Mapping[str, Any] | None = None,
+        path: Mapping[str, str] | None = None,
         query: bytes = b"",
     ) -> HttpAnswer:
         if KEY in headers:
@@ -127,7 +127,9 @@ class PersonalizerHandlers:
         named = dict(zip(names, chances, strict=True))
         return rank_answer(actions, excluded, [str(each) for each in ranking], named, event)
 
-    def _chances(self, reply: DecisionReply, context: Any, offer: list[Any]) -> list[float]:
+    def _chances(
+        self, reply: DecisionReply, context: object, offer: list[str | dict[str, object]]
+    ) -> list[float]:
         """Return the probabilities of the offered actions before the slot was known.
 
         Privacy: with a control they are those of policy and control, weighted by its share, so that

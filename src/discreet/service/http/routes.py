@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,16 +112,16 @@ OUTCOMES = {
 }
 
 
-def openapi_document(routes: tuple[Route, ...], title: str, prefix: str = "") -> dict[str, Any]:
-    """OpenAPI 3.1 for all routes."""
+def openapi_document(routes: tuple[Route, ...], title: str, prefix: str = "") -> dict[str, object]:
+    """Return the OpenAPI 3.1 document of all routes."""
     shapes = [Failure]
     for route in routes:
         shapes += [shape for shape in (route.body, route.answer) if shape is not None]
     references, components = msgspec.json.schema_components(
         shapes, ref_template="#/components/schemas/{name}"
     )
-    refer = dict(zip(shapes, references, strict=True))
-    paths: dict[str, Any] = {}
+    refer: dict[object, Mapping[str, object]] = dict(zip(shapes, references, strict=True))
+    paths: dict[str, dict[str, object]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, refer)
     return {
@@ -136,13 +136,13 @@ def openapi_document(routes: tuple[Route, ...], title: str, prefix: str = "") ->
     }
 
 
-def _operation(route: Route, refer: dict[Any, Any]) -> dict[str, Any]:
+def _operation(route: Route, refer: Mapping[object, Mapping[str, object]]) -> dict[str, object]:
     plain = route.path.endswith("metrics")
     kind = "text/plain" if plain else "application/json"
     shape = refer.get(route.answer, {"type": "string" if plain else "object"})
     failure = {"application/json": {"schema": refer[Failure]}}
     errors = {**ERRORS, **OUTCOMES.get(route.path, {})}
-    operation: dict[str, Any] = {
+    operation: dict[str, object] = {
         "operationId": route.handler.__name__,
         "summary": route.summary,
         "security": [] if route.scopes == PUBLIC else [{"key": []}],
@@ -171,5 +171,5 @@ def _operation(route: Route, refer: dict[Any, Any]) -> dict[str, Any]:
     return operation
 
 
-def _parameter(name: str, place: str, required: bool, schema: Any) -> dict[str, Any]:
+def _parameter(name: str, place: str, required: bool, schema: object) -> dict[str, object]:
     return {"name": name, "in": place, "required": required, "schema": schema}

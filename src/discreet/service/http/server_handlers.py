@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from discreet.errors import ServiceError
 from discreet.service.access import UNLIMITED
@@ -22,7 +21,7 @@ class ServerHandlers:
 
     def __init__(self, hosted: HostedExperiments, families: Families) -> None:
         self._hosted, self._families = hosted, families
-        self._ledgers: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._ledgers: dict[str, tuple[int, float, float]] = {}
 
     async def listed(self, call: Call) -> object:  # noqa: ARG002
         return {"experiments": await self._hosted.listed()}
@@ -47,7 +46,7 @@ class ServerHandlers:
 
     async def readyz(self, call: Call) -> object:  # noqa: ARG002
         """503 where no experiment can decide; one that cannot is named, and stops no other."""
-        faults: dict[str, Any] = {
+        faults: dict[str, dict[str, str]] = {
             name: {"start": each.kind} for name, each in self._hosted.broken.items()
         }
         for name, each in self._hosted.served.items():
@@ -69,8 +68,9 @@ class ServerHandlers:
             service = each.service
             newest = service.state.serving.newest
             if self._ledgers.get(name, (-1,))[0] != newest:  # it changes with documents only
-                self._ledgers[name] = newest, await service.ledger()
-            rows[name] = values(await service.status(), self._ledgers[name][1])
+                ledger = await service.state.ledger()
+                self._ledgers[name] = newest, ledger.spent().epsilon, ledger.budget.epsilon
+            rows[name] = values(await service.status(), *self._ledgers[name][1:])
         text = await asyncio.to_thread(of_all, self._families, rows)
         return Raw(text, "text/plain; version=0.0.4; charset=utf-8")
 

@@ -6,9 +6,12 @@ import os
 import time
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING
 
 from discreet.service.logs import UNCOUNTED
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 COLLECTOR = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 """OpenTelemetry's own variables: without one of them nothing is sent."""
@@ -21,7 +24,7 @@ class Traces:
     answered. [docs/privacy/service.md, "What is stored, and for how long"]
     """
 
-    def __init__(self, provider: Any) -> None:
+    def __init__(self, provider: TracerProvider) -> None:
         from opentelemetry.trace import SpanKind
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 

@@ -8,9 +8,6 @@ import struct
 from collections import OrderedDict
 from dataclasses import asdict
 from functools import partial
-from typing import Any
-
-import numpy as np
 
 from discreet.batches.batch_slots import batch_over, refuse_other_loss
 from discreet.design.action_names import action_index, action_name
@@ -40,6 +37,7 @@ from discreet.service.storage.journal import (
     RequestName,
     WriteResult,
 )
+from discreet.types import NumpyArray
 
 TOGETHER = 0.005
 """Seconds between two evaluations while requests overlap; a single request does not wait."""
@@ -48,7 +46,7 @@ REMEMBERED = 10_000
 _ACTION = struct.Struct(">i")
 """In a ticket of the control: the action that its device must play."""
 
-Offered = np.ndarray[Any, Any] | Offer
+Offered = NumpyArray | Offer
 """Features of a context to which all actions are offered, or an offer."""
 
 
@@ -66,7 +64,7 @@ class WorkerDecisions:
         self._unstored: OrderedDict[RequestName, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0
-        self._mapped: SharedCalls[Any, np.ndarray[Any, Any]] = SharedCalls(
+        self._mapped: SharedCalls[object, NumpyArray] = SharedCalls(
             partial(features_of_many, self.plan),
             pause=TOGETHER,
             others=lambda: self._deciding > 1,
@@ -76,12 +74,12 @@ class WorkerDecisions:
     async def decide(
         self,
         caller: str,
-        context: Any,
+        context: object,
         *,
         user: str | None = None,
         deferred: bool = False,
         idempotency: str | None = None,
-        actions: Any = None,
+        actions: object = None,
         ranking: bool = False,
         sticky: str | None = None,
     ) -> DecisionReply:
@@ -276,18 +274,13 @@ class WorkerDecisions:
         if not control:
             return b"", None
         if not self.state.serving.fixed_actions:
-            name: str | None = self._offered.of_control(bound, u)
+            name = self._offered.of_control(bound, u)
             return (name or "").encode(), name
         action = self.state.serving.control_action(u)
         return _ACTION.pack(action), self._names[action]
 
     async def observe(
-        self,
-        decision: str,
-        value: Any,
-        *,
-        context: Any = None,
-        action: Any = None,
+        self, decision: str, value: object, *, context: object = None, action: object = None
     ) -> bool:
         """Store the loss of a decision, durably; False if the decision took no slot.
 
@@ -316,14 +309,14 @@ class WorkerDecisions:
         step("observe:before-answer")
         return True
 
-    def _record(self, id: DecisionId, context: Any, action: Any) -> bytes:
+    def _record(self, id: DecisionId, context: object, action: object) -> bytes:
         features = features_of(self.plan, context)
         if not self.state.serving.fixed_actions:
             choice = self._offered.played(self._opened_after(id), features, action)
-            played = choice.name.encode()
+            played = str(choice.name).encode()
         else:
             index = action_index(self.plan, action)
-            choice, played = Choice(features, index, action), _ACTION.pack(index)
+            choice, played = Choice(features, index, self._names[index]), _ACTION.pack(index)
         if id.token not in (b"", played):
             raise InvalidInput(
                 "action must be the one that the ticket names; got another. The slot is in the "

@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
@@ -119,7 +119,7 @@ class FitChild:
         self._clients: set[object] = set()  # whose chains it began to verify
         self._environment = dict(os.environ)
 
-    def request(self, who: object, content: dict[str, Any]) -> Any:
+    def request(self, who: object, content: Mapping[str, object]) -> dict[str, Any] | None:
         """Send a request and return the answer; None if the child failed or ended, and ``late`` is
         set if it did not answer in time."""
         with self._lock:
@@ -131,7 +131,10 @@ class FitChild:
                 self._clients.add(who)
                 timer.start()
                 print(json.dumps(content), file=child.stdin, flush=True)
-                return json.loads((child.stdout and child.stdout.readline()) or "null")
+                answer: dict[str, Any] | None = json.loads(
+                    (child.stdout and child.stdout.readline()) or "null"
+                )
+                return answer
             except (OSError, ValueError):
                 return None
             finally:
@@ -212,7 +215,7 @@ class Fitter:
 def _written(settings: Settings) -> str:
     """Return the settings that a fit needs, in one line."""
     names = ("experiment", "database", "vault", "allow_idealised")
-    terms: dict[str, Any] = {name: getattr(settings, name) for name in names}
+    terms: dict[str, object] = {name: getattr(settings, name) for name in names}
     terms |= {"plan": settings.plan.to_config(), "folder": str(settings.folder.resolve())}
     return canonical(terms).decode()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,10 @@ from discreet.releases.catalogue import item_row
 from discreet.service.runtime.policy_versions import Draw
 from discreet.service.runtime.requests import InvalidField
 from discreet.service.runtime.worker_state import WorkerState
+from discreet.types import NumpyArray
 
-Floats = np.ndarray[Any, Any]
+Floats = NumpyArray
+ActionName = int | str
 
 
 class Offer(NamedTuple):
@@ -34,7 +36,7 @@ class Offer(NamedTuple):
     is requested."""
 
     features: Floats
-    actions: Any
+    actions: object
     ranking: bool
 
     def __repr__(self) -> str:
@@ -46,8 +48,8 @@ class Choice(NamedTuple):
 
     row: Floats
     block: int
-    name: Any
-    ranking: list[Any] | None = None
+    name: ActionName
+    ranking: list[ActionName] | None = None
 
     def __repr__(self) -> str:
         return "Choice(private)"
@@ -62,7 +64,7 @@ class OfferedActions:
         self._draws, self._rankings = np.random.default_rng(), RankingDraws()
         self._bound = lru_cache(16)(self._known_in_batch)
 
-    def read(self, features: Floats, actions: Any, ranking: bool) -> Offer:
+    def read(self, features: Floats, actions: object, ranking: bool) -> Offer:
         """Return an offer that is valid by the newest document, before a slot is taken."""
         self._offers(self._state.serving.chain.known, features, actions)
         return Offer(features, actions, ranking)
@@ -110,38 +112,38 @@ class OfferedActions:
         default = self._state.settings.default_name
         return np.array([names.index(default) if default in names else 0])
 
-    def _offers(self, known: Known, features: Floats, actions: Any) -> Offers:
+    def _offers(self, known: Known, features: Floats, actions: object) -> Offers:
         try:
             return read_offers(self._plan, known, features[None], actions, single=True)
         except InvalidInput as error:
             raise InvalidField(_without_values(str(error), actions), "actions") from None
 
-    def of_control(self, bound: int, draw: Draw | None = None) -> Any:
+    def of_control(self, bound: int, draw: Draw | None = None) -> str | None:
         """Return the name of an action of the control, for a device that decides by itself."""
         known, control = self.known(bound), self._plan.control
         fixed = None if control is None or control.action == UNIFORM else self._plan.control_action
         named = None if fixed is None else action_name(self._plan, fixed)
-        if named in known.places:
+        if isinstance(named, str) and named in known.places:
             return named
         places = [*known.places]
         if not places:  # requests contain the items
             return None
         first = self._draws.random() if draw is None else draw[0]
-        return places[int(first * len(places))]
+        return str(places[int(first * len(places))])
 
-    def played(self, bound: int, features: Floats, action: Any) -> Choice:
+    def played(self, bound: int, features: Floats, action: object) -> Choice:
         """Return row and block of the action that a device played in a batch after ``bound``."""
         plan = self._plan
         if not isinstance(plan.features, Joint):
             names = [*self._state.serving.chain.known.names]
             blocks = self._state.serving.chain.blocks_at(bound)
-            if action not in names[:blocks]:
+            if not isinstance(action, str) or action not in names[:blocks]:
                 raise _unknown()
             return Choice(features, names.index(action), action)
         name, item = self._item(bound, plan.features, action)
         return Choice(plan.features.rows(features, item), 0, name)
 
-    def _item(self, bound: int, joint: Joint, action: Any) -> tuple[str, Floats]:
+    def _item(self, bound: int, joint: Joint, action: object) -> tuple[str, Floats]:
         """Return id and features of an item that is in the catalogue, was in it when the batch
         opened, or is in the request."""
         chain = self._state.serving.chain
@@ -153,6 +155,8 @@ class OfferedActions:
                 return name, item_row(joint.action, name, features)
             except InvalidInput as error:
                 raise InvalidField(_without_values(str(error), [action]), "action") from None
+        if not isinstance(action, str):
+            raise _unknown()
         if action in chain.known.places and chain.known.rows is not None:
             return action, chain.known.rows[chain.known.places[action]]
         before = catalogue_after(self._plan, chain.until(bound).deciding)
@@ -161,7 +165,7 @@ class OfferedActions:
         return action, before.rows[before.places[action]]
 
 
-def _without_values(text: str, actions: Any) -> str:
+def _without_values(text: str, actions: object) -> str:
     """Return only the rule of an error: errors are logged, and offers are private."""
     for item in actions if isinstance(actions, Sequence) else ():
         id = item.get("id") if isinstance(item, Mapping) else item

@@ -10,7 +10,7 @@ import hmac
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -26,9 +26,10 @@ from discreet.releases.release import DecidingRelease, Release
 from discreet.service.runtime.requests import InvalidField
 from discreet.service.storage.batches import Head
 from discreet.service.storage.group_commit import running_loop
+from discreet.types import Array, NumpyArray
 
 Draw = tuple[float, float]
-ToDecide = tuple[int, np.ndarray[Any, Any], bool, Draw | None]
+ToDecide = tuple[int, NumpyArray, bool, Draw | None]
 """Document, row of features, whether the control decides it, and its draw if that is fixed."""
 Deciding = PolicyView[Release | DecidingRelease]
 HELD = 4
@@ -149,7 +150,7 @@ class PolicyVersions:
     def _warm(self, deciding: Deciding) -> None:
         # One decision fills the caches of the releases, so that no request waits for them.
         plan, row = self.plan, np.zeros((1, self.plan.contexts.p))
-        every: Any = row
+        every: Array = row
         if isinstance(plan.features, Joint):
             every = OfferedPairs(
                 plan.features, row, np.zeros((plan.n_actions, plan.features.action.p))
@@ -162,7 +163,7 @@ class PolicyVersions:
     def action(
         self,
         number: int,
-        features: np.ndarray[Any, Any],
+        features: NumpyArray,
         control: bool = False,
         u: Draw | None = None,
     ) -> Awaitable[int]:
@@ -200,8 +201,8 @@ class PolicyVersions:
         drawn = self._draws.random((1, 2)) if u is None else np.array([u])
         return int(self._control_actions(drawn)[0])
 
-    def _control_actions(self, draws: np.ndarray[Any, Any]) -> Any:
-        return control_actions(self.plan.control_action, self.plan.n_actions, draws)
+    def _control_actions(self, draws: NumpyArray) -> NumpyArray:
+        return np.asarray(control_actions(self.plan.control_action, self.plan.n_actions, draws))
 
 
 _BITS = 53
@@ -228,14 +229,14 @@ def _uniform(word: int) -> float:
     return (word >> (64 - _BITS)) / 2.0**_BITS
 
 
-def features_of(plan: Plan, context: Any) -> np.ndarray[Any, Any]:
+def features_of(plan: Plan, context: object) -> NumpyArray:
     """Return the features of one context (p,)."""
     if not plan.features.is_single(context):
         raise InvalidField(
             "context must be one context; this is a list. Send one context.", "context"
         )
     try:
-        features: np.ndarray[Any, Any] = plan.features.map(context)[0]
+        features: NumpyArray = plan.features.map(context)[0]
     except InvalidInput as error:
         rule, given, _ = str(error).partition("; got ")
         broken = f"{rule}; this context breaks the rule. GET /v1/schema lists the rules."
@@ -243,7 +244,7 @@ def features_of(plan: Plan, context: Any) -> np.ndarray[Any, Any]:
     return features
 
 
-def features_of_many(plan: Plan, contexts: list[Any]) -> list[np.ndarray[Any, Any] | Exception]:
+def features_of_many(plan: Plan, contexts: list[object]) -> list[NumpyArray | Exception]:
     """Return the features of each context, or its error; others are not affected."""
     if len(contexts) > 1:
         with suppress(InvalidInput):
@@ -253,7 +254,7 @@ def features_of_many(plan: Plan, contexts: list[Any]) -> list[np.ndarray[Any, An
     return [_features_or_error(plan, context) for context in contexts]
 
 
-def _features_or_error(plan: Plan, context: Any) -> np.ndarray[Any, Any] | Exception:
+def _features_or_error(plan: Plan, context: object) -> NumpyArray | Exception:
     try:
         return features_of(plan, context)
     except Exception as error:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from discreet.service.settings import Settings
 from discreet.service.storage import document_table
 from discreet.service.storage.anchor import Anchor
 from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState
-from discreet.service.storage.database import Connection, Database, step
+from discreet.service.storage.database import Commit, Connection, Database, step
 from discreet.service.storage.journal import forget
 from discreet.types import Array
 
@@ -142,7 +141,7 @@ class Publisher:
         anchor: Anchor,
         known: Chain,
         fit: Callable[[int, int, int], Release],
-        commit: Callable[[Callable[[Connection], Any]], Any],
+        commit: Commit,
         pause: Callable[[float], None],
     ) -> None:
         self._settings, self._database, self._vault = settings, database, vault

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from discreet.actions.available_actions import changed_actions
 from discreet.client.chain import Chain
@@ -17,7 +17,7 @@ from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.decisions import WorkerDecisions
 from discreet.service.runtime.fit_process import FitChild
 from discreet.service.runtime.requests import InvalidField
-from discreet.service.runtime.status import status
+from discreet.service.runtime.status import Status, status
 from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED, MODES, Settings
@@ -29,6 +29,15 @@ from discreet.validate import one_of
 
 SHOWN = 100
 """Default number of actions in one reply."""
+
+
+class ActionList(TypedDict):
+    """Actions in use, as ``GET /v1/actions`` returns them."""
+
+    release: int
+    count: int
+    found: int
+    actions: list[str]
 
 
 class Service:
@@ -88,7 +97,7 @@ class Service:
         """Number of the newest document that may be shown."""
         return self.state.serving.newest
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> Status:
         """Return the public state in figures and sentences."""
         return await status(self.state)
 
@@ -99,7 +108,7 @@ class Service:
         begun = len(released.items) > released.schedule.imported_batches  # a log is in neither part
         return lift(released.as_released) if self.settings.plan.control and begun else None
 
-    async def ledger(self) -> dict[str, Any]:
+    async def ledger(self) -> Mapping[str, object]:
         """Return every charge, and their total."""
         ledger = await self.state.ledger()
         spent = ledger.spent()
@@ -141,7 +150,9 @@ class Service:
         await self.state.serve_document(number, by)
         self.state.log.event("served document changed", release=number, by=by)
 
-    async def change_actions(self, add: list[Any], remove: list[str], by: str = "") -> None:
+    async def change_actions(
+        self, add: Sequence[str | Mapping[str, object]], remove: list[str], by: str = ""
+    ) -> None:
         """Add and remove actions by a public document; all workers see it at their next refresh."""
         state = self.state
         # A document that a dead process committed is confirmed before another one follows.
@@ -152,7 +163,7 @@ class Service:
         await state.refresh()
         self.state.log.event("actions changed", added=len(add), removed=len(remove), by=by)
 
-    def list_actions(self, text: str = "", limit: int = SHOWN) -> dict[str, Any]:
+    def list_actions(self, text: str = "", limit: int = SHOWN) -> ActionList:
         """Return the actions in use whose name contains ``text``, at most ``limit`` of them."""
         names = [*self.state.serving.chain.known.places]
         found = [name for name in names if text.casefold() in str(name).casefold()]
@@ -190,7 +201,7 @@ class Service:
         expires_in: str | None = None,
         rate: int | None = None,
         by: str = "",
-    ) -> dict[str, Any]:
+    ) -> api_keys.CreatedKey:
         """Create an API key; its text is shown only here."""
         state = self.state
         text, key = await state.write(
@@ -200,9 +211,9 @@ class Service:
         )
         state.log.event("key created", key=key.id, scopes=key.shown()["scopes"], by=by)
         await state.refresh()
-        return key.shown() | {"key": text}
+        return {**key.shown(), "key": text}
 
-    async def revoke_key(self, id: str, by: str = "") -> dict[str, Any]:
+    async def revoke_key(self, id: str, by: str = "") -> api_keys.KeyEntry:
         """Revoke a key; it stops working."""
         state = self.state
         key = await state.write(lambda c: api_keys.revoke(state.database, c, id, by))
@@ -232,7 +243,7 @@ def _publish_actions(
     state: WorkerState,
     connection: Connection,
     known: Chain,
-    add: list[Any],
+    add: Sequence[str | Mapping[str, object]],
     remove: list[str],
     by: str,
 ) -> None:

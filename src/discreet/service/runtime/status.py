@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
-from typing import Any
+from typing import TypedDict
 
 from discreet.batches.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
 from discreet.design.action_names import action_name
@@ -31,7 +30,64 @@ ENDED_EARLY = (
 )
 
 
-async def status(state: WorkerState) -> dict[str, Any]:
+class BatchEntry(TypedDict):
+    """Public facts of a batch under way; times are in seconds since 1970."""
+
+    batch: int
+    epoch: int
+    slots: int
+    taken: int
+    state: str
+    release: int
+    opened: float
+    sealed: float | None
+    closes: float | None
+    due: float | None
+    ticks: float | None
+
+
+class FileState(TypedDict):
+    """Comparison of the experiment file with the settings that are served."""
+
+    readable: bool
+    differs: list[str]
+
+
+class Status(TypedDict):
+    """Public state of an experiment, as ``GET /v1/status`` returns it."""
+
+    experiment: str
+    unit: str
+    participation: object
+    actions: list[str] | None
+    n_actions: int
+    outcome: object
+    epoch: int
+    mode: str
+    control: object
+    ended: bool
+    serving: int
+    rule: str | None
+    chosen: bool
+    newest: int
+    releases: int
+    waiting: str
+    journal: str
+    window: float
+    settle: float
+    anchor: str
+    now: float
+    close_every: float | None
+    batches: list[BatchEntry]
+    ready: bool
+    unready: dict[str, str]
+    refused: str | None
+    faults: list[str]
+    file: FileState
+    text: str
+
+
+async def status(state: WorkerState) -> Status:
     """Return batches, slots taken, the time of the next release, and faults to repair."""
     now, missed, live, ended = await state.read(lambda connection: _facts(state, connection))
     file, often = state.file, state.settings.plan.participation
@@ -94,12 +150,22 @@ def actions_in_use(state: WorkerState) -> list[str] | None:
     return [*state.serving.chain.known.places]
 
 
-def shown(batch: BatchState, every: float | None) -> dict[str, Any]:
+def shown(batch: BatchState, every: float | None) -> BatchEntry:
     """Return the public facts of a batch: the number of slots taken, never their content; and for
     an open batch the time at which the clock ends it."""
-    facts = asdict(batch)
-    ticks = None if every is None or batch.state != "open" else batch.opened + every
-    return {"batch": facts.pop("id"), "slots": facts.pop("size"), **facts, "ticks": ticks}
+    return {
+        "batch": batch.id,
+        "slots": batch.size,
+        "epoch": batch.epoch,
+        "taken": batch.taken,
+        "state": batch.state,
+        "release": batch.release,
+        "opened": batch.opened,
+        "sealed": batch.sealed,
+        "closes": batch.closes,
+        "due": batch.due,
+        "ticks": None if every is None or batch.state != "open" else batch.opened + every,
+    }
 
 
 def _facts(state: WorkerState, connection: Connection) -> tuple[float, int, list[BatchState], bool]:

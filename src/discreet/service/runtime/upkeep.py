@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from discreet.errors import NotReady
 from discreet.releases.release import Release
@@ -21,7 +20,7 @@ from discreet.service.secrets.vault import NAMES
 from discreet.service.storage import journal
 from discreet.service.storage.database import safe_name, step
 
-Duty = Callable[[], Awaitable[Any]]
+Duty = Callable[[], Awaitable[object]]
 TICK = 0.5
 """Seconds between two reads of the database: the delay until a worker sees a release or a key."""
 
@@ -98,7 +97,7 @@ class Upkeep:
             if not await self._tried(duty):  # after a release the next batch may be due already
                 await self._rest()
 
-    async def _tried(self, duty: Duty) -> Any:
+    async def _tried(self, duty: Duty) -> object:
         try:
             return await duty()
         except Exception as error:
@@ -107,7 +106,7 @@ class Upkeep:
                 self._state.log.failure("upkeep failed", kind=safe_name(error))
             return None
 
-    async def round(self) -> Any:
+    async def round(self) -> object:
         """Run all duties in turn, where many experiments share a process."""
         for duty in (self.look, self.watch):
             await self._tried(duty)

@@ -12,13 +12,14 @@ import hmac
 import os
 import secrets
 import struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from discreet.batches.batch_slots import unknown_decision
+from discreet.types import NumpyArray
 
 ROW, ACTIVATION, LOSS, WHOLE, REPLY = range(5)
 """Kinds of content: a decision, its activation, its loss, decision and loss, a stored reply."""
@@ -32,7 +33,7 @@ _LOSS = struct.Struct("<d")
 class DecisionRow(NamedTuple):
     """PRIVATE: features (p,) and action of a decision; ``deferred`` if it waits for activation."""
 
-    features: np.ndarray[Any, Any]
+    features: NumpyArray
     action: int
     deferred: bool = False
 

@@ -32,7 +32,7 @@ class AnchorMark:
     number: int
     digest: str
     batch: int | None = None
-    charge: Mapping[str, Any] | None = None
+    charge: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def behind() -> StateClaimed:
     )
 
 
-def _append(file: BinaryIO, line: Mapping[str, Any]) -> None:
+def _append(file: BinaryIO, line: Mapping[str, object]) -> None:
     file.seek(0)
     content = file.read()
     torn = b"" if content.endswith(b"\n") else b"\n"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from discreet.design.window import seconds_of
 from discreet.errors import InvalidInput, ServiceError, StateClaimed
@@ -25,6 +25,26 @@ SCOPES = ("decide", "observe", "ticket", "release:read", "audit", "admin")
 SERVER = "server"
 """Scope of the keys of a server with many experiments, which no experiment accepts."""
 _KEY = re.compile(r"dk_([0-9a-f]{12})_([0-9A-Za-z_-]{43})")
+
+
+class KeyEntry(TypedDict):
+    """Fields of a key that an operator may see."""
+
+    id: str
+    scopes: list[str]
+    label: str
+    created: float
+    revoked: float | None
+    expires: float | None
+    expired: bool
+    rate: int | None
+    used: float | None
+
+
+class CreatedKey(KeyEntry):
+    """A new key with its text, which is shown once."""
+
+    key: str
 
 
 @dataclass(frozen=True)
@@ -51,7 +71,7 @@ class Key:
     def valid(self) -> bool:
         return self.revoked is None and not self.expired
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> KeyEntry:
         """Return the fields that an operator may see."""
         return {
             "id": self.id,

@@ -9,9 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from discreet.design.control import Control, control_slots
 from discreet.design.schedule import Schedule
@@ -20,6 +18,7 @@ from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING
 from discreet.service.storage.anchor import behind
 from discreet.service.storage.database import Connection, Database, step
+from discreet.types import NumpyArray
 
 NONCE = 8
 """Bytes of the nonce of a lease."""
@@ -306,7 +305,7 @@ LEAST = 10
 """Positions are computed for 2^10 slots at least, then for twice as many, and kept."""
 
 
-def control_positions(control: Control, epoch: int, batch: int, size: int) -> np.ndarray[Any, Any]:
+def control_positions(control: Control, epoch: int, batch: int, size: int) -> NumpyArray:
     """Return which of the first ``size`` slots of a batch are in the control: (size,) bool.
 
     A public rule of epoch, batch and slot, the same in every process. Epoch and number of a batch

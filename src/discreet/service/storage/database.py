@@ -22,6 +22,7 @@ PATIENCE = 10.0
 
 Claim = TypeVar("Claim")
 Made = TypeVar("Made")
+T = TypeVar("T")
 
 
 class FileReplaced(StateClaimed):
@@ -39,9 +40,15 @@ class Rows(Protocol):
 class Connection(Protocol):
     """One statement at a time, outside a transaction unless one was begun."""
 
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Rows: ...
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Rows: ...
 
     def close(self) -> None: ...
+
+
+class Commit(Protocol):
+    """Runs an operation in the writing transaction of the process and returns its result."""
+
+    def __call__(self, operation: Callable[[Connection], T]) -> T: ...
 
 
 Bulk = Callable[[Connection, list[Any]], list[Any]]
@@ -154,7 +161,7 @@ class Database(ABC):
         claim: Callable[[Connection], Claim | None],
         compute: Callable[[Claim], Made],
         write: Callable[[Connection, Claim, Made], bool],
-        commit: Callable[[Callable[[Connection], Any]], Any],
+        commit: Commit,
     ) -> bool:
         """Make one release as one transaction; return whether it was made.
 

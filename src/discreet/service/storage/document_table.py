@@ -69,14 +69,14 @@ def part(epoch: int, batch: int) -> str:
     return f"batch {batch} of epoch {epoch}"
 
 
-def entry_of(ledger: Ledger, part: str) -> Mapping[str, Any]:
+def entry_of(ledger: Ledger, part: str) -> Mapping[str, object]:
     """Return the charges of a ledger for one batch as they are stored."""
     own = tuple(each for each in ledger.entries if batch_of_partition(each.partition) == part)
     (entry,) = replace(ledger, entries=own).to_json()["entries"]
     return dict(entry)
 
 
-def charge(connection: Connection, number: int, entry: Mapping[str, Any]) -> None:
+def charge(connection: Connection, number: int, entry: Mapping[str, object]) -> None:
     """Insert the charges of document ``number``."""
     connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
 
@@ -134,7 +134,7 @@ def note_change(
     by: str = "",
     *,
     document: int | None = None,
-    **details: Any,
+    **details: object,
 ) -> None:
     """Record a change in the transaction that makes it; it contains no row of people."""
     connection.execute(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from discreet.service.storage.batches import HAS_HEAD, UNDER_WAY, Head, Leased, refuse_set_back
 from discreet.service.storage.database import Connection, Database, step
@@ -13,6 +13,8 @@ from discreet.service.storage.people_table import OwnedSlot, People
 
 ROWS_OF_PEOPLE = ("records", "answers", "replies", "handed")
 """The tables whose rows are deleted after a release, by a burn or by a restore."""
+AnswerPlace = tuple[int, int, int, int]
+"""Epoch, batch, slot and kind of an observation."""
 SLICE = 1024
 """Slots per transaction when rows are deleted: limits how long decisions wait."""
 
@@ -189,11 +191,11 @@ class Journal:
         leased = {item.leased for item in items}
         live = accepting(self._database, connection, leased, self._head())
         step("observe:before-write")
-        first: dict[Any, ObservationItem] = {}
+        first: dict[AnswerPlace, ObservationItem] = {}
         for item in items:
             if item.leased in live:
                 first.setdefault(item[:4], item)
-        written: set[Any] = set()
+        written: set[tuple[object, ...]] = set()
         if first:
             rows = [item[:5] for item in first.values()]
             answer = connection.execute(
@@ -217,7 +219,7 @@ class Journal:
                 outcomes.append(EarlierItem(*item[:3], first[place].payload))
         return outcomes
 
-    def _before(self, connection: Connection, places: set[Any]) -> dict[Any, bytes]:
+    def _before(self, connection: Connection, places: set[AnswerPlace]) -> dict[AnswerPlace, bytes]:
         if not places:
             return {}
         rows = connection.execute(
@@ -267,14 +269,14 @@ def left_over(connection: Connection) -> tuple[int, int, int] | None:
     return None
 
 
-def _marks(rows: list[Any]) -> str:
+def _marks(rows: Sequence[Sequence[object]]) -> str:
     one = f"({', '.join('?' for _ in rows[0])})"
     return ", ".join([one] * len(rows))
 
 
-def _list(values: list[Any]) -> str:
+def _list(values: Sequence[object]) -> str:
     return ", ".join("?" for _ in values)
 
 
-def _flat(rows: Iterable[Any]) -> list[Any]:
+def _flat(rows: Iterable[Iterable[object]]) -> list[object]:
     return [value for row in rows for value in row]

@@ -7,8 +7,8 @@ cannot know releases that were published after the backup: these count as entere
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from discreet.batches.users import Count, PeopleCounts
 from discreet.privacy.budget import Participation
@@ -116,7 +116,9 @@ def _handed(connection: Connection, column: str, epoch: int, batch: int) -> set[
     return {int(row[0]) for row in rows}
 
 
-def _insert(connection: Connection, table: str, rows: list[Any], conflict: str = "") -> None:
+def _insert(
+    connection: Connection, table: str, rows: Sequence[Sequence[object]], conflict: str = ""
+) -> None:
     marks = ", ".join([f"({', '.join('?' for _ in rows[0])})"] * len(rows))
     values = [value for row in rows for value in row]
     connection.execute(f"INSERT INTO {table} VALUES {marks} {conflict}", values)

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
 from discreet.errors import InvalidInput
-from discreet.service.storage.database import Claim, Connection, Database, Made, Rows
+from discreet.service.storage.database import Claim, Commit, Connection, Database, Made, Rows
 
 _LOCK = 0x6469736372656574
 """The advisory lock of migrations; its number spells "discreet"."""
@@ -26,7 +25,7 @@ class _Connection:
     def __init__(self, url: str) -> None:
         self.inner = psycopg.connect(url, autocommit=True, connect_timeout=10)
 
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Rows:
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
         return self.inner.execute(_translated(sql), parameters or None)
 
     def close(self) -> None:
@@ -70,7 +69,7 @@ class Postgres(Database):
         claim: Callable[[Connection], Claim | None],
         compute: Callable[[Claim], Made],
         write: Callable[[Connection, Claim, Made], bool],
-        commit: Callable[[Callable[[Connection], Any]], Any],  # noqa: ARG002
+        commit: Commit,  # noqa: ARG002
     ) -> bool:
         # The row stays locked from the claim to the commit: other workers skip it.
         with closing(self.connect()) as connection, self.transaction(connection):

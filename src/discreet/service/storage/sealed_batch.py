@@ -22,6 +22,7 @@ from discreet.service.secrets.sealing import (
 from discreet.service.storage.batches import control_positions, of_log
 from discreet.service.storage.database import Connection
 from discreet.service.storage.people_table import slots_of_control, slots_that_count
+from discreet.types import NumpyArray
 
 
 def read_batch(
@@ -76,7 +77,7 @@ def read_batch(
 
 def _control(
     connection: Connection, plan: Plan, epoch: int, batch: int, size: int
-) -> np.ndarray[Any, Any] | None:
+) -> NumpyArray | None:
     """Return which slots are in the control, independent of their content.
 
     Privacy: a record is in one part, and a person in the same part of every batch.

@@ -18,6 +18,7 @@ from discreet.service.secrets.vault import locked_file
 from discreet.service.storage.database import (
     PATIENCE,
     Claim,
+    Commit,
     Connection,
     Database,
     FileReplaced,
@@ -181,7 +182,7 @@ class Sqlite(Database):
         claim: Callable[[Connection], Claim | None],
         compute: Callable[[Claim], Made],
         write: Callable[[Connection, Claim, Made], bool],
-        commit: Callable[[Callable[[Connection], Any]], Any],
+        commit: Commit,
     ) -> bool:
         # The file has one lock, and decisions must not wait for a fit. The writing thread makes the
         # claim, after every answer that came in time; the window is over, so the rows do not change
