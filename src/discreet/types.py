@@ -6,6 +6,7 @@ Shapes are written with three letters: n rows, A actions, p features (bias inclu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
@@ -19,6 +20,10 @@ NumpyArray = np.ndarray[Any, Any]
 Floats = NumpyArray
 """A NumPy array of numbers, where no other kind of array comes."""
 
+JsonObject = dict[str, Any]
+"""A decoded JSON object."""
+JsonMapping = Mapping[str, Any]
+"""A decoded JSON object that is only read."""
 Frame = Any
 """A table or a series of pandas, polars or pyarrow."""
 Contexts = Any

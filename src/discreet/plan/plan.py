@@ -281,7 +281,8 @@ class Plan:
     @cached_property
     def _fit_event(self) -> events.Event:
         """What a fit costs, with a remark where the oracle is not a built-in one."""
-        event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)
+        event = self.mechanism.event
+        instance("event of the mechanism", event, events.EVENTS)
         name = type(self.oracle).__name__
         # Privacy: the audits attack only the built-in oracles. The author of another oracle is
         # responsible for its event. [docs/extending.md, "What your own oracle promises"]
