@@ -66,6 +66,12 @@ def port_number(port: Any) -> int:
     return int(port)
 
 
+def _check_texts(settings: ServerSettings | Settings, *names: str) -> None:
+    for name in names:
+        if not isinstance(getattr(settings, name), str) or not getattr(settings, name):
+            raise InvalidInput(f"{name} must be text; got {getattr(settings, name)!r}. Name it.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """Settings of the HTTP server: in ``server.toml`` of a folder of experiments, or in the file of
@@ -314,12 +320,6 @@ class Settings:
         if "server" in given:
             raise InvalidInput("experiment must have no server in its file. Delete the line.")
         return _built(cls, given | {"plan": plan, "server": server}, folder, "experiment")
-
-
-def _check_texts(settings: ServerSettings | Settings, *names: str) -> None:
-    for name in names:
-        if not isinstance(getattr(settings, name), str) or not getattr(settings, name):
-            raise InvalidInput(f"{name} must be text; got {getattr(settings, name)!r}. Name it.")
 
 
 def _built(cls: type[Built], given: Mapping[str, Any], folder: Path, where: str) -> Built:
