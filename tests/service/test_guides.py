@@ -15,7 +15,7 @@ import pytest
 
 from discreet.plan.checks import UNITS
 from discreet.service.metrics import Metrics
-from discreet.service.settings import MODES, PEOPLE, Settings
+from discreet.service.settings import MODES, OF_SERVER, PEOPLE, Settings
 from discreet.service.storage.api_keys import SCOPES
 from service.served import Server
 
@@ -82,14 +82,15 @@ def unnamed(text, names):
 
 
 def test_the_guide_names_every_setting_scope_mode_and_unit():
-    settings = [each.name for each in fields(Settings) if each.name not in ("plan", "folder")]
-    assert unnamed(GUIDE, settings) == []
+    settings = {each.name for each in fields(Settings)} - {"plan", "folder", "server"}
+    assert unnamed(GUIDE, [*settings, *OF_SERVER]) == []
     assert unnamed(GUIDE, (*SCOPES, *MODES, *UNITS, *PEOPLE)) == []
     assert unnamed(GUIDE, ["no_such_setting"]) == ["no_such_setting"]
 
 
 def test_defaults_in_the_guide_are_those_of_the_code():
     defaults = {each.name: each.default for each in fields(Settings)}
+    defaults |= {name: getattr(defaults["server"], name) for name in OF_SERVER}
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|", GUIDE, re.MULTILINE)
     told = {}
     for names, values in rows:
@@ -108,10 +109,9 @@ def test_defaults_in_the_guide_are_those_of_the_code():
 
 def test_operations_name_every_public_metric():
     status = {"batches": [], "now": 0.0, "newest": 0, "ready": True, "ended": False}
-    ledger = {"spent": {"epsilon": "0.0"}, "budget": {"epsilon": "1.0"}}
     metrics = Metrics(internal=False)
     metrics.count("/v1/decide", 503, 0.1)
-    text = metrics.public(status, ledger).decode()
+    text = metrics.public(status, 0.0, 1.0).decode()
     families = set(re.findall(r"^# TYPE (discreet_\w+)", text, re.MULTILINE))
     families = {name for name in families if not name.endswith("_created")}
     assert len(families) >= 10

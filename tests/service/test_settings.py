@@ -7,7 +7,7 @@ import pytest
 from discreet.design.control import Control
 from discreet.errors import InvalidInput
 from discreet.service.experiment_file import EXPERIMENT_EXAMPLE, ExperimentFile, changed_keys
-from discreet.service.settings import Settings
+from discreet.service.settings import OF_SERVER, ServerSettings, Settings
 from discreet.service.settings_sources import VARIABLES, from_environment
 from wording import refused
 
@@ -144,8 +144,12 @@ def test_the_example_is_read_and_says_what_the_defaults_are(tmp_path):
     settings = Settings.read(path)
     assert settings.folder == tmp_path
     assert settings.unit == made().unit == "decision"
-    for name in ("waiting", "journal", "mode", "host", "port", "database", "vault"):
+    for name in ("waiting", "journal", "mode", "database", "vault"):
         assert getattr(settings, name) == Settings.__dataclass_fields__[name].default
+    assert (settings.server.host, settings.server.port) == (
+        ServerSettings.host,
+        ServerSettings.port,
+    )
 
 
 @pytest.mark.parametrize("content", [b"experiment = ", b"\xff"])
@@ -200,12 +204,12 @@ def test_the_environment_takes_the_place_of_the_file(tmp_path, monkeypatch):
     monkeypatch.setenv("DISCREET_PORT", "9000")
     monkeypatch.setenv("DISCREET_ANCHOR", "/mnt/anchor.jsonl")
     found = Settings.read(tmp_path / "experiment.toml")
-    assert (found.database, found.port, found.anchor) == (SECRET, 9000, "/mnt/anchor.jsonl")
-    assert (found.host, found.vault) == ("127.0.0.1", "vault")
+    assert (found.database, found.server.port, found.anchor) == (SECRET, 9000, "/mnt/anchor.jsonl")
+    assert (found.server.host, found.vault) == ("127.0.0.1", "vault")
 
 
 def test_every_variable_is_a_setting_and_may_be_a_file(tmp_path):
-    assert set(VARIABLES.values()) <= set(Settings.__dataclass_fields__)
+    assert set(VARIABLES.values()) <= {*Settings.__dataclass_fields__, *OF_SERVER}
     for name, setting in VARIABLES.items():
         (tmp_path / name).write_text(" 7 \n")
         by_file = from_environment({f"{name}_FILE": str(tmp_path / name)})
