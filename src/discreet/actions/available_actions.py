@@ -17,7 +17,7 @@ from discreet.releases.policy_view import PolicyView
 from discreet.validate import nearest
 
 
-def known_actions(plan: Acting, released: PolicyView[Any], batch: int) -> Known:
+def known_actions(plan: Acting, released: PolicyView, batch: int) -> Known:
     """The actions that a request of this batch may be offered."""
     if isinstance(plan.features, Joint):
         return Known.of_catalogue(catalogue_after(plan, released), plan.features)
@@ -35,7 +35,7 @@ def known_actions(plan: Acting, released: PolicyView[Any], batch: int) -> Known:
     return Known(names, {name: place for name, place in used.items() if first[name] <= batch})
 
 
-def catalogue_after(plan: Acting, released: PolicyView[Any]) -> Catalogue:
+def catalogue_after(plan: Acting, released: PolicyView) -> Catalogue:
     """The catalogue of the plan after all changes."""
     catalogue = plan.catalogue
     assert catalogue is not None
@@ -50,7 +50,7 @@ def catalogue_after(plan: Acting, released: PolicyView[Any]) -> Catalogue:
 
 
 def changed_actions(
-    plan: Plan, released: PolicyView[Any], add: Any, remove: Iterable[str], batch: int
+    plan: Plan, released: PolicyView, add: Any, remove: Iterable[str], batch: int
 ) -> ActionChange:
     """The document of a change, checked; ``batch`` is the first one that new blocks may enter."""
     gone, changes = checked_ids(remove, "remove"), released.changes

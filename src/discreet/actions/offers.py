@@ -19,7 +19,7 @@ from discreet.features.offered import Offered
 from discreet.plan.plan import Plan
 from discreet.policies import Policy, one_row
 from discreet.policies.ranking import Uniforms, sampled_order
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Floats
 
 
@@ -41,7 +41,7 @@ class Everything:
     features: Floats
     plan: Plan
 
-    def sample(self, policy: Policy, released: Released, u: Floats) -> Floats:
+    def sample(self, policy: Policy, released: PolicyView, u: Floats) -> Floats:
         """The places of the chosen actions (n,) in what each request is offered."""
         return np.asarray(one_row.sample(policy, released, self.features, u))
 
@@ -57,7 +57,7 @@ class Everything:
         """Names of the chosen actions, and their numbers."""
         return action_name(self.plan, chosen), chosen
 
-    def chances(self, policy: Policy, released: Released, control: Any) -> Any:
+    def chances(self, policy: Policy, released: PolicyView, control: Any) -> Any:
         """The probabilities with which each request's action was drawn: rows over its offer."""
         chances = np.asarray(one_row.probabilities(policy, released, self.features))
         if control is None:
@@ -84,7 +84,7 @@ class Offers:
     control: Any = None
     """The place of the action that a control plays; None for actions at random."""
 
-    def sample(self, policy: Policy, released: Released, u: Floats) -> Floats:
+    def sample(self, policy: Policy, released: PolicyView, u: Floats) -> Floats:
         chosen = np.zeros(self.size, dtype=np.int64)
         for requests, offered in self.groups:
             if offered.count > 1:  # one action alone needs no policy
@@ -114,7 +114,7 @@ class Offers:
         names[:] = [self.names[place] for place in places]
         return names, np.where(places < self.known, places, -1)
 
-    def chances(self, policy: Policy, released: Released, control: Any) -> Any:
+    def chances(self, policy: Policy, released: PolicyView, control: Any) -> Any:
         made: list[Any] = [None] * self.size
         for requests, offered in self.groups:
             chances = np.ones((len(requests), 1))

@@ -309,7 +309,7 @@ class Chain:
         return Released(view.n_actions, view.schedule, whole, view.plan, view.changes, prior=prior)
 
     @cached_property
-    def deciding(self) -> PolicyView[Release | DecidingRelease]:
+    def deciding(self) -> PolicyView:
         """The part of every release of the chain that a policy reads."""
         plan = self.config
         view = PolicyView(int(plan["n_actions"]), self._schedule, self.releases, plan, self.changes)

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.arrays.backend import namespace, or_infinite, row_min, row_sum
 from discreet.policies import one_row
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 
 MANY = 64
@@ -24,6 +24,7 @@ class Policy(ABC):
     parameters: in a stack of R runs each is an array of shape (R,), which ``per_run`` reshapes to
     broadcast with features. ``register`` adds your own class. [docs/extending.md]
 
+    >>> from discreet.releases.released import Released
     >>> import discreet
     >>> discreet.Uniform().probabilities(Released(2), np.ones((1, 3)))
     array([[0.5, 0.5]])
@@ -35,11 +36,11 @@ class Policy(ABC):
     """Whether predictions must lie in [0, 1]."""
 
     @abstractmethod
-    def probabilities(self, released: Released, features: Array) -> Array:
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
         """(..., n, p) -> (..., n, A), rows on the simplex; uniform before the first release.
 
         Args:
-            released: What was published so far.
+            view: What was published so far.
             features: (..., n, p), mapped contexts.
         """
 
@@ -48,29 +49,29 @@ class Policy(ABC):
         """The settings that a campaign plays for your own policy; override to add some."""
         return [cls()]
 
-    def sample(self, released: Released, features: Array, u: Array) -> Array:
+    def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
         """Actions (..., n) from uniforms u (..., n, 2).
 
         Args:
-            released: What was published so far.
+            view: What was published so far.
             features: (..., n, p), mapped contexts.
             u: Uniforms in [0, 1); the same u gives the same actions.
         """
-        return draw(self.probabilities(released, features), u[..., 0])
+        return draw(self.probabilities(view, features), u[..., 0])
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
         """The same rule for one row in plain numbers; override it if single decisions must be fast,
         else arrays are used."""
-        return one_row.by_arrays(self, released)
+        return one_row.by_arrays(self, view)
 
 
-def uniform(released: Released, features: Array) -> Array:
+def uniform(view: PolicyView, features: Array) -> Array:
     """1/A for every action."""
     xp = namespace(features)
     *lead, rows, _ = features.shape
-    shape = (*lead, released.n_actions, rows)  # stored as predictions are, rows contiguous
+    shape = (*lead, view.n_actions, rows)  # stored as predictions are, rows contiguous
     extra = {} if xp is np else {"device": features.device}
-    return xp.full(shape, 1.0 / released.n_actions, dtype=features.dtype, **extra).mT
+    return xp.full(shape, 1.0 / view.n_actions, dtype=features.dtype, **extra).mT
 
 
 def draw(probabilities: Array, u: Array) -> Array:

@@ -11,7 +11,7 @@ from discreet.arrays.backend import per_run, row_min
 from discreet.policies.allocation import Policy, uniform
 from discreet.policies.bonus_updates import average_of_updates
 from discreet.policies.oracle_errors import batch_error
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 from discreet.validate import positive
 
@@ -30,6 +30,7 @@ class BonusPO(Policy):
     ``rate_scale`` and ``bonus_scale`` multiply η_m and Λ_m. One evaluation costs B_m steps
     for all rows at once (bonus_updates.py). [paper, Algorithm 3]
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
@@ -59,15 +60,15 @@ class BonusPO(Policy):
         """
         return cls(error_bound=batch_error(horizon, functions, delta, epsilon))
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        if released.latest is None:
-            return uniform(released, features)
-        actions, length = released.n_actions, released.batch_length
-        previous = released.schedule.nominal(len(released.items))
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        if view.latest is None:
+            return uniform(view, features)
+        actions, length = view.n_actions, view.batch_length
+        previous = view.schedule.nominal(len(view.items))
         gamma = np.minimum(float(length), (actions * previous / self.error_bound) ** 0.5)
         reach = per_run(2.0 * self.bonus_scale * length / gamma, features)
         rate = per_run(
             self.rate_scale * min(1.0, math.sqrt(2 * math.log(actions) / length)), features
         )
-        losses = released.latest.predictor.losses(features)
+        losses = view.latest.predictor.losses(features)
         return average_of_updates(losses - row_min(losses), reach, rate, length)

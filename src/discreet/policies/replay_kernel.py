@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.arrays.backend import as_like
 from discreet.arrays.triton_kernels import jit, tl, triton
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 
 _ROWS = 64
@@ -25,30 +25,30 @@ _LARGEST = 64
 _LINKS = {"identity": 0, "clip": 1, "logistic": 2}
 
 
-def suits(released: Released, features: Array) -> bool:
+def suits(view: PolicyView, features: Array) -> bool:
     """Whether the kernel plays these rounds: several runs that share their rows."""
     if triton is None or not getattr(features, "is_cuda", False) or features.element_size() != 4:
         return False
-    links = {item.predictor.link for item in released.items}
-    small = released.n_actions <= _LARGEST
+    links = {item.predictor.link for item in view.items}
+    small = view.n_actions <= _LARGEST
     shared = features.ndim == 4 and features.shape[1] == 1
     return small and shared and len(links) == 1 and links <= set(_LINKS)
 
 
-def sampled(released: Released, features: Array, u: Array, rate: Any, bonus: Any) -> Array:
+def sampled(view: PolicyView, features: Array, u: Array, rate: Any, bonus: Any) -> Array:
     """Actions (S, R, n) for features (S, 1, n, p), uniforms u (S, 1, n) and parameters (R,).
 
     Parameters and weights that all runs or all seeds share may have the length one there.
     """
     import torch
 
-    each = [item.predictor.weights for item, _ in released.remembered]
+    each = [item.predictor.weights for item, _ in view.remembered]
     shared = ((features.shape[0], 1, 1, 1), (len(rate), 1, 1), (len(bonus), 1, 1))
     shape = torch.broadcast_shapes(*(weights.shape for weights in each), *shared)
     weights = torch.stack([part.expand(shape) for part in each])
     seeds, runs, actions, p = shape
     rows = features.shape[-2]
-    records = [share * item.records for item, share in released.remembered]
+    records = [share * item.records for item, share in view.remembered]
     # The kernel reads as many numbers as there are seeds and runs.
     features = features.expand(seeds, 1, rows, p).contiguous()
     u = u.expand(seeds, 1, rows).contiguous()
@@ -57,7 +57,7 @@ def sampled(released: Released, features: Array, u: Array, rate: Any, bonus: Any
     chosen = torch.empty((seeds, runs, rows), dtype=torch.int64, device=features.device)
     wide = triton.next_power_of_2(actions)
     together = max(1, 16 // wide)
-    link = _LINKS[released.items[-1].predictor.link]
+    link = _LINKS[view.items[-1].predictor.link]
     numbers = (rows, seeds, runs, len(each), actions, p, link, together, wide, _ROWS, _FEATURES)
     grid = (triton.cdiv(rows, _ROWS) * seeds * triton.cdiv(runs, together),)
     _replay[grid](*given, chosen, *numbers, num_warps=4)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from discreet.arrays.backend import per_run
 from discreet.policies.allocation import Policy
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 from discreet.validate import in_range, positive
 
@@ -23,10 +23,10 @@ class GapWeight(Policy):
         positive("scale", self.scale)
         in_range("exponent", self.exponent, 0.0, 10.0)
 
-    def gap_weight(self, released: Released, features: Array) -> Any:
+    def gap_weight(self, view: PolicyView, features: Array) -> Any:
         """γ_m = γ0 · max(1, Σ_{j<m} s_j·B_j)^ρ, frozen inside a batch; s_j is what release j
         still counts."""
-        clock = float(max(1, released.remembered_rounds))
+        clock = float(max(1, view.remembered_rounds))
         return per_run(self.scale * clock**self.exponent, features)
 
 
@@ -40,6 +40,6 @@ class ConfidenceWidth(Policy):
     def __post_init__(self) -> None:
         in_range("width", self.width, 0.0, 1e12)
 
-    def widths(self, released: Released, features: Array) -> Array:
+    def widths(self, view: PolicyView, features: Array) -> Array:
         """β·r_a: (..., n, p) -> (..., n, A)."""
-        return per_run(self.width, features) * released.radii(features)
+        return per_run(self.width, features) * view.radii(features)

@@ -14,8 +14,8 @@ from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.frames import new_frame
 from discreet.privacy.participation import ONCE, Participation
 from discreet.releases.lift_intervals import Pooled, pooled
+from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
-from discreet.releases.released import Released
 from discreet.text import html_table
 from discreet.validate import in_range
 
@@ -187,7 +187,7 @@ class Lift:
         return draw(self, ax)
 
 
-def lift(released: Released, *, confidence: float = 0.95) -> Lift:
+def lift(released: PolicyView, *, confidence: float = 0.95) -> Lift:
     """Policy beside control: mean losses or rewards, their difference, and how sure it is.
 
     The intervals cover sampling and privacy noise. The one that is ``valid at any time`` holds for

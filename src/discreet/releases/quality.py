@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.design.outcome import UNIT_LOSS, Outcome
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.releases.statistics import Statistics
 
 
@@ -49,7 +49,7 @@ class Quality:
         return f"{self.mean:,.{digits}f} ± {self.mean_error:,.{digits}f}"
 
 
-def quality(released: Released) -> list[Quality]:
+def quality(released: PolicyView) -> list[Quality]:
     """One line per release with bandit feedback and statistics; others have none.
 
     The mean loss is ½ + Q/N, with Q the noisy sum of y − ½ and N the noisy number of losses heard.

@@ -22,7 +22,6 @@ from discreet.releases.prior import prior_of
 from discreet.releases.release import Release, altered, following
 from discreet.releases.statistics import Statistics
 from discreet.text import html_table, listed
-from discreet.types import Array
 
 if TYPE_CHECKING:
     from discreet.releases.quality import Quality
@@ -32,7 +31,7 @@ _FILE_KEYS = {"format", "plan", "releases", "head"}
 
 
 @dataclass(frozen=True)
-class Released(PolicyView[Release]):
+class Released(PolicyView):
     """All releases so far: the only part of the past that a policy may see.
 
     ``prior`` are the public statistics that the plan begins with, if it does.
@@ -46,7 +45,13 @@ class Released(PolicyView[Release]):
     (None, 3)
     """
 
+    items: tuple[Release, ...] = ()
     prior: Statistics | None = field(default=None, repr=False)
+
+    @property
+    def latest(self) -> Release | None:
+        """The newest release; None before the first."""
+        return self.items[-1] if self.items else None
 
     @property
     def statistics(self) -> tuple[Statistics, ...]:
@@ -122,28 +127,6 @@ class Released(PolicyView[Release]):
         items = tuple(replace(item, gram=None) for item in self.items)
         return replace(self, items=items, _summed=self._total_gram)
 
-    def _runs(self, some: slice) -> Released:
-        """For simulations: some runs of a stack, which is axis −3 of weights (..., R, A, p)."""
-        items = [
-            replace(
-                item,
-                predictor=replace(
-                    item.predictor, weights=_some_runs(item.predictor.weights, some, 2)
-                ),
-            )
-            for item in self.items
-        ]
-        if self.signal is not None and items[-1].statistics is not None:
-            signal = _some_runs(self.signal, some, 1)
-            newest = replace(items[-1].statistics, signal=signal)
-            items[-1] = replace(items[-1], statistics=newest)
-        total = self._total_gram if self._summed else None
-        if total is not None:
-            values = _some_runs(total.values, some, 2 if total.dense else 3)
-            step = total.step if np.ndim(total.step) == 0 else total.step[some]
-            total = replace(total, values=values, step=step)
-        return replace(self, items=tuple(items), _summed=total)
-
     def save(self, path: str | Path) -> None:
         """Write the public part: plan, releases, digests. Anyone may read it."""
         if self.plan is None:
@@ -198,10 +181,3 @@ class Released(PolicyView[Release]):
         read = cls(n_actions, schedule, tuple(items), plan, changes, prior=prior_of(plan))
         _ = read.actions, read.outcome  # fail now, if at all
         return read
-
-
-def _some_runs(array: Array, some: slice, axes: int) -> Array:
-    """Some runs of (..., R, then ``axes`` more axes); an array that all runs share stays."""
-    if array.shape[-axes - 1] == 1:
-        return array
-    return array[(..., some, *[slice(None)] * axes)]

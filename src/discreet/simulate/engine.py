@@ -40,6 +40,7 @@ from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
 from discreet.privacy.participation import Participation
 from discreet.releases.forgetting import remembered
+from discreet.releases.policy_view import PolicyView
 from discreet.releases.released import Released
 from discreet.simulate.environment import refuse_imported
 from discreet.simulate.played_batches import play, played_control, shuffle
@@ -64,23 +65,23 @@ class JointRuns(Policy):
 
     members: tuple[tuple[Policy, int], ...]
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        def ask(policy: Policy, seen: Released, rows: slice) -> Array:
+    def probabilities(self, released: PolicyView, features: Array) -> Array:
+        def ask(policy: Policy, seen: PolicyView, rows: slice) -> Array:
             return policy.probabilities(seen, _some(features, rows))
 
         return self._each(released, features, ask, -2)
 
-    def sample(self, released: Released, features: Array, u: Array) -> Array:
-        def ask(policy: Policy, seen: Released, rows: slice) -> Array:
+    def sample(self, released: PolicyView, features: Array, u: Array) -> Array:
+        def ask(policy: Policy, seen: PolicyView, rows: slice) -> Array:
             return policy.sample(seen, _some(features, rows), u[..., rows, :])
 
         return self._each(released, features, ask, -1)
 
     def _each(
         self,
-        released: Released,
+        released: PolicyView,
         features: Array,
-        ask: Callable[[Policy, Released, slice], Array],
+        ask: Callable[[Policy, PolicyView, slice], Array],
         axis: int,
     ) -> Array:
         """Each policy for its runs, some rows at a time; ``axis`` is that of the rows."""

@@ -14,7 +14,7 @@ from discreet.errors import InvalidInput
 from discreet.features.offered import Offered
 from discreet.plan.plan import Plan
 from discreet.policies import Policy
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.simulate.labels import label_actions, loss_table
 from discreet.types import Array, Floats
 
@@ -66,7 +66,7 @@ class PlayedOffers:
             )
         return np.asarray(found.argmax(axis=1))
 
-    def sample(self, policy: Policy, released: Released, u: Array) -> Array:
+    def sample(self, policy: Policy, released: PolicyView, u: Array) -> Array:
         """Places (..., n) of the chosen actions, without a loop over rounds: size by size."""
         if self.sizes is None:
             return policy.sample(released.offering(self.offered.count), self.offered, u)
@@ -85,7 +85,7 @@ class PlayedOffers:
         back = np.argsort(np.concatenate(order))
         return joined[..., back]
 
-    def probabilities(self, policy: Policy, released: Released) -> Array:
+    def probabilities(self, policy: Policy, released: PolicyView) -> Array:
         """Chances (n, K) of what each round offers, zero beyond its size: for one seed alone."""
         if self.sizes is None:
             return policy.probabilities(released.offering(self.offered.count), self.offered)

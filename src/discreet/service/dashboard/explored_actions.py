@@ -14,6 +14,7 @@ from discreet.actions.decision_explanation import Explanation, explain_decision
 from discreet.actions.requested_actions import Known, read_offers
 from discreet.client.chain import Chain
 from discreet.plan.plan import Plan
+from discreet.releases.policy_view import PolicyView
 from discreet.releases.released import Released
 from discreet.service.dashboard.templating import figure
 from discreet.service.runtime.worker_state import WorkerState
@@ -86,9 +87,9 @@ class _Version:
 
 
 @lru_cache(LATEST + 2)
-def _read(version: _Version) -> tuple[Released, Known]:
+def _read(version: _Version) -> tuple[PolicyView, Known]:
     """The releases of a chain and its actions, cached for all moves of a slider."""
-    return version.chain.deciding.as_released, version.chain.known
+    return version.chain.deciding, version.chain.known
 
 
 LINES = 12

@@ -94,7 +94,7 @@ class OfferedActions:
         after ``bound``, of the control, or in shadow mode the default; with a sticky ``draw``."""
         plan = self._plan
         offers = self._offers(self.known(bound), offer.features, offer.actions)
-        released = self._state.serving.at(document).as_released
+        released = self._state.serving.at(document)
         u = self._draws.random((1, 2)) if draw is None else np.array([draw])
         # Privacy: the policy is computed for people in the control as well, so the time of a reply
         # does not reveal who they are. [docs/privacy/lift.md, "People"]

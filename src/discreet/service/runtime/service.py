@@ -98,7 +98,7 @@ class Service:
         without a control share, or before the first release of decisions."""
         released = self.state.serving.chain.deciding
         begun = len(released.items) > released.schedule.imported_batches  # a log is in neither part
-        return lift(released.as_released) if self.settings.plan.control and begun else None
+        return lift(released) if self.settings.plan.control and begun else None
 
     async def ledger(self) -> dict[str, Any]:
         """Return every charge, and their total."""
