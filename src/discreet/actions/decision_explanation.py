@@ -207,26 +207,25 @@ def _usual(plan: Plan, mean: Floats | None, like: Floats) -> Floats:
 
 def _noise(plan: Plan, released: Released) -> tuple[Floats | None, Floats | None]:
     """The covariance of the newest weights, and the mean row; None where nothing tells them."""
-    mechanism, latest = plan.mechanism, released.latest
-    if not isinstance(mechanism, PooledStatistics) or latest is None or latest.statistics is None:
+    pooling, latest = plan.pooling, released.latest
+    if pooling is None or latest is None or latest.statistics is None:
         return None, None
-    return _told(_Read(latest.digest, plan, released))
+    return _weight_noise(_Pooled(latest.digest, pooling, released))
 
 
 @dataclass(frozen=True)
-class _Read:
-    """Releases, known by the digest of the newest."""
+class _Pooled:
+    """Releases of a mechanism, identified by the digest of the newest."""
 
     digest: str
-    plan: Plan = field(compare=False)
+    pooling: PooledStatistics = field(compare=False)
     released: Released = field(compare=False)
 
 
 @lru_cache(maxsize=4)
-def _told(read: _Read) -> tuple[Floats, Floats]:
-    mechanism: Any = read.plan.mechanism
-    known = read.released.statistics
-    return weight_covariance(mechanism, known), mean_row(mechanism, known)
+def _weight_noise(pooled: _Pooled) -> tuple[Floats, Floats]:
+    statistics = pooled.released.statistics
+    return weight_covariance(pooled.pooling, statistics), mean_row(pooled.pooling, statistics)
 
 
 def _place(names: list[Any], action: Any) -> int:

@@ -18,7 +18,6 @@ from discreet.arrays.linear_algebra import inverse_repaired, triangle
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import joined
 from discreet.batch import Batch
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.types import NumpyArray
 
 
@@ -117,7 +116,7 @@ class GramReader(RidgeReader):
 
 def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeReader:
     """The reader for releases of a ridge mechanism."""
-    kind = PoolReader if isinstance(mechanism, PooledStatistics) else RidgeReader
+    kind = RidgeReader if mechanism.pooling is None else PoolReader
     return kind(mechanism, records, n_actions, p)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.batch import Batch
 from discreet.oracles.problem import Problem
@@ -13,6 +13,9 @@ from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
 from discreet.releases.release import Fit
 from discreet.releases.statistics import Statistics
+
+if TYPE_CHECKING:
+    from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 
 Configuration = TypeVar("Configuration")
 
@@ -32,6 +35,14 @@ class Mechanism(Protocol):
     @property
     def noise_norm(self) -> float:
         """The expected size of the noise, to compare with the number of records; 0 for none."""
+
+    @property
+    def pooling(self) -> PooledStatistics | None:
+        """The pool of statistics over all releases, for forecasts and recomputation; or None."""
+
+    @property
+    def couples_actions(self) -> bool:
+        """Whether its matrices are dense over all actions, since noise couples them."""
 
     def fit(self, batch: Batch, noise: Noise, earlier: Sequence[Statistics] = (), /) -> Fit:
         """Statistics → noise → solve. ``earlier`` are the statistics of the releases before.
@@ -68,3 +79,13 @@ class Calibrated(Generic[Configuration]):
     oracle: Configuration
     problem: Problem
     event: Event = field(kw_only=True, metadata={"stacked": STACKED})
+
+    @property
+    def pooling(self) -> PooledStatistics | None:
+        """None: each release is fitted from its own batch."""
+        return None
+
+    @property
+    def couples_actions(self) -> bool:
+        """False: each action has noise of its own."""
+        return False

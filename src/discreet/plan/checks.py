@@ -12,7 +12,6 @@ from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event
@@ -124,14 +123,14 @@ def _check_control(plan: Plan, control: Control) -> None:
 
 def _check_prior(plan: Plan, prior: Prior) -> None:
     instance("prior", prior, (Prior,), "Make one: prior_from_logs(plan, …).")
-    mechanism = plan.mechanism
-    if not isinstance(mechanism, PooledStatistics):
+    pooling = plan.pooling
+    if pooling is None:
         raise InvalidInput(
             "oracle must pool statistics where there is a prior; got "
             f"{type(plan.oracle).__name__}. Use PooledRidge, or leave prior out."
         )
     other = prior.made_for != shared_digest(plan.to_config())
-    if other or mechanism.misfit(prior.statistics) is not None:
+    if other or pooling.misfit(prior.statistics) is not None:
         raise InvalidInput(
             "prior must have the features, actions, outcome and feedback of this plan, and "
             "its geometry; this one was made for another. Make it for this plan without a "

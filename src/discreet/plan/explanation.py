@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.design.action_names import action_name
 from discreet.design.outcome import UNIT_LOSS
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.config import fields_to_config
 from discreet.plan.size import plan_size
 from discreet.policies import AdaptivePO, ReplayBonusPO
@@ -96,17 +95,17 @@ def _policy(policy: Any, n_actions: int) -> str:
 
 
 def _oracle(plan: Plan) -> str:
-    mechanism = plan.mechanism
-    if not isinstance(mechanism, PooledStatistics):
+    pooling = plan.pooling
+    if pooling is None:
         return _given(plan.oracle)
     if not plan.budget.private:
         return "PooledRidge: ridge regression on the whole past; predicted losses are in [0, 1]."
-    oracle, sigma, response = mechanism.oracle, mechanism.gram, mechanism.response
+    oracle, sigma, response = pooling.oracle, pooling.gram, pooling.response
     stretched = (
         " Each batch's rows are stretched by a matrix that the earlier releases give, and brought "
         "to a length of at most one, so that weak directions rise above the noise; this spends no "
         "privacy."
-        if mechanism.stretched
+        if pooling.stretched
         else ""
     )
     half = math.ceil(oracle.clear * plan.features.p * sigma**2)

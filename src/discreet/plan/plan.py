@@ -25,6 +25,7 @@ from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
 from discreet.oracles.mechanisms.loss_sums import LossSums, fit_budget
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.checks import (
     advise_unused_budget,
     refuse_what_does_not_fit,
@@ -252,6 +253,11 @@ class Plan:
         made = self.oracle.calibrate(self.problem, budget)
         advise_unused_budget(self, made.event)
         return made
+
+    @property
+    def pooling(self) -> PooledStatistics | None:
+        """The mechanism, where it pools the statistics of all releases; None for other ones."""
+        return getattr(self.mechanism, "pooling", None)  # a user's mechanism may lack it
 
     @cached_property
     def loss_sums(self) -> LossSums | None:

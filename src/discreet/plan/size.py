@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.text import duration
 
 if TYPE_CHECKING:
@@ -65,16 +64,16 @@ class PlanSize(NamedTuple):
 
 def plan_size(plan: Plan) -> PlanSize:
     """The estimates for a plan."""
-    problem, mechanism, p = plan.problem, plan.mechanism, plan.features.p
+    problem, pooling, p = plan.problem, plan.pooling, plan.features.p
     blocks = 1 if problem.feedback == "full" else plan.blocks
     triangles, weights = blocks * p * (p + 1) // 2, plan.blocks * p
-    if not isinstance(mechanism, PooledStatistics):
+    if pooling is None:
         numbers = weights + (blocks * p * p if problem.radii else 0)
         return PlanSize(float(TEXT * numbers), None, None, None, None)
-    matrices = 2 * p * p if mechanism.stretched else 0
+    matrices = 2 * p * p if pooling.stretched else 0
     numbers = triangles + 2 * weights + matrices + (blocks * p * p if problem.radii else 0)
     drawn = triangles + weights if plan.budget.private else 0
-    changed = 4.0 * blocks * p**3 / FLOPS if mechanism.stretched else triangles / FLOPS
+    changed = 4.0 * blocks * p**3 / FLOPS if pooling.stretched else triangles / FLOPS
     seconds = DRAW * drawn + 20.0 * blocks * p**3 / FLOPS
     held = float(HELD * numbers), float(KEPT * numbers)
     return PlanSize(float(TEXT * numbers), seconds, changed, *held)

@@ -31,9 +31,6 @@ from discreet.features.offered import OfferedRows
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.oracles.mechanisms.moments import needs_double
-from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
-from discreet.oracles.mechanisms.paper_ridge import PaperRidge
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.events import Event
@@ -360,8 +357,7 @@ def parts(
 
 def _dense(plan: Plan) -> bool:
     """Whether a run holds matrices over all actions at once: the paper's noise couples them."""
-    with_gram = PaperRidge if not plan.policy.uses_radii else (PaperRidge, PaperLogistic)
-    return plan.budget.private and isinstance(plan.mechanism, with_gram)
+    return plan.budget.private and getattr(plan.mechanism, "couples_actions", False)
 
 
 def _double(plan: Plan) -> bool:
@@ -391,11 +387,11 @@ def _held_by_a_run(
         held += 2 * (8 - itemsize) * pairs
     if offered is not None:  # each run has features of its own, of the pairs that it chose
         held += 8 * HELD_STRETCHED * rows * p
-    if isinstance(plan.mechanism, PooledStatistics):
+    if plan.pooling is not None:
         # In double precision: the statistics and matrices of all batches, the pool, and the rows'
         # weights, losses and lengths where they are stretched.
-        matrices = HELD_PER_MATRIX * p * p * plan.mechanism.stretched
+        matrices = HELD_PER_MATRIX * p * p * plan.pooling.stretched
         batches = len(remembered(schedule.lengths(), schedule.half_life))
         kept = batches * (blocks + matrices) + HELD_PER_ENTRY * blocks
-        held += 8 * (kept + HELD_STRETCHED * rows * plan.blocks * plan.mechanism.stretched)
+        held += 8 * (kept + HELD_STRETCHED * rows * plan.blocks * plan.pooling.stretched)
     return held

@@ -149,13 +149,12 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
 
 def _pooling(plan: Plan) -> PooledStatistics:
     instance("plan", plan, (Plan,), "Make a Plan first; its prior is made for it.")
-    mechanism = plan.mechanism
-    if not isinstance(mechanism, PooledStatistics):
+    if plan.pooling is None:
         raise InvalidInput(
             f"oracle must pool statistics where there is a prior; got "
             f"{type(plan.oracle).__name__}. Use PooledRidge."
         )
-    return mechanism
+    return plan.pooling
 
 
 def _prior(plan: Plan, found: Statistics, records: int, source: str, weight: float) -> Prior:

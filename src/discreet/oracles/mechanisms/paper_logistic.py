@@ -76,6 +76,11 @@ class PaperLogistic(Calibrated["Logistic"]):
         return cls(oracle, problem, half, sigma, event=event)
 
     @property
+    def couples_actions(self) -> bool:
+        """Whether it releases a Gram, over all actions at once."""
+        return self.problem.radii
+
+    @property
     def noise_norm(self) -> float:
         """Expected norm of the perturbation of the gradient."""
         size = self.problem.p * self.problem.n_actions

@@ -66,6 +66,11 @@ class PaperRidge(Calibrated["Ridge"]):
         return cls(oracle, problem, *sigma, event=event)
 
     @property
+    def couples_actions(self) -> bool:
+        """True: noise is drawn for the Gram over all actions at once."""
+        return True
+
+    @property
     def noise_norm(self) -> float:
         """Expected operator norm of the noise on the one solve."""
         return float(self.gram * math.sqrt(2 * self.problem.p * self.problem.n_actions))

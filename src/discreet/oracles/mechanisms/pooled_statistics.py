@@ -89,6 +89,11 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         return cls(oracle, problem, gram, response, stretched, event=event)
 
     @property
+    def pooling(self) -> PooledStatistics:
+        """This mechanism."""
+        return self
+
+    @property
     def noise_norm(self) -> float:
         """Expected operator norm of the noise on one batch."""
         return float(self.gram * math.sqrt(2 * self.problem.p))
