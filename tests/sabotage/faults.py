@@ -2023,9 +2023,9 @@ FAULTS = (
         (
             Edit(
                 OFFERED,
-                "return read_offers(self._plan, known, features[None], actions, single=True)\n",
-                "made = read_offers(self._plan, known, features[None], actions, single=True)\n"
-                "            for name in made.names[made.known :]:\n"
+                "return read_offers(self._plan, available, features[None], actions, single=True)\n",
+                "made = read_offers(self._plan, available, features[None], actions, single=True)\n"
+                "            for name in made.names[made.numbered :]:\n"
                 "                known.places.setdefault(name, 0)  # type: ignore[attr-defined]\n"
                 "            return made\n",
             ),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.actions.available_actions import known_actions
+from discreet.actions.available_actions import available_actions
 from discreet.actions.offers import Offers
 from discreet.actions.requested_actions import read_offers
 from discreet.errors import InvalidInput
@@ -119,9 +119,10 @@ def explain_decision(source: Any, context: Any, action: Any = None, *, actions: 
     plan = plan if isinstance(plan, Plan) else Plan.from_config(released.plan)
     if not plan.features.is_single(context):
         raise InvalidInput("context must be one context; got many. Explain them one by one.")
-    known = known_actions(plan, released, len(released.items) + 1)
+    blocks = released.blocks(len(released.items) + 1)
+    available = available_actions(plan, released.changes, blocks)
     features = plan.features.map(context)
-    offers = read_offers(plan, known, features, actions, single=True)
+    offers = read_offers(plan, available, features, actions, single=True)
     names = list(offers.offered_names()[0])
     chances = offers.chances(plan.played_policy, released, None)[0]
     place = int(np.argmax(chances)) if action is None else _place(names, action)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet.actions.available_actions import DeclaredActions
 from discreet.design.action_names import action_name
 from discreet.design.control import control_actions, control_chances
 from discreet.features.offered import Offered
-from discreet.plan.plan import Plan
 from discreet.policies import Policy, one_row
 from discreet.policies.ranking import Uniforms, sampled_order
 from discreet.releases.policy_view import PolicyView
@@ -35,11 +35,11 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Everything:
+class AllActions:
     """n requests that are offered all actions of a plan without a catalogue: features (n, p)."""
 
     features: Floats
-    plan: Plan
+    plan: DeclaredActions
 
     def sample(self, policy: Policy, released: PolicyView, u: Floats) -> Floats:
         """The places of the chosen actions (n,) in what each request is offered."""
@@ -47,7 +47,7 @@ class Everything:
 
     def instead(self, u: Floats) -> Floats:
         """The places of what a control plays."""
-        return np.asarray(control_actions(self.plan.control_action, self.plan.n_actions, u))
+        return np.asarray(control_actions(self._control_action, self.plan.n_actions, u))
 
     def stored(self, chosen: Floats) -> tuple[Floats, Floats]:
         """Rows (n, p) and blocks (n,) of the chosen actions, as a batch keeps them."""
@@ -62,8 +62,20 @@ class Everything:
         chances = np.asarray(one_row.probabilities(policy, released, self.features))
         if control is None:
             return chances
-        instead = control_chances(self.plan.control_action, self.plan.n_actions)
+        instead = control_chances(self._control_action, self.plan.n_actions)
         return np.where(control[:, None], instead, chances)
+
+    @property
+    def _control_action(self) -> int | None:
+        plan = self.plan
+        if plan.control is None:
+            return None
+        return plan.control.action_index(plan.n_actions, plan.actions)
+
+    @property
+    def same_size(self) -> bool:
+        """Whether all requests are offered equally many actions."""
+        return True
 
     def offered_names(self) -> list[Sequence[Any]]:
         """The actions that each request is offered."""
@@ -78,8 +90,8 @@ class Offers:
     groups: list[Group]
     names: Sequence[Any]
     """By the places that groups hold."""
-    known: int
-    """How many of them have a number; the others were brought along."""
+    numbered: int
+    """How many of them have a number; requests contained the others."""
     p: int
     control: Any = None
     """The place of the action that a control plays; None for actions at random."""
@@ -112,7 +124,7 @@ class Offers:
         places = np.array([row[place] for row, place in pairs], dtype=np.int64)
         names = np.empty(self.size, dtype=object)
         names[:] = [self.names[place] for place in places]
-        return names, np.where(places < self.known, places, -1)
+        return names, np.where(places < self.numbered, places, -1)
 
     def chances(self, policy: Policy, released: PolicyView, control: Any) -> Any:
         made: list[Any] = [None] * self.size
@@ -127,6 +139,10 @@ class Offers:
             place = self._control_place(self._places[request])
             made[request] = control_chances(place, len(made[request]))
         return made
+
+    @property
+    def same_size(self) -> bool:
+        return len(self.groups) == 1
 
     def offered_names(self) -> list[Sequence[Any]]:
         return [[self.names[place] for place in row] for row in self._places]
@@ -149,7 +165,7 @@ class Offers:
 
 
 def ranked(
-    offers: Everything | Offers, chances: Any, chosen: Floats, uniforms: Uniforms
+    offers: AllActions | Offers, chances: Any, chosen: Floats, uniforms: Uniforms
 ) -> list[Any]:
     """The names of each request's offer in a sampled order, the chosen one first."""
     rows = zip(offers.offered_names(), chances, chosen, strict=True)
@@ -158,3 +174,8 @@ def ranked(
         order = sampled_order(np.asarray(row), int(first), uniforms(request, len(row)))
         orders.append([names[place] for place in order])
     return orders
+
+
+def plain_name(name: Any) -> Any:
+    """Return the number of an action as a Python integer; names stay."""
+    return int(name) if isinstance(name, np.integer) else name

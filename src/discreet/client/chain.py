@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from discreet.actions.available_actions import known_actions
-from discreet.actions.requested_actions import Known
+from discreet.actions.available_actions import AvailableActions, available_actions
 from discreet.client.documents import digest, verify
 from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
@@ -90,10 +89,6 @@ class PublicActions:
                 f"change {change.number} of the actions must add new ones and remove those in use; "
                 "it does not. Do not use it: ask its publisher."
             )
-
-
-ANY_BATCH = 2**62
-"""Batches open with the actions of the newest document: every added action has joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +279,9 @@ class Chain:
         return Budget(float(budget["epsilon"]), float(budget["delta"]))
 
     @cached_property
-    def known(self) -> Known:
+    def available_actions(self) -> AvailableActions:
         """The actions that may be offered after the newest document."""
-        return known_actions(self.declared, self.deciding, batch=ANY_BATCH)
+        return available_actions(self.declared, self.changes)
 
     @cached_property
     def policy(self) -> Policy:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.actions.available_actions import AvailableActions
 from discreet.actions.decision_explanation import Explanation, explain_decision
-from discreet.actions.requested_actions import Known, read_offers
+from discreet.actions.requested_actions import request_offers
 from discreet.client.chain import Chain
 from discreet.plan.plan import Plan
 from discreet.releases.policy_view import PolicyView
@@ -32,22 +33,19 @@ def probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Colum
     """Return the probabilities of the available actions after a document, by name: (n,) each."""
     # Not through ``PolicyVersions``, which keeps its few versions for decisions.
     until = chain.until(number)
-    released, known = _read(_Version(until.links[-1].digest, until))
-    if plan.catalogue is None and not released.changes:
-        rows = plan.played_policy.probabilities(released, features)
-    elif not known.places:
+    released, available = _read(_Version(until.links[-1].digest, until))
+    if not available.places:
         return {}
-    else:
-        offers = read_offers(plan, known, features, None, single=False)
-        rows = np.stack(offers.chances(plan.played_policy, released, None))
-    return dict(zip(map(label, known.places), np.asarray(rows).T, strict=True))
+    offers = request_offers(plan, available, features, None, single=False)
+    rows = np.asarray(offers.chances(plan.played_policy, released, None))
+    return dict(zip(map(label, available.places), rows.T, strict=True))
 
 
 def named_actions(chain: Chain, number: int, labels: list[str]) -> list[Any]:
     """The actions behind these labels, as offers name them."""
     until = chain.until(number)
-    _, known = _read(_Version(until.links[-1].digest, until))
-    by_label = {label(name): name for name in known.places}
+    _, available = _read(_Version(until.links[-1].digest, until))
+    by_label = {label(name): name for name in available.places}
     return [by_label[each] for each in labels]
 
 
@@ -87,9 +85,9 @@ class _Version:
 
 
 @lru_cache(LATEST + 2)
-def _read(version: _Version) -> tuple[PolicyView, Known]:
+def _read(version: _Version) -> tuple[PolicyView, AvailableActions]:
     """The releases of a chain and its actions, cached for all moves of a slider."""
-    return version.chain.deciding, version.chain.known
+    return version.chain.deciding, version.chain.available_actions
 
 
 LINES = 12

@@ -47,7 +47,7 @@ class PolicyVersions:
         for content in contents:  # one by one: statistics that only fits need would fill the memory
             chain = chain.extended([content]).for_deciding()
         self._warm(chain.deciding)
-        _ = chain.known  # available actions, cached
+        _ = chain.available_actions  # available actions, cached
         return chain
 
     def adopt(self, chain: Chain) -> None:

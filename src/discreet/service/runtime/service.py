@@ -155,7 +155,7 @@ class Service:
 
     def list_actions(self, text: str = "", limit: int = SHOWN) -> dict[str, Any]:
         """Return the actions in use whose name contains ``text``, at most ``limit`` of them."""
-        names = [*self.state.serving.chain.known.places]
+        names = [*self.state.serving.chain.available_actions.places]
         found = [name for name in names if text.casefold() in str(name).casefold()]
         return {
             "release": self.newest,
