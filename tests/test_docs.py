@@ -174,18 +174,33 @@ def test_newcomers_meet_the_default_plan(page):
     ]
 
 
-def test_the_first_screen_of_the_readme():
-    """One sentence, for whom, install, eight lines with their result, what is not covered."""
-    screen = (ROOT / "README.md").read_text().partition("\n## ")[0]
-    assert len(screen.splitlines()) <= 40
+def test_the_readme_is_one_screen():
+    """Two pictures, for whom, two commands, ten lines of Python, what is not covered."""
+    screen = (ROOT / "README.md").read_text()
+    assert len(screen.splitlines()) <= 70
+    assert screen.count("<img ") == 2
+    for picture in re.findall(r'<img src="([^"]+)"', screen):
+        assert (ROOT / picture).is_file(), picture
+    (commands,) = re.findall(r"```sh\n(.*?)```", screen, re.DOTALL)
+    assert re.findall(r"^make (\w+)", commands, re.MULTILINE) == ["demo", "test"]
     (program,) = re.findall(r"```python\n(.*?)```", screen, re.DOTALL)
-    assert len(re.findall(r"^(>>>|\.\.\.) ", program, re.MULTILINE)) == 8
-    assert len(re.findall(r"^[^>.\n]", program, re.MULTILINE)) == 1
-    order = [
-        screen.index(part)
-        for part in ("**For**", "**Not for**", "pip install", ">>>", "**Not covered:**")
-    ]
+    assert len(re.findall(r"^(>>>|\.\.\.) ", program, re.MULTILINE)) == 10
+    parts = ("<img ", "**For**", "**Not for**", "make demo", ">>>", "**Not covered:**")
+    order = [screen.index(part) for part in parts]
     assert order == sorted(order)
+
+
+def test_the_architecture_names_files_that_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert len(page.splitlines()) <= 110
+    files = [f"/{path.relative_to(ROOT)}" for path in ROOT.glob("src/discreet/**/*.py")]
+    named_files = set(re.findall(r"`([\w/]+\.py)`", page))
+    assert len(named_files) > 30
+    absent = {name for name in named_files if not any(path.endswith(f"/{name}") for path in files)}
+    assert absent <= {"docs/site/pages.py"}
+    tree = page[page.index("```\n") : page.index("## Rules")]
+    packages = {path.parent.name for path in ROOT.glob("src/discreet/*/__init__.py")}
+    assert packages == set(re.findall(r"^  (\w+)/", tree, re.MULTILINE))
 
 
 def test_the_quick_start_takes_group_privacy_from_the_library():

@@ -129,43 +129,33 @@ def add(commands: Commands) -> None:
 
 
 def _run_flags(parser: argparse.ArgumentParser) -> None:
-    flag = parser.add_argument
-    flag("file", nargs="?", metavar="campaign.toml", help="the flags as keys of a file")
+    from discreet.lab.campaign.campaign_settings import SETTINGS
+
+    parser.add_argument("file", nargs="?", metavar="campaign.toml", help="file with these keys")
     import_flag(parser)
-    flag("--data", nargs="+", metavar="NAME", help="folders, files, openml:ID, paper, fried, …")
-    flag("--out", metavar="DIR", help="the folder of results; new, or one to go on with")
-    presets = (
-        "800 settings per level, a few, the untuned plan alone, or with rivals (default: paper)"
-    )
-    flag("--preset", metavar="paper|quick|default|rivals", help=presets)
-    flag("--algorithms", nargs="+", metavar="NAME", help="default: the paper's eight and Default")
-    flag("--oracles", nargs="+", metavar="NAME", help="of the grid: Ridge, Logistic or both")
-    flag("--epsilon", nargs="+", metavar="E", help="noise scales; inf for none")
-    flag("--ridges", nargs="+", metavar="R", help="regularisation, λ")
-    flag("--seeds", type=int, metavar="N", help="0 … N−1 (default: paper 10, quick 3)")
-    flag("--mechanism", metavar="paper|structured", help="kind of noise (default: paper)")
-    columns = "as they are, or scaled by the data's own ranges, for evaluation (default: raw)"
-    flag("--features", metavar="raw|ranges|wide", help=columns)
+    for key, each in SETTINGS.items():
+        if each.metavar is not None:
+            parser.add_argument(
+                f"--{key.replace('_', '-')}",
+                nargs="+" if each.many else None,
+                type=str if each.many else each.kind,
+                metavar=each.metavar,
+                help=each.help,
+            )
     schema_flag(parser)
     target_flag(parser)
     user_flag(parser)
     often_flags(parser)
-    flag("--device", metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU")
-    processes = "processes (default: one per core, at most 8 on a GPU)"
-    flag("--jobs", type=int, metavar="N", help=processes)
-    flag("--scheduler", metavar="ADDRESS", help="of a Dask cluster: tcp://…")
-    flag("--max-columns", type=int, metavar="P", help="leave out wider sets")
-    flag("--memory", type=float, metavar="GIB", help="for all jobs together; default: what is free")
 
 
 def run(args: argparse.Namespace) -> Answer:
     """Compute the missing runs; exit code 1 if a task failed, 130 after Ctrl-C."""
     installed("campaign", "for campaigns", *NEEDED)
-    from discreet.lab.campaign.campaign_settings import KEYS, Campaign, read_campaign
+    from discreet.lab.campaign.campaign_settings import SETTINGS, Campaign, read_campaign
     from discreet.lab.campaign.run_campaign import run as play
 
     document = read_campaign(args.file) if args.file else {}
-    given = {key: getattr(args, key, None) for key in KEYS}  # plans have no flag
+    given = {key: getattr(args, key, None) for key in SETTINGS}  # plans have no flag
     document |= {key: value for key, value in given.items() if value is not None}
     campaign = Campaign.from_document(document)
     meter = Meter(quiet=args.json)

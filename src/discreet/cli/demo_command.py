@@ -1,4 +1,4 @@
-"""``discreet demo``: eight algorithms, three privacy levels, one page, in a minute."""
+"""``discreet demo``: nine algorithms, three privacy levels, one page, in a minute."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """Add the flag of the folder."""
-    summary = "eight algorithms, three privacy levels: a table and a page"
+    summary = "nine algorithms, three privacy levels: a table and a page"
     example = "example:\n  discreet demo --out demo"
     flag = command(commands, "demo", summary, demo, example).add_argument
     flag("--out", default="demo", metavar="DIR", help="where to write (default: demo)")
@@ -101,6 +101,10 @@ def _lines(document: Mapping[str, Any], out: Path) -> list[str]:
         *lines,
         f"Mean loss ± standard error, seeds 0 to {document['seeds'] - 1}; smaller is better.",
         "Noise scale of ε; seeded noise, not private. Settings are fixed, not tuned per ε.",
+        "",
+        "Default     the plan of discreet when you name no policy and no oracle; not tuned",
+        "Supervised  a reference, not a bandit: it sees the losses of all actions. It fits one",
+        "            batch at a time, as the paper's algorithms do; Default adds up all batches",
         "",
         *document["private"]["statement"].split("\n"),
         "",

@@ -1,7 +1,7 @@
 """Settings of a campaign: a grid, data sets and a machine, from a TOML file or from flags.
 
-The fields of ``Grid`` and ``Campaign`` are the keys of a campaign file (``KEYS``) and, except for
-``plans``, the flags of ``discreet campaign run``.
+The fields of ``Grid`` and ``Campaign`` declare the keys of a campaign file (``SETTINGS``) and the
+flags of ``discreet campaign run``.
 """
 
 from __future__ import annotations
@@ -14,19 +14,14 @@ from typing import Any
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
-from discreet.lab.campaign.grid import Grid
+from discreet.lab.campaign.grid import Grid, Setting, setting
 from discreet.plan.config import to_config
 from discreet.privacy.participation import user_participation
 from discreet.releases.canonical import digest_of
 from discreet.text import read_toml
 from discreet.validate import nearest, positive, whole
 
-RENAMED = {"epsilons": "epsilon", "plans_declared": "plans"}
-"""Fields of a grid whose keys in a file have another name."""
 PARTICIPATION = ("batches_per_user", "records_per_batch")
-TEXTS = ("out", "scheduler", "schema", "target", "user", "data", "algorithms", "oracles")
-NUMBERS = ("epsilon", "ridges")
-LISTS = ("data", "algorithms", "oracles", *NUMBERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,18 +32,33 @@ class Campaign:
     """
 
     grid: Grid
-    data: Sequence[str]
-    out: Path
-    device: str = "auto"
-    jobs: int | None = None
-    scheduler: str | None = None
-    max_columns: int | None = None
-    memory: float | None = None
-    schema: Schema | None = None
+    data: Sequence[str] = setting(
+        many=True, metavar="NAME", help="data sets: folders, files, openml:ID, paper, fried, …"
+    )
+    out: Path = setting(metavar="DIR", help="folder of results; an existing one is continued")  # noqa: RUF009
+    device: str = setting(
+        metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU", default="auto"
+    )
+    jobs: int | None = setting(
+        int,
+        metavar="N",
+        help="number of processes (default: one per core, at most 8 on a GPU)",
+        default=None,
+    )
+    scheduler: str | None = setting(
+        metavar="ADDRESS", help="address of a Dask cluster: tcp://…", default=None
+    )
+    max_columns: int | None = setting(
+        int, metavar="P", help="skip data sets with more columns", default=None
+    )
+    memory: float | None = setting(
+        float, metavar="GIB", help="memory of all jobs (default: the free memory)", default=None
+    )
+    schema: Schema | None = setting(default=None)  # noqa: RUF009
     """Meaning of the columns of files; None takes numbers as they are."""
-    target: str | None = None
+    target: str | None = setting(default=None)
     """Column of the class in files; None is the last."""
-    user: str | None = None
+    user: str | None = setting(default=None)
     """Column of user ids in files, where ε is for a user."""
 
     def __post_init__(self) -> None:
@@ -91,9 +101,7 @@ class Campaign:
                 )
         given = {key: _checked(key, value) for key, value in document.items()}
         of_grid = {
-            each.name: given.pop(key)
-            for each in fields(Grid)
-            if (key := RENAMED.get(each.name, each.name)) in given
+            name: given.pop(key) for key, (name, _) in _settings(Grid).items() if key in given
         }
         plans = of_grid.pop("plans_declared", None) or ()
         counts = (given.pop(key, None) for key in PARTICIPATION)
@@ -105,12 +113,15 @@ class Campaign:
         return cls(grid=grid, **{**given, "out": Path(given["out"])})
 
 
-KEYS = (
-    *(RENAMED.get(each.name, each.name) for each in fields(Grid) if each.init),
-    *(each.name for each in fields(Campaign)),
-    *PARTICIPATION,
-)
-KEYS = tuple(key for key in KEYS if key not in ("grid", "participation"))
+def _settings(kind: type) -> dict[str, tuple[str, Setting]]:
+    """Return the fields of a dataclass that are settings, by their keys in a file."""
+    declared = {each.name: each.metadata.get("setting") for each in fields(kind)}
+    return {each.key or name: (name, each) for name, each in declared.items() if each is not None}
+
+
+SETTINGS: Mapping[str, Setting] = {
+    key: each for kind in (Campaign, Grid) for key, (_, each) in _settings(kind).items()
+} | dict.fromkeys(PARTICIPATION, Setting(int))
 """Keys of a campaign file."""
 
 
@@ -138,17 +149,20 @@ def _relative(name: Any, folder: Path) -> Any:
 
 def _checked(key: str, value: Any) -> Any:
     """Return a value of a document: lists of text or numbers, text, or as it is."""
-    if key not in KEYS:
-        raise InvalidInput(f"campaign must have only known keys; got {key!r}. {nearest(key, KEYS)}")
+    if key not in SETTINGS:
+        raise InvalidInput(
+            f"campaign must have only known keys; got {key!r}. {nearest(key, SETTINGS)}"
+        )
+    kind, many = SETTINGS[key][:2]
     if value is None:
         return None
-    if key in LISTS and not isinstance(value, list):
+    if many and not isinstance(value, list):
         value = [value]
-    if key in TEXTS:
-        for each in value if key in LISTS else [value]:
+    if kind is str:
+        for each in value if many else [value]:
             if not isinstance(each, str):
                 raise InvalidInput(f"{key} must be text; got {each!r}. Write it in quotes.")
-    return _numbers(key, value) if key in NUMBERS else value
+    return _numbers(key, value) if kind is float and many else value
 
 
 def _numbers(key: str, values: list[Any]) -> list[float]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
@@ -74,6 +74,22 @@ Key = tuple[str, float, float, str]
 """Algorithm, ε, δ and settings: with a data set, an oracle and a seed they name a run."""
 
 
+class Setting(NamedTuple):
+    """Key of a campaign file and, with a ``metavar``, flag of ``discreet campaign run``."""
+
+    kind: type = str
+    many: bool = False
+    metavar: str | None = None
+    help: str = ""
+    key: str | None = None
+    """Name of the key, where it is not that of the field."""
+
+
+def setting(*described: Any, default: Any = MISSING, **named: Any) -> Any:
+    """Return a field of a dataclass, with its ``Setting`` as metadata."""
+    return field(default=default, metadata={"setting": Setting(*described, **named)})
+
+
 @dataclass(frozen=True)
 class Grid:
     """Public description of the runs, the same for every data set.
@@ -84,15 +100,30 @@ class Grid:
     addition to those that ``algorithms`` names.
     """
 
-    preset: str
-    mechanism: str
-    algorithms: tuple[str, ...]
-    epsilons: tuple[float, ...]
-    ridges: tuple[float, ...]
-    seeds: int
-    features: str = "raw"
-    oracles: tuple[str, ...] = GRID_ORACLES
-    plans_declared: tuple[OwnPlans, ...] = ()
+    preset: str = setting(
+        metavar="paper|quick|default|rivals",
+        help="the paper's 800 settings per level, a small grid, the untuned default plan, or the "
+        "default plan and other private bandits (default: paper)",
+    )
+    mechanism: str = setting(metavar="paper|structured", help="kind of noise (default: paper)")
+    algorithms: tuple[str, ...] = setting(
+        many=True, metavar="NAME", help="algorithms (default: the paper's eight and Default)"
+    )
+    epsilons: tuple[float, ...] = setting(
+        float, True, "E", "privacy levels ε; inf for no noise", key="epsilon"
+    )
+    ridges: tuple[float, ...] = setting(float, True, "R", "regularisation strengths λ")
+    seeds: int = setting(int, metavar="N", help="use seeds 0 … N−1 (default: paper 10, quick 3)")
+    features: str = setting(
+        metavar="raw|ranges|wide",
+        help="leave columns as they are, or scale them by the ranges of the data, for evaluation "
+        "only (default: raw)",
+        default="raw",
+    )
+    oracles: tuple[str, ...] = setting(
+        many=True, metavar="NAME", help="oracles of the grid: Ridge, Logistic", default=GRID_ORACLES
+    )
+    plans_declared: tuple[OwnPlans, ...] = setting(dict, key="plans", default=())
     participation: Participation | None = None
     """Bound on the contributions of a user, where ε is for a user and not for a decision."""
     own: tuple[type[Any], ...] = field(init=False, repr=False, default=())

@@ -48,8 +48,17 @@ NOTE = (
     "that can be repeated and compared need a seed. A private run follows below."
 )
 SETTINGS_NOTE = (
-    "One setting for each algorithm, the same for every data set and every ε, chosen once on other "
-    "seeds; none is tuned for its ε, so do not read the table as a contest."
+    "One setting for each algorithm, the same for every data set and every ε. Default is not "
+    "tuned; the other settings were chosen once, on other seeds, and none for one ε. So do not "
+    "read the table as a contest."
+)
+ROWS_NOTE = (
+    "Default is the plan that discreet makes when you name no policy and no oracle: AdaptivePO "
+    "with PooledRidge, which adds up the noisy statistics of all batches. It has no tuned setting.",
+    "VanillaPO, ReplayBonusPO, SquareCB, FastCB, LinUCB, RegCB and AdaCB are the algorithms of the "
+    "paper, each with one fixed setting. As in the paper, each predictor is fitted to one batch.",
+    "Supervised is a reference and not a bandit: after each decision it sees the losses of all "
+    "actions. Its predictors are fitted to one batch too, so Default can have the smaller loss.",
 )
 
 
@@ -97,7 +106,8 @@ def demo_page(results: Mapping[str, Any]) -> str:
         error = math.nan if run["standard_error"] is None else run["standard_error"]
         cells[data, name, epsilon] = with_error(run["loss"], error, name == best)
     figure = demo_figure(results).inline()
-    return rendered("discreet.lab.report", "demo.html", **results, cells=cells, figure=figure)
+    extra = {"cells": cells, "figure": figure, "rows_note": ROWS_NOTE}
+    return rendered("discreet.lab.report", "demo.html", **results, **extra)
 
 
 DELTA = 1e-5
@@ -196,8 +206,8 @@ def private_run(data: Dataset, path: Path) -> dict[str, Any]:
         "relation": spent.relation,
         "assumptions": list(spent.assumptions),
         "statement": (
-            f"A private run (the default: secret noise): {count} releases, mean loss "
-            f"{loss:.3f}, which may be told because the data are generated.\n"
+            f"A private run of Default, with secret noise: {count} releases, mean loss {loss:.3f} "
+            "(shown because the data are generated).\n"
             f"Its ledger: {guarantee_text(spent.epsilon, spent.delta)} for one {spent.unit}, when "
             f"neighbours {spent.relation}."
         ),
