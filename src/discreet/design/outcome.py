@@ -137,6 +137,15 @@ class Outcome:
         """A standard error of losses in those units."""
         return standard_error * (self.high - self.low)
 
+    def figure(self, value: float, sign: str = "") -> str:
+        """Return a value in those units to a thousandth of the range; ``sign`` as in a format.
+
+        >>> Reward(0, 1).figure(0.12345), Reward(0, 200).figure(-2.345, "+")
+        ('0.123', '−2.3')
+        """
+        digits = max(0, 3 - math.floor(math.log10(self.high - self.low)))
+        return f"{value:{sign},.{digits}f}".replace("-", "−").replace("nan", "–")
+
     def text_of(self, loss: float) -> str:
         """A mean loss in those units: to a thousandth of the range, or to three digits of its own.
 

@@ -53,6 +53,11 @@ class LiftLine:
         return self.policy - self.control
 
     @property
+    def known(self) -> bool:
+        """Whether the counts of observed losses are above their noise."""
+        return not math.isinf(self.anytime)
+
+    @property
     def helps(self) -> bool | None:
         """Whether the interval that is valid at any time is below zero; None where it has zero."""
         return self.difference < 0 if abs(self.difference) > self.anytime else None
@@ -83,7 +88,7 @@ class Lift:
     def text(self) -> str:
         """``policy 0.231, control 0.254, lift −0.023 ± 0.011; valid at any time``."""
         line = self.pooled
-        if math.isinf(line.anytime):
+        if not line.known:
             return "lift cannot be told yet; the counts of observed losses are within their noise"
         means = f"policy {self._mean(line.policy)}, control {self._mean(line.control)}"
         return f"{means}, lift {self._apart(line, line.anytime)}; valid at any time"
@@ -91,7 +96,7 @@ class Lift:
     @property
     def verdict(self) -> str:
         """Whether the interval that is valid at any time leaves zero out, and on which side."""
-        if math.isinf(self.pooled.anytime):
+        if not self.pooled.known:
             return "whether the policy helps cannot be told yet"
         helps = self.pooled.helps
         if helps is None:
@@ -100,18 +105,14 @@ class Lift:
 
     def _mean(self, loss: float) -> str:
         """A mean within the range, or a dash where it is unknown."""
-        return f"{self.outcome.value_of(within(loss)):,.{self._digits}f}".replace("nan", "–")
+        return self.outcome.figure(self.outcome.value_of(within(loss)))
 
     def _apart(self, line: LiftLine, wide: float) -> str:
         if not math.isfinite(wide):
             return "–"
-        apart, wide = self.outcome.difference_of(line.difference), self.outcome.error_of(wide)
-        return f"{apart:+,.{self._digits}f} ± {wide:,.{self._digits}f}".replace("-", "−")
-
-    @property
-    def _digits(self) -> int:
-        """As many as a thousandth of the range needs."""
-        return max(0, 3 - math.floor(math.log10(self.outcome.high - self.outcome.low)))
+        outcome = self.outcome
+        apart, wide = outcome.difference_of(line.difference), outcome.error_of(wide)
+        return f"{outcome.figure(apart, '+')} ± {outcome.figure(wide)}"
 
     def __repr__(self) -> str:
         fixed = self._apart(self.pooled, self.pooled.fixed)

@@ -44,9 +44,7 @@ class Quality:
         """``0.312 ± 0.044``; a dash where the noise is larger than anything that it could say."""
         if self.standard_error > 0.5:
             return "–"
-        span = self.outcome.high - self.outcome.low
-        digits = max(0, 3 - math.floor(math.log10(span)))
-        return f"{self.mean:,.{digits}f} ± {self.mean_error:,.{digits}f}"
+        return f"{self.outcome.figure(self.mean)} ± {self.outcome.figure(self.mean_error)}"
 
 
 def quality(released: PolicyView) -> list[Quality]:

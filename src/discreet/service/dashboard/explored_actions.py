@@ -17,7 +17,6 @@ from discreet.client.chain import Chain
 from discreet.plan.plan import Plan
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.released import Released
-from discreet.service.dashboard.templating import figure
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage import document_table
 
@@ -130,16 +129,16 @@ def explained(released: Released, context: Any, names: list[Any]) -> dict[str, A
     lines = [
         EffectLine(
             each.feature,
-            figure(outcome.difference_of(each.loss), outcome, "+"),
-            "" if each.error is None else f"± {figure(outcome.error_of(each.error), outcome)}",
+            outcome.figure(outcome.difference_of(each.loss), "+"),
+            "" if each.error is None else f"± {outcome.figure(outcome.error_of(each.error))}",
         )
         for each in found.effects[:LINES]
     ]
     mean = sum(found.predicted.values()) / len(found.predicted)
     return {
         "action": label(found.action),
-        "predicted": figure(outcome.value_of(found.predicted[found.action]), outcome),
-        "mean": figure(outcome.value_of(mean), outcome),
+        "predicted": outcome.figure(outcome.value_of(found.predicted[found.action])),
+        "mean": outcome.figure(outcome.value_of(mean)),
         "count": len(found.predicted),
         "lines": lines,
     }
