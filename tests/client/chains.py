@@ -8,9 +8,8 @@ import numpy as np
 import discreet as dc
 from discreet.client import documents, signing
 from discreet.releases.canonical import canonical
-from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Gram, Predictor, Release, publishable
-from discreet.releases.statistics import Statistics
+from discreet.releases.statistics import PartLosses, Statistics
 
 PRIVATE_KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))
 KEY = signing.public_key(PRIVATE_KEY)

@@ -31,7 +31,7 @@ from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import NO_BUDGET, to_json
 from discreet.privacy.groups import person_event
 from discreet.privacy.ledger import Ledger, partitions
-from discreet.releases.part_losses import COUNT_VARIANCE
+from discreet.releases.statistics import COUNT_VARIANCE
 from tolerances import EXACT
 
 NO_NOISE = LossSums(0.0, NO_BUDGET)

@@ -15,12 +15,14 @@ from discreet.actions.available_actions import available_actions
 from discreet.actions.offers import Offers
 from discreet.actions.requested_actions import read_offers
 from discreet.errors import InvalidInput
-from discreet.features.feature_names import feature_groups
 from discreet.features.frames import new_frame
-from discreet.features.joint import Joint
+from discreet.features.joint import Joint, feature_groups
 from discreet.features.unit_ball import SQRT_HALF
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.oracles.mechanisms.weight_noise import mean_row, weight_covariance
+from discreet.oracles.mechanisms.pooled_statistics import (
+    PooledStatistics,
+    mean_row,
+    weight_covariance,
+)
 from discreet.plan.plan import Plan
 from discreet.releases.released import Released
 from discreet.text import html_table

@@ -46,7 +46,7 @@ from discreet.lab.rivals.noise_clocks import TreeClock
 from discreet.lab.rivals.rival_contract import Rival, RivalProblem, Scales
 from discreet.lab.rivals.runner import noisy_sums
 from discreet.lab.rivals.shuffled_linucb import amplified, local_budget
-from discreet.oracles.problem import Problem
+from discreet.oracles.contract import Problem
 from discreet.privacy.budget import Budget
 from discreet.types import NumpyArray
 

@@ -7,15 +7,46 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.batch import Batch
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
+from discreet.privacy.participation import ONCE, Participation
 from discreet.releases.release import Fit
 from discreet.releases.statistics import Statistics
 
 if TYPE_CHECKING:
     from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The public facts on which sensitivities and noise depend.
+
+    ``p`` features (bias included), ``feedback`` "bandit" or "full", ``losses`` "general" or
+    "one_label", and ``radii`` where the policy asks for confidence radii, which need a Gram.
+    The budget is for one person, who takes part as ``participation`` says: a mechanism's event is
+    that of one record in one release, small enough that all of a person's records cost the budget.
+    ``joint`` says that rows are features of a context and an action together, in one block.
+    ``half_life`` is for oracles that pool releases: after so many more a release counts half.
+
+    >>> Problem(n_actions=3, p=11, feedback="full").heard
+    3
+    """
+
+    n_actions: int
+    p: int
+    feedback: str = "bandit"
+    losses: str = "general"
+    radii: bool = False
+    participation: Participation = ONCE
+    half_life: int | None = None
+    joint: bool = False
+
+    @property
+    def heard(self) -> int:
+        """How many losses one record tells: 1, or A with full feedback."""
+        return self.n_actions if self.feedback == "full" else 1
+
 
 Configuration = TypeVar("Configuration")
 

@@ -24,7 +24,7 @@ from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.sensitivities import centre
-from discreet.releases.forgetting import share
+from discreet.releases.statistics import share
 from discreet.text import about, advise
 from discreet.validate import instance, positive
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays.backend import namespace, or_infinite, row_min, row_sum
+from discreet.arrays.backend import namespace, or_infinite, per_run, row_min, row_sum
 from discreet.policies import one_row
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
+from discreet.validate import in_range, positive
 
 MANY = 64
 """Actions up to which a loop over columns is faster than one call over all of them."""
@@ -140,3 +142,36 @@ def rest_on_best(shares: Array, losses: Array) -> Array:
 def surviving(scores: Array, widths: Array) -> Array:
     """{a : g_a − w_a ≤ min_b (g_b + w_b)}. [RegCB: Foster et al. 2018]"""
     return scores - widths <= row_min(scores + widths)
+
+
+@dataclass(frozen=True)
+class GapWeight(Policy):
+    """``scale`` γ0 and ``exponent`` ρ give the weight γ_m of a predicted gap in batch m."""
+
+    scale: float = 1.0
+    exponent: float = 0.5
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+        in_range("exponent", self.exponent, 0.0, 10.0)
+
+    def gap_weight(self, view: PolicyView, features: Array) -> Any:
+        """γ_m = γ0 · max(1, Σ_{j<m} s_j·B_j)^ρ, frozen inside a batch; s_j is what release j
+        still counts."""
+        clock = float(max(1, view.remembered_rounds))
+        return per_run(self.scale * clock**self.exponent, features)
+
+
+@dataclass(frozen=True)
+class ConfidenceWidth(Policy):
+    """``width`` β gives the confidence widths β·r_a, with the released radii r_a."""
+
+    width: float = 1.0
+    uses_radii: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        in_range("width", self.width, 0.0, 1e12)
+
+    def widths(self, view: PolicyView, features: Array) -> Array:
+        """β·r_a: (..., n, p) -> (..., n, A)."""
+        return per_run(self.width, features) * view.radii(features)

@@ -17,7 +17,7 @@ def available() -> bool:
 
 
 def updated(gaps: Array, reach: Array, rate: Array, start: Array, length: int) -> Array:
-    """1 + N after the last step, for rows (n, A − 1); the rule is that of bonus_updates.py."""
+    """1 + N after the last step, for rows (n, A − 1); the rule is that of bonus_po.py."""
     rows, worse = gaps.shape
     width = 1 << (worse - 1).bit_length()
     block = max(1, _BLOCK // width)

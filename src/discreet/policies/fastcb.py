@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from discreet.arrays.backend import namespace, row_min
 from discreet.policies import one_row
-from discreet.policies.allocation import even_split, rest_on_best, uniform
-from discreet.policies.shared_parameters import GapWeight
+from discreet.policies.allocation import GapWeight, even_split, rest_on_best, uniform
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from discreet.arrays.backend import namespace, row_sum
 from discreet.policies import one_row
-from discreet.policies.allocation import surviving, uniform
-from discreet.policies.shared_parameters import ConfidenceWidth
+from discreet.policies.allocation import ConfidenceWidth, surviving, uniform
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.policies import one_row
-from discreet.policies.allocation import inverse_gap, uniform
-from discreet.policies.shared_parameters import GapWeight
+from discreet.policies.allocation import GapWeight, inverse_gap, uniform
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 

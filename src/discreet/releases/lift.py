@@ -183,9 +183,9 @@ class Lift:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the lift so far, release by release, on matplotlib axes; return them."""
-        from discreet.releases.lift_plot import draw
+        from discreet.releases.plots import draw_lift
 
-        return draw(self, ax)
+        return draw_lift(self, ax)
 
 
 def lift(released: PolicyView, *, confidence: float = 0.95) -> Lift:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.releases.part_losses import COUNT_VARIANCE
+from discreet.releases.statistics import COUNT_VARIANCE
 
 TIGHTEST = 0.02
 """The standard error at which the interval for any time is tightest: public, fixed in advance."""

@@ -20,8 +20,8 @@ from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.offered import OfferedRows
 from discreet.releases.action_change import ActionChange
-from discreet.releases.forgetting import remembered, share
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
+from discreet.releases.statistics import remembered, share
 from discreet.types import Array
 
 

@@ -17,8 +17,7 @@ from discreet.errors import CorruptRelease
 from discreet.features.offered import OfferedRows
 from discreet.privacy import events
 from discreet.releases.canonical import decode_array, digest_of, encode_array
-from discreet.releases.part_losses import PartLosses
-from discreet.releases.statistics import Statistics
+from discreet.releases.statistics import PartLosses, Statistics
 from discreet.types import Array
 
 FORMAT = "discreet-release/1"

@@ -103,9 +103,9 @@ class Released(PolicyView):
 
     def plot(self, ax: Any = None) -> Any:
         """Draw how people fared, release by release, on matplotlib axes; return them."""
-        from discreet.releases.quality_plot import draw
+        from discreet.releases.plots import draw_quality
 
-        return draw(self, ax)
+        return draw_quality(self, ax)
 
     def add(self, release: Release) -> Released:
         """These releases and one more."""

@@ -1,18 +1,20 @@
-"""What one batch told: noisy sums, which every later fit may use again.
+"""Noisy sums of one batch, which later fits use again, and the weight of older releases.
 
-Releases are public, so adding them up costs no privacy.
+Releases are public, so adding and weighting them costs no privacy.
+[docs/privacy/ridge.md, "Forgetting"]
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from discreet.arrays.linear_algebra import inverse, triangle, unpack
+from discreet.design.control import PARTS
 from discreet.releases.canonical import decode_array, encode_array
 from discreet.types import Array
 
@@ -86,3 +88,57 @@ class Statistics:
             float(document["variance"]),
             **extra,
         )
+
+
+COUNT_VARIANCE = 4.0 / 3.0
+"""Variance of the noise in a count over that in a sum. [docs/privacy/lift.md, "Sensitivity"]"""
+
+
+@dataclass(frozen=True)
+class PartLosses:
+    """Σ(y − ½) and the number of losses heard, for policy and control: ``sums`` (..., 2, 2).
+
+    ``variance`` (...) is that of the noise in the sums of losses; counts have 4/3 of it.
+    """
+
+    sums: Array
+    variance: Any
+
+    def to_json(self) -> dict[str, Any]:
+        return {"sums": encode_array(self.sums), "variance": repr(float(self.variance))}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> PartLosses:
+        """The sums of a document."""
+        sums = decode_array(document["sums"])
+        if sums.shape != (len(PARTS), 2):
+            raise ValueError("sums must be two numbers for each part")
+        return cls(sums, float(document["variance"]))
+
+
+Item = TypeVar("Item")
+
+HALF_LIVES = 5
+"""After so many half-lives a release would count less than 1/32, and is not read any more."""
+
+
+def share(age: int, half_life: int | None) -> float:
+    """What a release counts when ``age`` more were made after it: 2^(−age/half_life).
+
+    >>> [share(age, half_life=2) for age in (0, 2, 4)], share(99, half_life=None)
+    ([1.0, 0.5, 0.25], 1)
+    """
+    return 1 if half_life is None else 2.0 ** (-age / half_life)
+
+
+def remembered(items: Sequence[Item], half_life: int | None) -> list[tuple[Item, float]]:
+    """The releases that still count, the oldest first, and how much each does beside the newest.
+
+    They are at most 5·half_life + 1, however many there were.
+
+    >>> remembered("abcdefghi", half_life=1)[0], len(remembered("abcdefghi", half_life=1))
+    (('d', 0.03125), 6)
+    """
+    kept = items if half_life is None else items[-(HALF_LIVES * half_life + 1) :]
+    ages = range(len(kept) - 1, -1, -1)
+    return [(item, share(age, half_life)) for item, age in zip(kept, ages, strict=True)]

@@ -36,9 +36,9 @@ from discreet.policies import Policy
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
 from discreet.privacy.participation import Participation
-from discreet.releases.forgetting import remembered
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.released import Released
+from discreet.releases.statistics import remembered
 from discreet.simulate.environment import refuse_imported
 from discreet.simulate.played_batches import play, played_control, shuffle
 from discreet.simulate.played_offers import PlayedOffers

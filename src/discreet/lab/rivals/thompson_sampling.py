@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.backend import at_least, namespace, row_min, row_sum
-from discreet.policies.allocation import uniform
-from discreet.policies.shared_parameters import ConfidenceWidth
+from discreet.policies.allocation import ConfidenceWidth, uniform
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 

@@ -12,9 +12,8 @@ import numpy as np
 from discreet.arrays.backend import as_like, namespace, to_numpy
 from discreet.batch import Batch
 from discreet.errors import InvalidInput
-from discreet.oracles.contract import Calibrated
+from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.legal_rows import GRID, fitted_rows
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import pure_share
 from discreet.privacy.events import NO_BUDGET, Event, ExponentialMechanism

@@ -19,8 +19,7 @@ import numpy as np
 from discreet.arrays.backend import as_like, at_least, at_most, namespace, padded, per_run
 from discreet.arrays.linear_algebra import identity, raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
-from discreet.releases.forgetting import remembered
-from discreet.releases.statistics import Statistics
+from discreet.releases.statistics import Statistics, remembered
 from discreet.types import Array
 
 FLOOR = 0.3

@@ -19,7 +19,7 @@ from discreet.privacy.events import NO_BUDGET, STACKED, Event, Gaussian, compose
 from discreet.privacy.noise import Noise
 from discreet.privacy.participation import Participation
 from discreet.privacy.sensitivities import centre, sampler_distance
-from discreet.releases.part_losses import COUNT_VARIANCE, PartLosses
+from discreet.releases.statistics import COUNT_VARIANCE, PartLosses
 from discreet.types import Array
 
 SENSITIVITY = 1.0

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from discreet.batch import Batch
-from discreet.oracles.contract import Calibrated
+from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.legal_rows import legal_batch
 from discreet.oracles.mechanisms.moments import floating_moments
-from discreet.oracles.mechanisms.newton import CURVATURE
+from discreet.oracles.mechanisms.newton import CURVATURE, perturbed_minimum, public_tolerance
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
-from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta, pure_share
 from discreet.privacy.events import (

@@ -12,11 +12,10 @@ import numpy as np
 from discreet.arrays.backend import as_like, per_run
 from discreet.arrays.linear_algebra import identity, solve_vector
 from discreet.batch import Batch
-from discreet.oracles.contract import Calibrated
+from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.legal_rows import legal_batch
 from discreet.oracles.mechanisms.moments import floating_moments, needs_double
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta
 from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, Gaussian, compose

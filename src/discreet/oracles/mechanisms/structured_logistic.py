@@ -13,13 +13,11 @@ import numpy as np
 from discreet.arrays.backend import as_like, per_run
 from discreet.batch import Batch
 from discreet.errors import InvalidInput
-from discreet.oracles.contract import Calibrated
+from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
-from discreet.oracles.mechanisms.newton import CURVATURE
+from discreet.oracles.mechanisms.newton import CURVATURE, perturbed_minimum, public_tolerance
 from discreet.oracles.mechanisms.perturb import noisy_gram
-from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import (
     gaussian_multiplier,
