@@ -79,10 +79,10 @@ def uniform(view: PolicyView, features: Array) -> Array:
 def draw(probabilities: Array, u: Array) -> Array:
     """Inverse-CDF draw: the first action whose cumulative probability exceeds u."""
     if getattr(probabilities, "is_cuda", False):
-        from discreet.policies import draw_kernel
+        from discreet.policies import kernels
 
-        if draw_kernel.suits(probabilities, u):
-            return draw_kernel.drawn(probabilities, u)
+        if kernels.suits_draws(probabilities, u):
+            return kernels.drawn(probabilities, u)
     # The goal is u times the total, so that rounding cannot push it past the last action.
     if probabilities.shape[-1] > MANY:
         sums = namespace(probabilities).cumulative_sum(probabilities, axis=-1)

@@ -72,10 +72,10 @@ def _unchanged_steps(largest: Array, reach: Array, actions: int, length: int) ->
 def _updated(gaps: Array, reach: Array, rate: Array, start: Array, *, length: int) -> Array:
     """1 + N after the last step, for rows (n, A − 1) in order of their first step ``start``."""
     if not isinstance(gaps, np.ndarray) and gaps.is_cuda:
-        from discreet.policies import bonus_kernel
+        from discreet.policies import kernels
 
-        if bonus_kernel.available():
-            return bonus_kernel.updated(gaps, reach, rate, start, length)
+        if kernels.can_update():
+            return kernels.updated(gaps, reach, rate, start, length)
     rows = [to_numpy(each) for each in (gaps, reach, rate, start)]
     parts = [
         _updated_rows(*(each[first : first + _ROWS] for each in rows), length=length)

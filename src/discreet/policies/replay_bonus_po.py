@@ -72,11 +72,11 @@ class ReplayBonusPO(Policy):
 
     def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
         if view.latest is not None and getattr(features, "is_cuda", False):
-            from discreet.policies import replay_kernel
+            from discreet.policies import kernels
 
-            if replay_kernel.suits(view, features):
+            if kernels.suits_replay(view, features):
                 parameters = (np.atleast_1d(each) for each in (self._rate(view), self.bonus))
-                return replay_kernel.sampled(view, features, u[..., 0], *parameters)
+                return kernels.replayed(view, features, u[..., 0], *parameters)
         return super().sample(view, features, u)
 
     def for_one_row(self, view: PolicyView) -> one_row.OneRow:

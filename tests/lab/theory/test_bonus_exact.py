@@ -106,7 +106,7 @@ def test_torch_is_the_same():
 
 KERNEL = """
 import numpy as np, torch
-from discreet.policies import bonus_kernel, bonus_po
+from discreet.policies import bonus_po, kernels
 rng = np.random.default_rng(0)
 for A in (2, 4):
     gaps = np.sort(1.2 * rng.random((70, A - 1)), axis=1)
@@ -115,7 +115,7 @@ for A in (2, 4):
     order = np.argsort(start)
     rows = [each[order] for each in (gaps, reach, rate, start)]
     plain = bonus_po._updated_rows(*rows, length=128)
-    fused = bonus_kernel.updated(*map(torch.from_numpy, rows), 128).numpy()
+    fused = kernels.updated(*map(torch.from_numpy, rows), 128).numpy()
     assert abs(plain - fused).max() < 1e-10
 print("agrees")
 """

@@ -1,8 +1,8 @@
-"""ReplayBonusPO on a GPU: one launch predicts, replays and draws for all runs of a batch.
+"""GPU kernels of policies: replays of ReplayBonusPO, updates of BonusPO, and draws of actions.
 
-A program takes some rows of a few runs through all releases and keeps their weights in registers;
-written as array calls, each release would pass several times over runs × rows × actions. The rule
-is that of ``replay_bonus_po.py``.
+Each is one launch; the rules are those of ``replay_bonus_po``, ``bonus_po`` and ``allocation``.
+The replay takes some rows of a few runs through all releases and keeps their weights in registers:
+as array calls, each release would pass several times over runs × rows × actions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LARGEST = 64
 _LINKS = {"identity": 0, "clip": 1, "logistic": 2}
 
 
-def suits(view: PolicyView, features: Array) -> bool:
+def suits_replay(view: PolicyView, features: Array) -> bool:
     """Whether the kernel plays these rounds: several runs that share their rows."""
     if triton is None or not getattr(features, "is_cuda", False) or features.element_size() != 4:
         return False
@@ -35,7 +35,7 @@ def suits(view: PolicyView, features: Array) -> bool:
     return small and shared and len(links) == 1 and links <= set(_LINKS)
 
 
-def sampled(view: PolicyView, features: Array, u: Array, rate: Any, bonus: Any) -> Array:
+def replayed(view: PolicyView, features: Array, u: Array, rate: Any, bonus: Any) -> Array:
     """Actions (S, R, n) for features (S, 1, n, p), uniforms u (S, 1, n) and parameters (R,).
 
     Parameters and weights that all runs or all seeds share may have the length one there.
@@ -134,3 +134,136 @@ def _replay(  # type: ignore[no-untyped-def]
     action = tl.sum(passed.to(tl.int32), axis=2).to(tl.int64)
     cells = chosen + (seed * runs + own)[None, :] * rows + n[:, None]
     tl.store(cells, action, mask=here[:, None] & (own < runs)[None, :])
+
+
+_BLOCK = 128
+"""Cells of a program: a row has a cell per worse action, rounded up to a power of two."""
+_LOOK = 64
+"""Steps between two checks of whether a program is finished."""
+
+
+def can_update() -> bool:
+    """Whether the kernel can be built here."""
+    return triton is not None
+
+
+def updated(gaps: Array, reach: Array, rate: Array, start: Array, length: int) -> Array:
+    """1 + N after the last step, for rows (n, A − 1); the rule is that of bonus_po.py."""
+    rows, worse = gaps.shape
+    width = 1 << (worse - 1).bit_length()
+    block = max(1, _BLOCK // width)
+    counts = gaps.new_empty(gaps.shape)
+    given = [each.contiguous() for each in (gaps, reach, rate, start)]
+    _steps[(-(-rows // block),)](*given, counts, rows, length, worse, width, block, _LOOK)
+    return counts
+
+
+@jit("rows", "length", "worse")
+def _steps(  # type: ignore[no-untyped-def]
+    gaps,
+    reach,
+    rate,
+    start,
+    counts,
+    rows,
+    length,
+    worse,
+    width: tl.constexpr,
+    block: tl.constexpr,
+    look: tl.constexpr,
+):
+    """All steps of ``block`` rows; each row takes part from its own first step."""
+    row = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    action = tl.arange(0, width)
+    inside = row < rows
+    real = inside[:, None] & (action < worse)[None, :]
+    cell = row[:, None] * worse + action[None, :]
+    first = tl.load(start + row, mask=inside, other=length)
+    eta = tl.load(rate + row, mask=inside, other=0.0)
+    bonus = (eta * tl.load(reach + row, mask=inside, other=0.0))[:, None]
+    cap = eta[:, None]
+    drop = cap * tl.load(gaps + cell, mask=real, other=0.0)
+    N = tl.zeros((block, width), tl.float64) + (1.0 + first / (worse + 1))[:, None]
+    w = tl.where(real, 1.0, 0.0).to(tl.float64)
+    step = tl.min(first, axis=0).to(tl.int32)
+    while step < length:
+        for _ in range(look):
+            playing = ((step >= first) & (step < length))[:, None]
+            share = w / (1.0 + tl.sum(w, axis=1))[:, None]
+            decay = tl.exp(tl.minimum(tl.minimum(bonus / N, cap) - drop, 0.0))
+            N += tl.where(playing, share, 0.0)
+            w = tl.where(playing, w * decay, w)
+            step += 1
+        w = tl.where(w < 1e-40, 0.0, w)
+        alive = tl.max(tl.max(w, axis=1), axis=0)
+        step = tl.where(alive > 0.0, step, length)
+    tl.store(counts + cell, N, mask=real)
+
+
+_ROWS_OF_DRAWS = 1024
+"""Rows of a program."""
+
+
+def suits_draws(probabilities: Array, u: Array) -> bool:
+    """Whether the kernel draws these: runs (S, R, n, A) whose uniforms (S, 1, n) are shared."""
+    return bool(
+        triton is not None
+        and getattr(probabilities, "is_cuda", False)
+        and probabilities.element_size() == 4
+        and probabilities.ndim == u.ndim + 1 == 4
+        and u.shape[1] == 1
+        and u.shape[0] == probabilities.shape[0]
+    )
+
+
+def drawn(probabilities: Array, u: Array) -> Array:
+    """The first action whose cumulative probability exceeds u, as (S, R, n)."""
+    import torch
+
+    seeds, runs, rows, actions = probabilities.shape
+    chosen = torch.empty((seeds, runs, rows), dtype=torch.int64, device=u.device)
+    strides = (*probabilities.stride(), u.stride(0), u.stride(2))
+    grid = (triton.cdiv(rows, _ROWS_OF_DRAWS) * seeds * runs,)
+    _draw[grid](
+        probabilities, u, chosen, rows, runs, actions, *strides, _ROWS_OF_DRAWS, num_warps=4
+    )
+    return chosen
+
+
+@jit(
+    *("rows", "runs", "actions", "of_seed", "of_run", "of_row", "of_action", "u_seed", "u_row"),
+    views=["probabilities", "uniforms"],
+)
+def _draw(  # type: ignore[no-untyped-def]
+    probabilities,
+    uniforms,
+    chosen,
+    rows,
+    runs,
+    actions,
+    of_seed,
+    of_run,
+    of_row,
+    of_action,
+    u_seed,
+    u_row,
+    block: tl.constexpr,
+):
+    """Some rows of one run."""
+    # One axis for all programs: the others hold 65,535 at most.
+    program, blocks = tl.program_id(0).to(tl.int64), (rows + block - 1) // block
+    place = program // blocks
+    seed, run = place // runs, place % runs
+    n = (program % blocks) * block + tl.arange(0, block)
+    there = n < rows
+    cells = probabilities + seed * of_seed + run * of_run + n * of_row
+    total = tl.zeros((block,), tl.float32)
+    for action in range(actions):
+        total += tl.load(cells + action * of_action, mask=there, other=0.0)
+    goal = tl.load(uniforms + seed * u_seed + n * u_row, mask=there, other=0.0) * total
+    running = tl.zeros((block,), tl.float32)
+    passed = tl.zeros((block,), tl.int64)
+    for action in range(actions - 1):
+        running += tl.load(cells + action * of_action, mask=there, other=0.0)
+        passed += (running <= goal).to(tl.int64)
+    tl.store(chosen + place * rows + n, passed, mask=there)
