@@ -6,6 +6,7 @@ Shapes are written with three letters: n rows, A actions, p features (bias inclu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
@@ -15,6 +16,13 @@ Array = Any
 """An array of the Python Array API: NumPy in the service, NumPy or torch in a campaign."""
 NumpyArray = np.ndarray[Any, Any]
 """NumPy array of any type and shape."""
+
+Numbers = Any
+"""A number, or an array with a number for each run of a stack."""
+Json = dict[str, Any]
+"""A JSON object as this package writes it."""
+Document = Mapping[str, Any]
+"""A JSON object that was read, of which nothing is known yet."""
 
 Floats = NumpyArray
 """A NumPy array of numbers, where no other kind of array comes."""

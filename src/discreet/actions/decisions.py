@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.features.frames import frame_like, is_series, new_frame, series_like
+from discreet.types import NumpyArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,7 @@ class Decisions:
     action: Any
     stored: Any
     action_index: Any
-    _chances: Callable[[], Sequence[np.ndarray[Any, Any]]] = field(repr=False)
+    _chances: Callable[[], Sequence[NumpyArray]] = field(repr=False)
     """Probabilities of all that each request was offered, one row each."""
     _chosen: Any = field(repr=False, default=None)
     """Places of the chosen actions in these rows; None where they are the numbers of actions."""
@@ -45,7 +46,7 @@ class Decisions:
         return f"Decisions({said}, id={self.id!r}, action={self.action!r})"
 
     @cached_property
-    def _rows(self) -> Sequence[np.ndarray[Any, Any]]:
+    def _rows(self) -> Sequence[NumpyArray]:
         return self._chances()
 
     @cached_property

@@ -19,7 +19,7 @@ import numpy as np
 from discreet.arrays.backend import at_most, namespace
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
-from discreet.types import Array
+from discreet.types import Array, NumpyArray
 from discreet.validate import nearest, positive
 
 UNIFORM = "uniform"
@@ -97,13 +97,13 @@ def control_actions(action: int | None, n_actions: int, u: Array) -> Array:
     return xp.astype(drawn if action is None else xp.full_like(drawn, action), xp.int64)
 
 
-def control_chances(action: int | None, n_actions: int) -> np.ndarray[Any, Any]:
+def control_chances(action: int | None, n_actions: int) -> NumpyArray:
     """Probabilities (A,) of the actions of the control."""
     return np.full(n_actions, 1.0 / n_actions) if action is None else np.eye(n_actions)[action]
 
 
 @lru_cache(maxsize=16)
-def control_slots(share: float, batch: int, length: int) -> np.ndarray[Any, Any]:
+def control_slots(share: float, batch: int, length: int) -> NumpyArray:
     """Which of the first ``length`` slots of a batch are in the control: (length,) bool.
 
     Block j holds the slots from ⌈j/share⌉ up to ⌈(j+1)/share⌉, and SHA-256 of the batch and of j
@@ -126,7 +126,7 @@ def control_slots(share: float, batch: int, length: int) -> np.ndarray[Any, Any]
     return mask
 
 
-def slots_in_control(share: float, schedule: Schedule, ids: Any) -> np.ndarray[Any, Any]:
+def slots_in_control(share: float, schedule: Schedule, ids: Any) -> NumpyArray:
     """Which of these slots are in the control, by their numbers through all batches; −1 is not."""
     ids = np.asarray(ids)
     mask = np.zeros(len(ids), dtype=bool)
@@ -141,7 +141,7 @@ def slots_in_control(share: float, schedule: Schedule, ids: Any) -> np.ndarray[A
     return mask
 
 
-def people_in_control(share: float, key: bytes, people: Sequence[str]) -> np.ndarray[Any, Any]:
+def people_in_control(share: float, key: bytes, people: Sequence[str]) -> NumpyArray:
     """Which of these people are in the control: (n,) bool, by a keyed hash of their ids.
 
     Privacy: nobody is in both parts, in whatever batch they come; who is in which part only the

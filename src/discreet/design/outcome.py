@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.errors import CorruptRelease, InvalidInput, kind_of
+from discreet.types import Document, NumpyArray
 
 FINEST = 1e-6
 """Share of the range below which a mean is shown as zero."""
@@ -29,7 +30,7 @@ def _number(value: Any) -> float:
         return math.nan
 
 
-def _numbers(values: Any) -> np.ndarray[Any, Any]:
+def _numbers(values: Any) -> NumpyArray:
     """The values as an array of floats; a single NaN for what are no numbers."""
     try:
         numbers = np.asarray(values)
@@ -103,7 +104,7 @@ class Outcome:
         # The two ends give exactly 0 and 1, and the default range changes no bit.
         return abs(number - self._best) / (self.high - self.low)
 
-    def losses_of(self, values: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    def losses_of(self, values: Any, shape: tuple[int, ...]) -> NumpyArray:
         """``loss_of`` for an array of a known shape: all of it, or nothing."""
         numbers = _numbers(values)
         if self.clip:
@@ -215,7 +216,7 @@ UNIT_LOSS = Loss()
 OUTCOMES: Mapping[str, type[Outcome]] = {"Loss": Loss, "Reward": Reward}
 
 
-def declared(plan: Mapping[str, Any] | None) -> Outcome:
+def declared(plan: Document | None) -> Outcome:
     """The outcome that the document of a plan declares; losses in [0, 1] where it has none."""
     found = (plan or {}).get("outcome")
     if found is None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
 
 from discreet.design.window import seconds_of
 from discreet.errors import InvalidInput
+from discreet.types import Document
 from discreet.validate import in_range, whole
 
 LONGEST = 2**22
@@ -71,7 +70,7 @@ class Schedule:
             whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
 
     @classmethod
-    def of_plan(cls, config: Mapping[str, Any]) -> Schedule:
+    def of_plan(cls, config: Document) -> Schedule:
         """The schedule of a plan's document."""
         return cls(
             int(config["first_batch"]),

@@ -5,7 +5,6 @@ Nothing here imports narwhals before a frame comes: the core works without it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.types import Document, NumpyArray
 from discreet.validate import installed, nearest
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class Column:
     Values have the dtype of flags, numbers or dates where the frame has one; else they are objects.
     """
 
-    values: np.ndarray[Any, Any]
-    missing: np.ndarray[Any, Any]
+    values: NumpyArray
+    missing: NumpyArray
 
 
 def is_frame(data: Any) -> bool:
@@ -93,7 +93,7 @@ def column_names(frame: Any) -> tuple[str, ...]:
     return tuple(str(each) for each in opened(frame).columns)
 
 
-def numeric_rows(frame: Any, dimension: int) -> np.ndarray[Any, Any]:
+def numeric_rows(frame: Any, dimension: int) -> NumpyArray:
     """The rows (n, dimension) of a frame that has just so many columns, all numeric."""
     read = opened(frame)
     if len(read.columns) != dimension:
@@ -141,7 +141,7 @@ def series_like(like: Any, name: str, values: Any) -> Any:
     return _indexed(_series(source, name, values), source)
 
 
-def frame_like(like: Any, columns: Mapping[str, Any]) -> Any:
+def frame_like(like: Any, columns: Document) -> Any:
     """A frame of the library of a frame (or series), with the same index in pandas."""
     narwhals = _narwhals()
     source = narwhals.from_native(like, eager_only=True, allow_series=True)
@@ -149,7 +149,7 @@ def frame_like(like: Any, columns: Mapping[str, Any]) -> Any:
     return _indexed(narwhals.from_dict(made, backend=source.implementation), source)
 
 
-def new_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
+def new_frame(columns: Document, library: str | None = None) -> Any:
     """A frame of a library, by default of the first that is installed; narwhals is not needed."""
     chosen = library or next((name for name in MAKERS if find_spec(name)), None)
     if chosen is None:

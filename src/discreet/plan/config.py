@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.releases.canonical import decode_array, encode_array
+from discreet.types import Document, Json
 from discreet.validate import nearest
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ def to_config(item: Any) -> Any:
     return item
 
 
-def fields_to_config(item: Any) -> dict[str, Any]:
+def fields_to_config(item: Any) -> Json:
     """The public parameters of a dataclass; 8 and 8.0 are written alike.
 
     One that was added later (``types.added_later``) is left out where it has its default.
@@ -71,7 +72,7 @@ def from_config(registry: Registry, document: Any, where: str) -> Any:
     return build(registry[kind], given, where, registry)
 
 
-def build(cls: type[T], given: Mapping[str, Any], where: str, registry: Registry) -> T:
+def build(cls: type[T], given: Document, where: str, registry: Registry) -> T:
     """``cls(**given)``: refuses unknown keys by name, and reads values by their type."""
     known = {each.name: each for each in fields(cls)}  # type: ignore[arg-type]
     for name in given:
@@ -114,10 +115,10 @@ def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:
     return value
 
 
-_KNOWN: WeakKeyDictionary[type[Any], dict[str, Any]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[type[Any], Json] = WeakKeyDictionary()
 
 
-def _hints(cls: type[Any]) -> dict[str, Any]:
+def _hints(cls: type[Any]) -> Json:
     """The types of a class, whose texts Python would evaluate again at every question."""
     if cls not in _KNOWN:
         _KNOWN[cls] = typing.get_type_hints(cls)
@@ -128,7 +129,7 @@ def _options(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
-def config_text(config: Mapping[str, Any]) -> str:
+def config_text(config: Document) -> str:
     """``Ridge(ridge=0.01, mechanism=structured)`` from the configuration of a part."""
     named = [f"{name}={_short(value)}" for name, value in config.items() if name != "kind"]
     return f"{config['kind']}({', '.join(named)})"

@@ -45,7 +45,7 @@ from discreet.releases.catalogue import Catalogue
 from discreet.releases.prior import Prior
 from discreet.releases.released import Released
 from discreet.text import html_table
-from discreet.types import added_later
+from discreet.types import Document, Json, added_later
 from discreet.validate import instance, whole
 
 FORMAT = "discreet-plan/1"
@@ -310,12 +310,12 @@ class Plan:
         often = self.participation
         return Ledger(budget or self.budget, (), self.unit, because, participation=often)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Json:
         """The plan as a mapping of words and whole numbers, fit for canonical JSON."""
         return {"format": FORMAT, **fields_to_config(self)}
 
     @classmethod
-    def from_config(cls, document: Mapping[str, Any]) -> Plan:
+    def from_config(cls, document: Document) -> Plan:
         """The plan of a mapping, as from TOML or a released file; unknown keys are refused."""
         given = {name: value for name, value in document.items() if name != "format"}
         if document.get("format", FORMAT) != FORMAT:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from discreet.arrays.backend import as_like, namespace, per_run, row_min, softmax
 from discreet.features.offered import OfferedBlocks
@@ -12,7 +11,7 @@ from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw
 from discreet.policies.replay_bonus_po import ReplayBonusPO
 from discreet.releases.policy_view import PolicyView
-from discreet.types import Array
+from discreet.types import Array, Numbers
 from discreet.validate import positive
 
 
@@ -120,5 +119,5 @@ class AdaptivePO(Policy):
         return softmax(-0.5 * gaps * gaps)
 
 
-def _all(values: Any, number: float) -> bool:
+def _all(values: Numbers, number: float) -> bool:
     return bool((values == number).all())

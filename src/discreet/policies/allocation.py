@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from discreet.arrays.backend import namespace, or_infinite, per_run, row_min, row_sum
 from discreet.policies import one_row
 from discreet.releases.policy_view import PolicyView
-from discreet.types import Array
+from discreet.types import Array, Numbers
 from discreet.validate import in_range, positive
 
 MANY = 64
@@ -120,12 +120,12 @@ def even_split(values: Array) -> Array:
     return tied / row_sum(tied)
 
 
-def inverse_gap(losses: Array, gamma: Any, survivors: Array | None = None) -> Array:
+def inverse_gap(losses: Array, gamma: Numbers, survivors: Array | None = None) -> Array:
     """p(a) = 1/(|S| + γ·gap_a) for a ≠ b in S, the rest on b; b the first minimiser in S.
 
     [SquareCB: Foster and Rakhlin 2020; inside a survivor set S: AdaCB, Foster et al. 2021]
     """
-    count: Any = float(losses.shape[-1])
+    count: Numbers = float(losses.shape[-1])
     if survivors is not None:
         losses = or_infinite(survivors, losses)
         count = row_sum(namespace(losses).astype(survivors, losses.dtype))
@@ -155,7 +155,7 @@ class GapWeight(Policy):
         positive("scale", self.scale)
         in_range("exponent", self.exponent, 0.0, 10.0)
 
-    def gap_weight(self, view: PolicyView, features: Array) -> Any:
+    def gap_weight(self, view: PolicyView, features: Array) -> Numbers:
         """γ_m = γ0 · max(1, Σ_{j<m} s_j·B_j)^ρ, frozen inside a batch; s_j is what release j
         still counts."""
         clock = float(max(1, view.remembered_rounds))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from discreet.arrays.backend import as_like, namespace, per_run, row_min, to_num
 from discreet.policies.allocation import Policy, uniform
 from discreet.policies.oracle_errors import batch_error
 from discreet.releases.policy_view import PolicyView
-from discreet.types import Array
+from discreet.types import Array, Numbers
 from discreet.validate import positive
 
 NEGLIGIBLE = 1e-40
@@ -28,7 +27,7 @@ _LOOK = 64
 """Steps between two checks of which rows are finished."""
 
 
-def average_of_updates(gaps: Array, reach: Any, rate: Any, length: int) -> Array:
+def average_of_updates(gaps: Array, reach: Numbers, rate: Numbers, length: int) -> Array:
     """N_B/B after B = ``length`` updates: gaps (..., n, A) -> probabilities (..., n, A).
 
     From w = 1 and N = 0, with u = max{0, d − min{1, reach/(1 + N)}}, each step adds w/Σw to N and
@@ -84,7 +83,9 @@ def _updated(gaps: Array, reach: Array, rate: Array, start: Array, *, length: in
     return as_like(np.concatenate(parts), gaps)
 
 
-def _updated_rows(gaps: Any, reach: Any, rate: Any, start: Any, *, length: int) -> Any:
+def _updated_rows(
+    gaps: Numbers, reach: Numbers, rate: Numbers, start: Numbers, *, length: int
+) -> Numbers:
     """``_updated`` for a few thousand rows; each row takes part from its own first step."""
     fine = -rate * gaps.T  # (A − 1, n): −η·d; with η·reach below, a step needs no product
     bonus, cap = rate * reach, rate

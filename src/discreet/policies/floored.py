@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from discreet.arrays.backend import at_most, namespace, per_run
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy
 from discreet.releases.policy_view import PolicyView
-from discreet.types import Array
+from discreet.types import Array, Numbers
 
 
 @dataclass(frozen=True)
@@ -64,5 +63,5 @@ class Floored(Policy):
             sample,
         )
 
-    def _least(self, view: PolicyView) -> Any:
+    def _least(self, view: PolicyView) -> Numbers:
         return np.minimum(self.floor, 1.0 / view.n_actions)

@@ -7,14 +7,12 @@ as array calls, each release would pass several times over runs × rows × actio
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from discreet.arrays.backend import as_like
 from discreet.arrays.triton_kernels import jit, tl, triton
 from discreet.releases.policy_view import PolicyView
-from discreet.types import Array
+from discreet.types import Array, Numbers
 
 _ROWS = 64
 """Rows of a program."""
@@ -35,7 +33,7 @@ def suits_replay(view: PolicyView, features: Array) -> bool:
     return small and shared and len(links) == 1 and links <= set(_LINKS)
 
 
-def replayed(view: PolicyView, features: Array, u: Array, rate: Any, bonus: Any) -> Array:
+def replayed(view: PolicyView, features: Array, u: Array, rate: Numbers, bonus: Numbers) -> Array:
     """Actions (S, R, n) for features (S, 1, n, p), uniforms u (S, 1, n) and parameters (R,).
 
     Parameters and weights that all runs or all seeds share may have the length one there.

@@ -12,12 +12,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.releases.policy_view import PolicyView
-from discreet.types import Array
+from discreet.types import Array, Numbers
 
 if TYPE_CHECKING:
     from discreet.policies.allocation import Policy
@@ -44,14 +44,14 @@ class OneRow:
         return cls(probabilities, lambda features, u, _: draw(probabilities(features), u))
 
 
-def sample(policy: Policy, view: PolicyView, features: Array, u: Any) -> Any:
+def sample(policy: Policy, view: PolicyView, features: Array, u: Numbers) -> Numbers:
     """``policy.sample`` for u (n, 2), in plain numbers if n is one."""
     if len(u) != 1:
         return policy.sample(view, features, u)
     return np.array([prepared(policy, view).sample(features, *u[0].tolist())])
 
 
-def probabilities(policy: Policy, view: PolicyView, features: Array) -> Any:
+def probabilities(policy: Policy, view: PolicyView, features: Array) -> Numbers:
     """``policy.probabilities`` of features (n, p), in plain numbers if n is one."""
     if features.shape[-2] != 1:
         return policy.probabilities(view, features)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from discreet.arrays.backend import at_most, per_run, softmax
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, uniform
 from discreet.releases.policy_view import PolicyView
-from discreet.types import Array
+from discreet.types import Array, Numbers
 from discreet.validate import positive
 
 
@@ -114,5 +113,5 @@ class ReplayBonusPO(Policy):
             for own, rounds in zip(records, accumulate(records), strict=True)
         ]
 
-    def _rate(self, view: PolicyView) -> Any:
+    def _rate(self, view: PolicyView) -> Numbers:
         return 0.5 / view.n_actions if self.learning_rate is None else self.learning_rate

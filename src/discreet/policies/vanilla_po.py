@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw, uniform
 from discreet.policies.oracle_errors import batch_error
 from discreet.releases.policy_view import PolicyView
-from discreet.types import Array
+from discreet.types import Array, Numbers, NumpyArray
 from discreet.validate import one_of, positive
 
 _NODES = 14
@@ -68,7 +67,7 @@ class VanillaPO(Policy):
         length, rate = self._length_and_rate(view, features)
         losses = rate * view.latest.predictor.losses(features)
         nodes, weights = mixture_nodes(length)
-        total: Any = 0.0
+        total: Numbers = 0.0
         for group in range(0, len(nodes), 16):
             k = as_like(nodes[group : group + 16], losses)
             w = as_like(weights[group : group + 16], losses)
@@ -98,7 +97,7 @@ class VanillaPO(Policy):
 
         return replace(one_row.by_arrays(self, view), sample=sample)
 
-    def _length_and_rate(self, view: PolicyView, features: Array) -> tuple[int, Any]:
+    def _length_and_rate(self, view: PolicyView, features: Array) -> tuple[int, Numbers]:
         length = view.batch_length
         if self.rollout == "previous":
             length = view.schedule.nominal(len(view.items))
@@ -108,7 +107,7 @@ class VanillaPO(Policy):
 
 
 @lru_cache(maxsize=128)
-def mixture_nodes(length: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def mixture_nodes(length: int) -> tuple[NumpyArray, NumpyArray]:
     """Nodes k and weights w with Σ w·g(k) = (1/B) Σ_{k<B} g(k) for smooth decaying g.
 
     The points 0 … 15 stand for themselves; each panel [2^j, 2^(j+1)) carries a 14-point Gauss
@@ -123,7 +122,7 @@ def mixture_nodes(length: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, An
     return np.concatenate(shifted), np.concatenate(weights) / length
 
 
-def _counting_rule(points: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _counting_rule(points: int) -> tuple[NumpyArray, NumpyArray]:
     """Gauss rule for Σ_{k=0}^{N−1} g(k): Golub–Welsch for discrete Chebyshev polynomials.
 
     Recurrence: α_k = (N−1)/2, β_k = k²(N²−k²) / (4(4k²−1)). [Gautschi 2004, table 1.1]

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ import numpy as np
 
 from discreet.arrays.backend import to_numpy
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.types import Array
+from discreet.types import Array, Document, Json, NumpyArray
 
 
-def encode_array(array: Array) -> dict[str, Any]:
+def encode_array(array: Array) -> Json:
     """Integers and a power of two: exact in every language, canonical as text.
 
     53 bits hold the largest value exactly, so encoding what was decoded gives the same bytes.
@@ -34,7 +33,7 @@ def encode_array(array: Array) -> dict[str, Any]:
     }
 
 
-def decode_array(document: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+def decode_array(document: Document) -> NumpyArray:
     """The float64 array of ``encode_array``."""
     integers, exponent = document["integers"], document["exponent"]
     if any(type(value) is not int or abs(value) >= 2**53 for value in integers):
@@ -57,7 +56,7 @@ def digest_of(document: Any) -> str:
     return hashlib.sha256(canonical(document)).hexdigest()
 
 
-def read_document(path: str | Path) -> dict[str, Any]:
+def read_document(path: str | Path) -> Json:
     """A JSON object from a file, or a CorruptRelease that says what is wrong with it."""
     try:
         document = json.loads(Path(path).read_bytes())

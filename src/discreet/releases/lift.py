@@ -17,6 +17,7 @@ from discreet.releases.lift_intervals import Pooled, pooled
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
 from discreet.text import html_table
+from discreet.types import Json, NumpyArray
 from discreet.validate import in_range
 
 FORMAT = "discreet-lift/1"
@@ -134,7 +135,7 @@ class Lift:
         return html_table(self.text, rows, header)
 
     @property
-    def table(self) -> dict[str, np.ndarray[Any, Any]]:
+    def table(self) -> dict[str, NumpyArray]:
         """A row per release, in the units of ``outcome``: its own batch, and all up to it.
 
         Means are within the range; differences are those of the lines. NaN and infinity stand for
@@ -156,7 +157,7 @@ class Lift:
             "half_width_any_time": wide(whole["anytime"]),
         }
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """``table`` row by row, with the words, as a document for everyone.
 
         Null stands for what cannot be told yet.
@@ -289,6 +290,6 @@ def _lines(numbers: list[int], records: Any, found: Pooled) -> tuple[LiftLine, .
     )
 
 
-def _columns(lines: Sequence[LiftLine]) -> dict[str, np.ndarray[Any, Any]]:
+def _columns(lines: Sequence[LiftLine]) -> dict[str, NumpyArray]:
     names = LiftLine.__dataclass_fields__
     return {name: np.asarray([getattr(line, name) for line in lines]) for name in names}

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from discreet.features.offered import OfferedRows
 from discreet.releases.action_change import ActionChange
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
 from discreet.releases.statistics import remembered, share
-from discreet.types import Array
+from discreet.types import Array, Document, Json
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class PolicyView:
     n_actions: int
     schedule: Schedule = field(default_factory=Schedule)
     items: tuple[Release | DecidingRelease, ...] = ()
-    plan: Mapping[str, Any] | None = field(default=None, repr=False)
+    plan: Document | None = field(default=None, repr=False)
     changes: tuple[ActionChange, ...] = field(default=(), repr=False)
     _summed: Gram | None = field(default=None, repr=False)
     # The sum of the Grams of releases that no longer carry their own: a simulation's.
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Json:
         """Copies and pickles prepare their policy anew: it depends on ``n_actions``."""
         return {name: value for name, value in self.__dict__.items() if name != "_one_row"}
 

@@ -6,17 +6,15 @@ imported as the first batches, through the door.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.canonical import decode_array, digest_of, encode_array
 from discreet.releases.statistics import PUBLISHED, Statistics
-from discreet.types import Array
+from discreet.types import Array, Document, Json
 from discreet.validate import in_range, whole
 
 LEAST = 1e-6
@@ -94,20 +92,20 @@ class Prior:
         )
 
 
-def shared_digest(plan: Mapping[str, Any]) -> str:
+def shared_digest(plan: Document) -> str:
     """What a prior and a plan, as a document, must have in common for sums to mean the same."""
     names = ("n_actions", "actions", "features", "feedback", "losses", "outcome")
     return digest_of({name: plan.get(name) for name in names})
 
 
-def prior_of(plan: Mapping[str, Any] | None) -> Statistics | None:
+def prior_of(plan: Document | None) -> Statistics | None:
     """The statistics of the prior that the document of a plan names; None if it names none."""
     written = (plan or {}).get("prior")
     if written is None:
         return None
     arrays = ("gram", "response", *PUBLISHED)
     try:
-        facts: dict[str, Any] = {
+        facts: Json = {
             name: decode_array(value) if name in arrays and value is not None else value
             for name, value in written.items()
             if name != "kind"

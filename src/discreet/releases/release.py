@@ -5,12 +5,9 @@ Everything in this file is public by construction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from discreet.arrays.backend import apply_rows, at_least, at_most, sigmoid
 from discreet.errors import CorruptRelease
@@ -18,7 +15,7 @@ from discreet.features.offered import OfferedRows
 from discreet.privacy import events
 from discreet.releases.canonical import decode_array, digest_of, encode_array
 from discreet.releases.statistics import PartLosses, Statistics
-from discreet.types import Array
+from discreet.types import Array, Document, Json, Numbers, NumpyArray
 
 FORMAT = "discreet-release/1"
 LINKS = ("identity", "logistic", "clip")
@@ -63,7 +60,7 @@ class Gram:
 
     values: Array
     dense: bool
-    step: Any
+    step: Numbers
 
 
 @dataclass(frozen=True)
@@ -116,7 +113,7 @@ class Release:
         """SHA-256 of the canonical JSON."""
         return digest_of(self.to_json())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """The document whose canonical bytes are hashed and signed."""
         predictor = {"link": self.predictor.link, "weights": encode_array(self.predictor.weights)}
         gram = None
@@ -143,7 +140,7 @@ class Release:
         return document
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Release:
+    def from_json(cls, document: Document) -> Release:
         """The release of a JSON document; refuses anything that discreet would not write."""
         try:
             if document["format"] != FORMAT:
@@ -202,7 +199,7 @@ class DecidingRelease:
         return cls(*kept, told, whole.digest, whole.part_losses)
 
 
-def following(document: Mapping[str, Any], number: int, plan: str, previous: str) -> Release:
+def following(document: Document, number: int, plan: str, previous: str) -> Release:
     """The release of a document, if number, plan and previous digest are as expected."""
     release = Release.from_json(document)
     place = (release.number, release.plan_digest, release.previous)
@@ -237,5 +234,5 @@ def publishable(release: Release) -> Release:
     )
 
 
-def _rounded(array: Array) -> np.ndarray[Any, Any]:
+def _rounded(array: Array) -> NumpyArray:
     return decode_array(encode_array(array))

@@ -5,7 +5,6 @@ A policy reads nothing but ``Released``, so everything it computes is post-proce
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from discreet.releases.prior import prior_of
 from discreet.releases.release import Release, altered, following
 from discreet.releases.statistics import Statistics
 from discreet.text import html_table, listed
+from discreet.types import Document
 
 if TYPE_CHECKING:
     from discreet.releases.quality import Quality
@@ -147,7 +147,7 @@ class Released(PolicyView):
         return cls.from_document(read_document(path))
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Released:
+    def from_document(cls, document: Document) -> Released:
         """Verify and unpack the document of a released file."""
         if document.get("format") != FILE_FORMAT:
             raise CorruptRelease(

@@ -6,17 +6,17 @@ Releases are public, so adding and weighting them costs no privacy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from discreet.arrays.linear_algebra import inverse, triangle, unpack
 from discreet.design.control import PARTS
 from discreet.releases.canonical import decode_array, encode_array
-from discreet.types import Array
+from discreet.types import Array, Document, Json, Numbers
 
 PUBLISHED = ("matrix", "following", "told", "signal")
 """The parts that a document has where the mechanism makes them."""
@@ -38,14 +38,14 @@ class Statistics:
     gram: Array
     response: Array
     records: int
-    variance: Any
+    variance: Numbers
     matrix: Array | None = None
     following: Array | None = None
     told: Array | None = None
     signal: Array | None = None
 
     @property
-    def heard(self) -> Any:
+    def heard(self) -> Numbers:
         """The noisy count of observed losses; without one, all slots."""
         return self.records if self.told is None else self.told[..., 0]
 
@@ -59,7 +59,7 @@ class Statistics:
         gram, response = self.gram[..., :1, :1] + 0.0, self.response[..., :1] + 0.0
         return replace(self, gram=gram, response=response, matrix=None, following=None)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """The upper triangles of the blocks, and the rest."""
         rows, columns = triangle(self.gram.shape[-1])
         document = {
@@ -74,7 +74,7 @@ class Statistics:
         return document
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Statistics:
+    def from_json(cls, document: Document) -> Statistics:
         """The statistics of a document."""
         response, packed = decode_array(document["response"]), decode_array(document["gram"])
         p = response.shape[-1]
@@ -102,13 +102,13 @@ class PartLosses:
     """
 
     sums: Array
-    variance: Any
+    variance: Numbers
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {"sums": encode_array(self.sums), "variance": repr(float(self.variance))}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> PartLosses:
+    def from_json(cls, document: Document) -> PartLosses:
         """The sums of a document."""
         sums = decode_array(document["sums"])
         if sums.shape != (len(PARTS), 2):

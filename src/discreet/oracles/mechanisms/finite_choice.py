@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from discreet.privacy.events import NO_BUDGET, Event, ExponentialMechanism
 from discreet.privacy.noise import Noise
 from discreet.releases.release import Fit, Predictor
 from discreet.releases.statistics import Statistics
-from discreet.types import Array
+from discreet.types import Array, Numbers
 
 if TYPE_CHECKING:
     from discreet.oracles.finite_class import FiniteClass
@@ -85,7 +85,7 @@ class FiniteChoice(Calibrated["FiniteClass"]):
         """L(f) (..., F); on a grid, each record's term is a whole number of 1/grid."""
         xp = namespace(features)
         functions = as_like(self.oracle.weights, features)
-        total: Any = 0.0
+        total: Numbers = 0.0
         rows = max(1, 2**22 // max(1, functions.shape[0] * functions.shape[1]))
         for start in range(0, features.shape[-2], rows):
             part = slice(start, start + rows)

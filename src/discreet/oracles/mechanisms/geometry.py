@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from discreet.arrays.backend import as_like, at_least, at_most, namespace, padde
 from discreet.arrays.linear_algebra import identity, raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.statistics import Statistics, remembered
-from discreet.types import Array
+from discreet.types import Array, Numbers, NumpyArray
 
 FLOOR = 0.3
 """Variances below this share of their noise are taken to be as large as it."""
@@ -58,15 +57,15 @@ class Pool:
 
     gram: Array
     response: Array
-    noise: Any
-    records: Any
-    heard: Any
-    matrix: Any
-    inverse: Any
-    told: Any = None
-    told_variance: Any = None
+    noise: Numbers
+    records: Numbers
+    heard: Numbers
+    matrix: Numbers
+    inverse: Numbers
+    told: Numbers = None
+    told_variance: Numbers = None
 
-    def following(self, share: Any = None) -> Array:
+    def following(self, share: Numbers = None) -> Array:
         """The matrix of the next batch: T₊^(−½)·M, scaled so that rows have about length one.
 
         c is the length of today's rows, and in only Σ λ/λ₊ of p directions do they reach above the
@@ -225,7 +224,7 @@ class Pool:
         return raised_eigenvalues(self.gram.sum(-3) + least, self._floor)
 
     @property
-    def _floor(self) -> Any:
+    def _floor(self) -> Numbers:
         """One row, spread evenly, is what is known of a direction that no row has shown."""
         return FLOOR * self.gram.shape[-3] ** 0.5 * self.noise + 1.0 / self.gram.shape[-1]
 
@@ -255,7 +254,7 @@ def constant_share(offset: Array) -> Array:
     return 2.0 * ((squared * squared + 0.5 * squared) ** 0.5 - squared)
 
 
-def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None = None) -> Pool:
+def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | None = None) -> Pool:
     """Everything released that still counts, in the coordinates of the newest batch.
 
     w_i = s_i·n_i/(n_i + clear·p·σ²·κ_i²), where κ_i ≥ 1 says how much the change of coordinates
@@ -263,13 +262,13 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
     """
     newest = statistics[-1]
     p, matrix = newest.response.shape[-1], newest.matrix
-    gram: Any = 0.0
-    response: Any = 0.0
-    records: Any = 0.0
-    heard: Any = 0.0
-    variance: Any = 0.0
-    told: Any = 0.0
-    told_variance: Any = 0.0
+    gram: Numbers = 0.0
+    response: Numbers = 0.0
+    records: Numbers = 0.0
+    heard: Numbers = 0.0
+    variance: Numbers = 0.0
+    told: Numbers = 0.0
+    told_variance: Numbers = 0.0
     for each, share in remembered(statistics, half_life):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
@@ -304,7 +303,7 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
     return Pool(gram, response, noise, records, heard, matrix, newest.inverse, *sums)
 
 
-def publishable(matrix: Array) -> np.ndarray[Any, Any]:
+def publishable(matrix: Array) -> NumpyArray:
     """The matrix as it is published and used: small integers times a power of two.
 
     Rounded toward zero, since the largest entry must not reach the next power of two. Eigenvectors

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from discreet.arrays.backend import namespace
 from discreet.batch import Batch
 from discreet.errors import InvalidInput, PrivateData
 from discreet.privacy.sensitivities import GRID_BITS, LARGEST_BATCH
-from discreet.types import Array, Floats
+from discreet.types import Array, Floats, Numbers, NumpyArray
 
 GRID = 2**GRID_BITS
 
@@ -26,15 +25,15 @@ GRID = 2**GRID_BITS
 class LegalRows:
     """Rows that obey the rules on which sensitivities rest, whatever the caller passed."""
 
-    grid: np.ndarray[Any, Any]
+    grid: NumpyArray
     """(n, p) integers z with z / 2^20 = (1, c̄) and ‖c̄‖ ≤ 1."""
-    weights: np.ndarray[Any, Any]
+    weights: NumpyArray
     """(n, A): at most one 1 a row for bandit feedback; (n, 1) for full information."""
-    targets: np.ndarray[Any, Any]
+    targets: NumpyArray
     """(n, A) losses in [0, 1]."""
 
     @property
-    def features(self) -> np.ndarray[Any, Any]:
+    def features(self) -> NumpyArray:
         return np.asarray(self.grid * (math.sqrt(0.5) / GRID))
 
 
@@ -44,7 +43,7 @@ def legal_rows(batch: Batch, feedback: str, losses: str) -> LegalRows:
     return LegalRows(_grid_rows(np.asarray(batch.features)), weights.astype(np.float64), targets)
 
 
-def legal_losses(batch: Batch, feedback: str, losses: str) -> tuple[Any, Any]:
+def legal_losses(batch: Batch, feedback: str, losses: str) -> tuple[Numbers, Numbers]:
     """Mask of the losses that count (n, A or 1), and losses (n, A) in [0, 1]."""
     if batch.records > LARGEST_BATCH:  # a public number, known before any data
         raise InvalidInput(
@@ -90,8 +89,8 @@ def fitted_rows(
 
 
 def shortened_rows(
-    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any], low: float = 1.0, high: float = 1.0
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    grid: NumpyArray, matrix: NumpyArray, low: float = 1.0, high: float = 1.0
+) -> tuple[NumpyArray, NumpyArray]:
     """Integer rows z with z/2^20 ≈ M b/max(low, ‖M b‖), and min(1, high/‖M b‖), for each loss.
 
     Rounded toward zero, so ‖z‖ ≤ 2^20. The same bits on every machine for p ≤ 8,192: root and
@@ -111,9 +110,7 @@ def shortened_rows(
     return shortened, np.minimum(1.0, most / lengths)
 
 
-def _products(
-    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _products(grid: NumpyArray, matrix: NumpyArray) -> tuple[NumpyArray, NumpyArray, NumpyArray]:
     """M z as integers below 2^20, their squares summed, and the powers of two that were taken out.
 
     The products of M's few bits with integers up to 2^20 sum exactly, a power of two brings each
@@ -132,7 +129,7 @@ def matrix_bits(p: int) -> int:
     return 53 - GRID_BITS - math.ceil(math.log2(p))
 
 
-def integers_of(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def integers_of(matrix: NumpyArray) -> NumpyArray:
     """A published matrix as integers, its common power of two left out."""
     bits = matrix_bits(matrix.shape[-1])
     integers = np.ldexp(matrix, bits - math.frexp(float(np.abs(matrix).max()))[1])
@@ -146,7 +143,7 @@ def integers_of(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(integers)
 
 
-def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _grid_rows(features: NumpyArray) -> NumpyArray:
     """Integer rows z with z/2^20 = (1, c̄), c̄ rounded toward zero, ‖c̄‖ ≤ 1."""
     # Clamped before the product too, which could overflow with a warning.
     coordinates = np.nan_to_num(np.clip(features[..., 1:], -1.0, 1.0), nan=0.0) * math.sqrt(2.0)
@@ -154,7 +151,7 @@ def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.concatenate([np.full((*z.shape[:-1], 1), float(GRID)), z], axis=-1)
 
 
-def _within_grid(z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _within_grid(z: NumpyArray) -> NumpyArray:
     """Integer rows shrunk where they are longer than 2^20: the rule holds for any input."""
     squares = np.einsum("...i,...i->...", z, z)
     outside = squares > float(GRID) ** 2
@@ -208,7 +205,7 @@ def exact_sums(grid: Floats, factors: Floats) -> Floats:
     return np.asarray(sums.reshape(*factors.shape[:-2], factors.shape[-1], p))
 
 
-def attainable_norm(records: int, p: int, ridge: Any, tilt: Any) -> Any:
+def attainable_norm(records: int, p: int, ridge: Numbers, tilt: Numbers) -> Numbers:
     """A gradient norm that plain gradient steps reach and that these sums show, for any rows.
 
     Privacy: four times the largest error of a step; ``tilt`` is the largest norm that the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from discreet.privacy.noise import Noise
 from discreet.privacy.participation import Participation
 from discreet.privacy.sensitivities import centre, sampler_distance
 from discreet.releases.statistics import COUNT_VARIANCE, PartLosses
-from discreet.types import Array
+from discreet.types import Array, Numbers, NumpyArray
 
 SENSITIVITY = 1.0
 """Joint, of (Σ(y − ½), (√3/2)·number heard). [docs/privacy/lift.md, "Sensitivity"]"""
@@ -81,7 +81,7 @@ def _calibrated(fit: Event, budget: Budget, often: Participation) -> tuple[float
     return multiplier * SENSITIVITY, event_at(multiplier)
 
 
-def _exact(batch: Batch) -> np.ndarray[Any, Any]:
+def _exact(batch: Batch) -> NumpyArray:
     """Integer sums (2, 2) over legal losses, in multiples of 2^−40."""
     weights, losses = legal_losses(batch, "bandit", "general")
     heard = weights.any(axis=-1)
@@ -105,7 +105,7 @@ def _floating(batch: Batch) -> Array:
     return xp.stack(parts, axis=-2)
 
 
-def _parts(batch: Batch) -> tuple[Any, Any]:
+def _parts(batch: Batch) -> tuple[Numbers, Numbers]:
     """Masks (..., n) of the records of the policy and of the control."""
     assert batch.control is not None  # whoever stores rows of such a plan says where they belong
     return ~batch.control, batch.control

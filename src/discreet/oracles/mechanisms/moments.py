@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from discreet.arrays.linear_algebra import pack_products, packed_form, unpack
 from discreet.batch import Batch
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, shortened_rows
 from discreet.privacy.sensitivities import centre
-from discreet.types import Array
+from discreet.types import Array, Numbers
 
 _EXACT_ROWS = 4096
 """4096 products of up to 2**40 sum to at most 2**52: exact in float64, whatever the order."""
@@ -38,7 +37,7 @@ _HELD_ON_A_GPU = 2**27
 """There every chunk is a wait, and memory is plenty."""
 
 
-Bounds = tuple[Any, Any]
+Bounds = tuple[Numbers, Numbers]
 """Lengths (...) of M b between which rows are normalised and losses are not shortened."""
 NORMALISED: Bounds = (0.0, math.inf)
 """All rows have length one, and no loss is shortened."""
@@ -94,7 +93,7 @@ SMALL_RIDGE = 1e-5
 """Times n: a ridge below this does not cover the rounding of sums in single precision."""
 
 
-def needs_double(sigma: Any, ridge: Any = 0.0) -> bool:
+def needs_double(sigma: Numbers, ridge: Numbers = 0.0) -> bool:
     """Return whether some run has no noise (``sigma`` is 0) and a small ``ridge``.
 
     Sums of n rows in float32 err by about 6e-8·n in every direction. Noise covers that, and so does
@@ -113,8 +112,8 @@ def _plain_moments(
     losses = xp.astype(losses, kind, copy=False) if double else losses
     # What was not observed is not read: it may be NaN. Runs share losses, so this array is small.
     centred = xp.where(xp.isfinite(losses), losses - middle, 0.0)
-    gram: Any = 0.0
-    response: Any = 0.0
+    gram: Numbers = 0.0
+    response: Numbers = 0.0
     p = features.shape[-1]
     held = math.prod(observed.shape[:-2]) * observed.shape[-1] + p * (p + 1) // 2
     for rows in row_blocks(features.shape[-2], held, features):
@@ -182,7 +181,7 @@ def second_moments(features: Array, weights: Array) -> Array:
     else:
         held = math.prod(weights.shape[:-2]) * weights.shape[-1] * p
     chunk = max(64, _held_numbers(features) // max(1, held))
-    total: Any = 0.0
+    total: Numbers = 0.0
     for start in range(0, rows, chunk):
         x = features[..., start : start + chunk, :]
         w = weights[..., start : start + chunk, :]
@@ -216,8 +215,8 @@ def stretched_sums(
     squared = matrix.mT @ matrix
     held = math.prod(features.shape[:-2]) * p * (p + 1) // 2
     chunk = max(64, _held_numbers(features) // max(1, held))
-    gram: Any = 0.0
-    response: Any = 0.0
+    gram: Numbers = 0.0
+    response: Numbers = 0.0
     for start in range(0, rows, chunk):
         part = slice(start, start + chunk)
         x = xp.astype(features[..., part, :], xp.float64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from discreet.oracles.mechanisms.legal_rows import (
     fitted_rows,
 )
 from discreet.oracles.mechanisms.moments import repeated_products_fit, second_moments
-from discreet.types import Array
+from discreet.types import Array, Numbers
 
 CURVATURE = 0.25
 """The largest second derivative of the logistic loss."""
@@ -180,9 +180,9 @@ def minimise(
     features: Array,
     weights: Array,
     labels: Array,
-    ridge: Any,
+    ridge: Numbers,
     tilt: Array,
-    tolerance: Any,
+    tolerance: Numbers,
     grid: Array | None = None,
 ) -> Array:
     """Minimisers (..., A, p), each with a computed gradient norm of at most ``tolerance``.
@@ -280,7 +280,7 @@ def _some(unsolved: Array) -> Array:
     return unsolved[..., 0].any(-1).reshape(-1, unsolved.shape[-3]).any(0)
 
 
-def _store(solutions: Array, active: Any, theta: Array, keep: Any) -> tuple[Array, Any]:
+def _store(solutions: Array, active: Numbers, theta: Array, keep: Numbers) -> tuple[Array, Numbers]:
     """Write θ of the active runs into the solutions; the runs that stay active."""
     if active is None:
         return theta + 0.0, keep
@@ -289,7 +289,7 @@ def _store(solutions: Array, active: Any, theta: Array, keep: Any) -> tuple[Arra
 
 
 def gradient_steps(
-    objective: LogisticObjective, here: Iterate, tolerance: Any, accelerate: bool = False
+    objective: LogisticObjective, here: Iterate, tolerance: Numbers, accelerate: bool = False
 ) -> Iterate:
     """Gradient descent for a Λ-strongly convex, L-smooth function, L = n/4 + Λ.
 
@@ -319,7 +319,7 @@ def gradient_steps(
     return here
 
 
-def ridge_like(values: Any, tilt: Array) -> Array:
+def ridge_like(values: Numbers, tilt: Array) -> Array:
     """Λ of shape (R,) as (R, 1), ready to meet (..., A)."""
     return as_like(values, tilt)[..., None]
 
@@ -329,7 +329,9 @@ TOLERANCE = 1e-8
 batches with a small ridge have a larger bound: see ``public_tolerance``."""
 
 
-def public_tolerance(records: int, problem: Problem, ridge: Any, largest_tilt: Any) -> Any:
+def public_tolerance(
+    records: int, problem: Problem, ridge: Numbers, largest_tilt: Numbers
+) -> Numbers:
     """τ: 1e-8, or the norm that floating point can certify for this number of records.
 
     Privacy: a function of public numbers; the output noise is in proportion to it.
@@ -340,7 +342,13 @@ def public_tolerance(records: int, problem: Problem, ridge: Any, largest_tilt: A
 
 
 def perturbed_minimum(
-    batch: Batch, problem: Problem, tilt: Any, scale: Any, ridge: Any, tolerance: Any, exact: bool
+    batch: Batch,
+    problem: Problem,
+    tilt: Numbers,
+    scale: Numbers,
+    ridge: Numbers,
+    tolerance: Numbers,
+    exact: bool,
 ) -> Array:
     """θ_a = argmin Σ f(x·θ, y) + (Λ/2)‖θ‖² + scale·tilt_a·θ for each action: (..., A, p).
 

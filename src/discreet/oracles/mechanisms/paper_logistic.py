@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from discreet.privacy.noise import LARGEST_EXPONENTIAL, Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics
+from discreet.types import Numbers
 
 if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic
@@ -96,7 +97,7 @@ class PaperLogistic(Calibrated["Logistic"]):
         theta = perturbed_minimum(batch, problem, tilt, scale, ridge, tolerance, exact=noise.exact)
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
-    def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:
+    def _ridge_and_scale(self, records: int) -> tuple[Numbers, Numbers]:
         """Λ on the sum scale and the scale of the noise, both public."""
         ridge, rows = self.oracle.ridge, records * self.problem.heard
         extra, share = chaudhuri(np.asarray(self.epsilon) / self.problem.heard, rows, ridge)
@@ -116,7 +117,7 @@ class PaperLogistic(Calibrated["Logistic"]):
         return Gram(values, dense=True, step=step)
 
 
-def chaudhuri(epsilon: Any, rows: int, ridge: Any) -> tuple[Any, Any]:
+def chaudhuri(epsilon: Numbers, rows: int, ridge: Numbers) -> tuple[Numbers, Numbers]:
     """Extra ridge κ_j (mean scale) and ε'_j of Algorithm 2. [paper, "Private logistic oracle"]
 
     >>> chaudhuri(1.0, rows=1000, ridge=0.01)

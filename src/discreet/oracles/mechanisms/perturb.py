@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -26,19 +25,19 @@ from discreet.privacy.calibration import gaussian_multiplier, need_delta, smalle
 from discreet.privacy.events import NO_BUDGET, Event, Gaussian
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre, ridge_sensitivity, sampler_distance
-from discreet.types import Array
+from discreet.types import Array, Numbers
 
 
 def noisy_statistics(
     batch: Batch,
     problem: Problem,
-    gram: Any,
-    response: Any,
+    gram: Numbers,
+    response: Numbers,
     noise: Noise,
     matrix: Array | None = None,
     bounds: Bounds = NORMALISED,
     *,
-    ridge: Any = 0.0,
+    ridge: Numbers = 0.0,
 ) -> tuple[Array, Array, Array | None]:
     """Blocks (..., A or 1, p, p), centred responses (..., A, p) and what else was told, jointly.
 
@@ -58,7 +57,7 @@ def noisy_statistics(
     )
 
 
-def noisy_gram(moments: Moments, sigma: Any, noise: Noise) -> Array:
+def noisy_gram(moments: Moments, sigma: Numbers, noise: Noise) -> Array:
     """Blocks plus symmetric noise of standard deviation σ in svec coordinates.
 
     Privacy: svec weights off-diagonal entries by √2, so ‖svec(ΔG)‖ = ‖ΔG‖_F and an
@@ -74,7 +73,7 @@ def noisy_gram(moments: Moments, sigma: Any, noise: Noise) -> Array:
     return moments.gram + per_run(sigma, moments.gram, 3) * unpack(drawn, p)
 
 
-def noisy_response(moments: Moments, sigma: Any, noise: Noise) -> Array:
+def noisy_response(moments: Moments, sigma: Numbers, noise: Noise) -> Array:
     """Responses plus independent noise of standard deviation σ."""
     shape = tuple(moments.response.shape[-2:])
     if noise.exact:
@@ -84,7 +83,7 @@ def noisy_response(moments: Moments, sigma: Any, noise: Noise) -> Array:
     return moments.response + per_run(sigma, moments.response, 2) * drawn
 
 
-def noisy_told(moments: Moments, sigma: Any, noise: Noise) -> Array | None:
+def noisy_told(moments: Moments, sigma: Numbers, noise: Noise) -> Array | None:
     """Sums of losses, counts and squares, plus independent noise of standard deviation σ."""
     if moments.told is None:
         return None
@@ -96,12 +95,12 @@ def noisy_told(moments: Moments, sigma: Any, noise: Noise) -> Array | None:
     return moments.told + per_run(sigma, moments.told, 1) * drawn
 
 
-def _exact_sum(values: Array, drawn: Any, unit: float) -> Array:
+def _exact_sum(values: Array, drawn: Numbers, unit: float) -> Array:
     """Integers plus integers; the conversion to floats is post-processing."""
     return (values + drawn).astype(np.float64) * unit
 
 
-def dense_noisy_gram(blocks: Array, n_actions: int, sigma: Any, noise: Noise) -> Array:
+def dense_noisy_gram(blocks: Array, n_actions: int, sigma: Numbers, noise: Noise) -> Array:
     """The whole (Ap)² matrix plus E = σ(W + Wᵀ)/2, zeros outside the blocks noised too."""
     gram = block_diagonal(blocks, n_actions)
     size = gram.shape[-1]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics, remembered, share
-from discreet.types import Array
+from discreet.types import Array, Numbers, NumpyArray
 
 if TYPE_CHECKING:
     from discreet.oracles.pooled_ridge import PooledRidge
@@ -57,7 +57,7 @@ class Solution(NamedTuple):
     values: Array
     axes: Array
     weights: Array
-    length: Any = 1.0
+    length: Numbers = 1.0
     signal: Array | None = None
     share: Array | None = None
     cautious: Array | None = None
@@ -148,7 +148,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             return NORMALISED
         if self.problem.joint:
             return SHORTENED
-        clear: Any = 1.0
+        clear: Numbers = 1.0
         if earlier and earlier[-1].signal is not None:
             clear = earlier[-1].signal[..., 0]
         factor = UNCLEAR * (CLEAR / UNCLEAR) ** clear * self.problem.p
@@ -232,9 +232,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         return identity(features.shape[-1], xp.astype(features[..., :1, :1], xp.float64))
 
 
-def weight_covariance(
-    mechanism: PooledStatistics, statistics: Sequence[Statistics]
-) -> np.ndarray[Any, Any]:
+def weight_covariance(mechanism: PooledStatistics, statistics: Sequence[Statistics]) -> NumpyArray:
     """The covariance (A, p, p) that privacy noise gives the weights which follow from statistics.
 
     To first order θ' = S₊⁻¹ r moves by S₊⁻¹(δr − δS θ'). The noise of batch i is isotropic in its
@@ -262,7 +260,7 @@ def weight_covariance(
     return np.asarray(pool.matrix.T @ made @ pool.matrix / found.length**2)
 
 
-def mean_row(mechanism: PooledStatistics, statistics: Sequence[Statistics]) -> np.ndarray[Any, Any]:
+def mean_row(mechanism: PooledStatistics, statistics: Sequence[Statistics]) -> NumpyArray:
     """The mean of all rows (p,) in plain features, as far as pooled Grams tell it.
 
     The first feature is √½ in every row, so Σ b = √2·(Σ b bᵀ)_0.

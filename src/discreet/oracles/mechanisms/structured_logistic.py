@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.privacy.sensitivities import LARGEST_BATCH, sampler_distance
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics
+from discreet.types import Numbers
 
 if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic
@@ -86,7 +87,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
         theta = theta + per_run(self._output_scale(ridge, tolerance), theta) * output
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
-    def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:
+    def _ridge_and_scale(self, records: int) -> tuple[Numbers, Numbers]:
         """Λ on the sum scale and the scale of the noise, both public."""
         ridge = records * np.asarray(self.oracle.ridge)
         if self.noise == "gaussian":
@@ -97,7 +98,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
         # [docs/privacy/logistic.md, "Pure ε"]
         return np.maximum(ridge, 2.0 / main), 2.0 / main
 
-    def _tolerance(self, records: int) -> Any:
+    def _tolerance(self, records: int) -> Numbers:
         """The public bound τ on the gradient norm over all blocks."""
         ridge, scale = self._ridge_and_scale(records)
         p = self.problem.p
@@ -105,7 +106,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
         largest = LARGEST_NORMAL * math.sqrt(p) if normal else LARGEST_EXPONENTIAL * p
         return public_tolerance(records, self.problem, ridge, largest * np.asarray(scale))
 
-    def _output_scale(self, ridge: Any, tolerance: Any) -> Any:
+    def _output_scale(self, ridge: Numbers, tolerance: Numbers) -> Numbers:
         """Scale of the noise that hides the solver's error, of sensitivity 2τ/Λ."""
         if not np.any(np.isfinite(self.epsilon)):
             return 0.0
@@ -114,7 +115,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
             return sensitivity * output_multiplier(self.epsilon) * np.isfinite(self.epsilon)
         return sensitivity / (OUTPUT_SHARE * np.asarray(self.epsilon))
 
-    def _output_noise(self, noise: Noise, n_actions: int, p: int) -> Any:
+    def _output_noise(self, noise: Noise, n_actions: int, p: int) -> Numbers:
         if not np.any(np.isfinite(self.epsilon)):
             return np.zeros((n_actions, p))
         if self.noise == "gaussian":
@@ -134,7 +135,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
         return Gram(noisy_gram(moments, self.gram, noise), False, step)
 
 
-def output_multiplier(epsilon: Any) -> Any:
+def output_multiplier(epsilon: Numbers) -> Numbers:
     """Output noise over the solver's sensitivity, for Gaussian noise."""
     return OUTPUT_MULTIPLIER * np.maximum(1.0, 1.0 / np.asarray(epsilon))
 
