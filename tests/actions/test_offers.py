@@ -5,7 +5,7 @@ import pytest
 
 import discreet as dc
 from discreet.actions.available_actions import AvailableActions
-from discreet.actions.offers import Everything
+from discreet.actions.offers import AllActions
 from discreet.actions.requested_actions import read_offers
 from discreet.service.runtime.offered_actions import Choice, Offer
 from store_state import state_of
@@ -126,7 +126,7 @@ def test_what_is_offered_does_not_show_itself():
     )
     for private in ("secret", "0.123", "0.2"):
         assert private not in shown
-    assert "0.2" not in repr(Everything(features, block_plan()))
+    assert "0.2" not in repr(AllActions(features, block_plan()))
     row = Choice(features[0], 0, "secret"), Offer(features[0], ["secret"], False)
     assert repr(row) == "(Choice(private), Offer(private))"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Where things are: a file that moves is one line here.
+AVAILABLE = "actions/available_actions.py"
 ACCESS = "service/access.py"
 ACCOUNTING = "privacy/accounting.py"
 ACTION_NAMES = "design/action_names.py"
@@ -2054,8 +2055,8 @@ FAULTS = (
         (
             Edit(
                 OFFER_READER,
-                "place = known.places.get(item) if isinstance(item, (str, int)) else None\n",
-                "place = known.places.get(item, 0) if isinstance(item, (str, int)) else None\n",
+                "place = available.places.get(item) if isinstance(item, (str, int)) else None\n",
+                "place = available.places.get(item, 0) if isinstance(item, (str, int)) else None\n",
             ),
         ),
         (
@@ -2087,7 +2088,7 @@ FAULTS = (
     Fault(
         "a new action in a batch that has no block for it",
         "a batch has the actions of the document that it opened after",
-        (Edit(OFFERED, "if place < blocks}", "}"),),
+        (Edit(AVAILABLE, " and place < blocks}", "}"),),
         ("service/runtime/test_offers.py::TestBothDatabases",),
     ),
     # What must be on the disk, and what must be gone.
