@@ -81,7 +81,8 @@ def _entry(name: str, words: str) -> str:
     elif callable(item):
         directive = f".. autofunction:: {name}\n"
     else:  # a constant has no docstring: what the list says of it is all
-        directive = f".. py:data:: {name}\n\n   {words.replace('`', '``')}\n"
+        line = " ".join(words.split()).replace("`", "``")
+        directive = f".. py:data:: {name}\n\n   {line}\n"
     return f"```{{eval-rst}}\n{directive}```\n\n"
 
 
