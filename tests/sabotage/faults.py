@@ -1054,7 +1054,7 @@ FAULTS = (
     Fault(
         "contexts that count as unclear before the first signal",
         "before a signal was published contexts count as clear",
-        (Edit(POOLED, "clear: Any = 1.0", "clear: Any = 0.0"),),
+        (Edit(POOLED, "clear: Numbers = 1.0", "clear: Numbers = 0.0"),),
         (BOUNDS_FOLLOW,),
         ("ridge-stretched", "exact"),
     ),
