@@ -15,7 +15,7 @@ every algorithm, chosen for each set on the very runs it is reported by. ``--cho
 several recipes for each set by the mean over all *other* sets. Scores are kept in a file and not
 computed again: delete the file after a change. ``--figure`` draws every set, the first recipe
 against the paper's tuned ReplayBonusPO. All ``--features`` but raw are read off the data (see
-``discreet.lab.campaign.column_scaling``), so they are for evaluation: not private.
+``discreet.lab.campaign.tasks``), so they are for evaluation: not private.
 
 Printed for each level: mean loss, mean difference and its standard error over the sets (in
 brackets the part that is due to the seeds), on how many sets the recipe is ahead, and what needs no
@@ -39,9 +39,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import discreet as dc
-from discreet.lab.campaign.column_scaling import FEATURES, scaled
 from discreet.lab.campaign.hardware import machine, one_thread, shared_gpu
 from discreet.lab.campaign.presets import DOUBLING, EPSILONS, budget_of
+from discreet.lab.campaign.tasks import FEATURES, scaled
 from discreet.oracles.mechanisms import geometry
 from discreet.simulate.engine import Machine, run
 

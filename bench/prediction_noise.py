@@ -21,8 +21,8 @@ from joblib import Parallel, delayed
 
 import discreet as dc
 from discreet.data import resolve
-from discreet.lab.campaign.column_scaling import scaled
 from discreet.lab.campaign.hardware import one_thread
+from discreet.lab.campaign.tasks import scaled
 from discreet.simulate.engine import run
 
 EDGES = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, np.inf)

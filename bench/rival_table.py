@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from discreet.lab.campaign.result_files import read
-from discreet.lab.report.campaign_results import Source
-from discreet.lab.report.final_loss import AgainstDefault
-from discreet.lab.report.runs import Level
+from discreet.lab.report.algorithm_comparison import AgainstDefault
+from discreet.lab.report.campaign_results import CampaignResults, Level
 from discreet.text import epsilon_text
 
 COLUMNS = ("dataset", "algorithm", "epsilon", "oracle", "settings", "seed", "loss")
@@ -60,7 +59,7 @@ def main() -> None:
     options = parser.parse_args()
     with options.index.open(newline="") as file:
         slugs = [row["slug"] for row in csv.DictReader(file)]
-    facts = Source(options.results).datasets
+    facts = CampaignResults(options.results).datasets
     everything = losses_of(options.results)
     confirm = [name for name in slugs[1::2] if name in facts]
     levels = sorted({e for _, e in everything}, reverse=True)

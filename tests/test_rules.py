@@ -15,19 +15,19 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "discreet"
 LIMITS = {
     "modules at the top": 9,
-    "files": 374,
+    "files": 361,
     "files of the service": 77,
-    "lines": 53_907,
+    "lines": 53_844,
     "lines of tests": 59_790,
-    "lines with Any": 1_618,
+    "lines with Any": 1_610,
     "small files with one importer": 4,
-    "public classes of one name": 6,
+    "public classes of one name": 3,
     "public functions of one name": 3,
     "module names used twice": 2,
     "casts to a class of ours": 3,
     "checks for a mechanism outside oracles": 11,
     "docstrings that begin with a question word": 139,
-    "lines of documents above 120 characters": 535,
+    "lines of documents above 120 characters": 521,
 }
 SMALL, LONG = 60, 400
 LONG_FILES: dict[str, str] = {

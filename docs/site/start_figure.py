@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from discreet.lab.report.figure_style import INK, Drawing, line_style, plain
+from discreet.lab.report.figures import INK, Drawing, line_style, plain
 from discreet.text import epsilon_text
 
 DOCS = Path(__file__).parents[1]

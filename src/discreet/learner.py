@@ -278,7 +278,7 @@ class Learner:
 
     def import_log(
         self, contexts: Any, actions: Any, losses: Any = None, *, reward: Any = None,
-        user: Any = None,
+        user: Any = None, items: Any = None,
     ) -> None:  # fmt: skip
         """Begin with a private log: its rows are released at once, and then forgotten.
 
@@ -290,9 +290,9 @@ class Learner:
         is a user, ``user`` are ids: at most ``records_per_batch`` rows of a person count, and they
         use one of their batches. A loss is regressed on its context, action by action, so no
         propensities are needed. With full feedback ``actions`` is None and ``losses`` has a column
-        per action.
+        per action. With a catalogue, ``items`` are features of actions that are not in it, by id.
         """
-        rows = logged_rows(self.plan, contexts, actions, losses, reward, user)
+        rows = logged_rows(self.plan, contexts, actions, losses, reward, user, items)
         with self._custody:
             release_log(self._store, self.plan, rows, self._fit)
 

@@ -16,7 +16,7 @@ from campaigns import contents, expected_runs, grid, play
 from discreet.cli import campaign_command
 from discreet.cli.main import main
 from discreet.lab.campaign.grid import Grid
-from discreet.lab.campaign.missing_runs import status
+from discreet.lab.campaign.result_files import status
 from discreet.lab.campaign.run_campaign import Progress
 from discreet.simulate import engine
 from program import PROGRAM
@@ -350,7 +350,7 @@ def test_the_default_plan_is_reported_beside_the_papers_algorithms(call, tmp_pat
     page = (tmp_path / "out" / "report" / "index.html").read_text(encoding="utf-8")
     assert "Only the default plan adds discreet's own noise." in html.unescape(page)
     monkeypatch.setattr(
-        "discreet.lab.report.compare.paper_sets", lambda sets: dict.fromkeys(sets, 1)
+        "discreet.lab.report.paper_comparison.paper_sets", lambda sets: dict.fromkeys(sets, 1)
     )
     code, out, err = call("compare", "out", "--cells")
     assert code == 0, err
@@ -364,7 +364,7 @@ def test_one_algorithm_of_the_paper_is_enough_to_report_and_compare(
     pytest.importorskip("matplotlib")
     assert call("run", *SMALL, "--algorithms", "SquareCB", "Default", *HERE, "--out", "out")[0] == 0
     monkeypatch.setattr(
-        "discreet.lab.report.compare.paper_sets", lambda sets: dict.fromkeys(sets, 1)
+        "discreet.lab.report.paper_comparison.paper_sets", lambda sets: dict.fromkeys(sets, 1)
     )
     assert call("report", "out")[0] == 0
     page = (tmp_path / "out" / "report" / "index.html").read_text(encoding="utf-8")
@@ -397,7 +397,7 @@ def test_compare_prints_cells_on_request(call, document, monkeypatch):
         document=lambda: {"mean_absolute_difference": 4.5, "cells": [1]},
         sentences=lambda: ["Mean absolute difference: 4.5 points."],
     )
-    monkeypatch.setattr("discreet.lab.report.compare.compare", lambda _: comparison)
+    monkeypatch.setattr("discreet.lab.report.paper_comparison.compare", lambda _: comparison)
     assert call("compare", "x") == (0, "Mean absolute difference: 4.5 points.\n", "")
     _, out, _ = call("compare", "x", "--cells")
     assert out.splitlines()[-1].split() == [

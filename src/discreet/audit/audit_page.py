@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
 from discreet.client.pages import rendered
-from discreet.lab.report.figure_style import Drawing, plain
+from discreet.lab.report.figures import Drawing, plain
 from discreet.lab.report.tables import Table
 from discreet.text import epsilon_text
 

@@ -42,8 +42,7 @@ from discreet.lab.rivals import (
     TreeLinUCB,
 )
 from discreet.lab.rivals.coded_bandit import crowd_delta, sampling
-from discreet.lab.rivals.noise_clocks import TreeClock
-from discreet.lab.rivals.rival_contract import Rival, RivalProblem, Scales
+from discreet.lab.rivals.rival_contract import Rival, RivalProblem, Scales, TreeClock
 from discreet.lab.rivals.runner import noisy_sums
 from discreet.lab.rivals.shuffled_linucb import amplified, local_budget
 from discreet.oracles.contract import Problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,9 +56,18 @@ class LoggedRows(NamedTuple):
 
 
 def logged_rows(
-    plan: Plan, contexts: Any, actions: Any, losses: Any, reward: Any, user: Any = None
+    plan: Plan,
+    contexts: Any,
+    actions: Any,
+    losses: Any,
+    reward: Any,
+    user: Any = None,
+    items: Mapping[str, Any] | None = None,
 ) -> LoggedRows:
-    """The rows of a log, of frames or arrays; an error says what is wrong, and nothing is kept."""
+    """The rows of a log, of frames or arrays; an error says what is wrong, and nothing is kept.
+
+    ``items`` are features of actions that are not in the catalogue, by id.
+    """
     full = plan.feedback == "full"
     told = action_columns(plan.outcome.told(losses, reward), plan.actions, contexts)
     beside = {"actions": actions, plan.outcome.plural: told, "user": user}
@@ -75,9 +84,15 @@ def logged_rows(
     values = plan.outcome.losses_of(given.beside[plan.outcome.plural], shape)
     played = np.zeros(rows, dtype=np.int64)
     if not full:
-        played = np.asarray(action_index(plan, given.beside["actions"], "actions"))
-        if plan.catalogue is not None and isinstance(plan.features, Joint):
-            features = plan.features.rows(features, plan.catalogue.rows[played])
+        catalogue, names = plan.catalogue, given.beside["actions"]
+        if catalogue is not None and items is not None:
+            new = {name: each for name, each in items.items() if name not in catalogue}
+            catalogue = catalogue.changed(add=new)
+            played = np.asarray([catalogue.place(name) for name in names], dtype=np.int64)
+        else:
+            played = np.asarray(action_index(plan, names, "actions"))
+        if catalogue is not None and isinstance(plan.features, Joint):
+            features = plan.features.rows(features, catalogue.rows[played])
             played = 0 * played
     if played.shape != (rows,):
         raise InvalidInput(

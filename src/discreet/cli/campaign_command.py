@@ -206,7 +206,7 @@ def _run_lines(document: dict[str, Any], max_columns: int | None) -> list[str]:
 
 def status(args: argparse.Namespace) -> Answer:
     """Report present, missing, failed and damaged runs."""
-    from discreet.lab.campaign.missing_runs import status as look
+    from discreet.lab.campaign.result_files import status as look
 
     found = look(Path(args.folder))
     grid = found.grid.to_document()
@@ -271,7 +271,7 @@ def report(args: argparse.Namespace) -> Answer:
 def compare(args: argparse.Namespace) -> Answer:
     """Compare win rates with the published ones."""
     installed("campaign", "for campaigns", *NEEDED)
-    from discreet.lab.report.compare import compare as compared
+    from discreet.lab.report.paper_comparison import compare as compared
 
     comparison = compared(Path(args.folder))
     document = comparison.document()

@@ -135,7 +135,7 @@ def _data(args: argparse.Namespace) -> tuple[Dataset, Any]:
 
 
 def _contexts(data: Dataset, features: str, schema: str | None) -> Any:
-    from discreet.lab.campaign.column_scaling import scaled
+    from discreet.lab.campaign.tasks import scaled
 
     if schema is not None and features != "raw":
         raise InvalidInput(
@@ -166,7 +166,7 @@ def _whose(plan: Plan, data: Dataset) -> list[str]:
 def _notes(args: argparse.Namespace) -> list[str]:
     if args.features == "raw":
         return [NOISE]
-    from discreet.lab.campaign.column_scaling import NOT_PRIVATE
+    from discreet.lab.campaign.tasks import NOT_PRIVATE
 
     return [NOISE, f"The {NOT_PRIVATE}: with people, declare public ranges in a Schema."]
 

@@ -85,8 +85,7 @@ def scaling(args: argparse.Namespace) -> Answer:
     """Run the experiments, then write results, figures and the page."""
     installed("campaign", "for the report", "matplotlib", "jinja2")
     from discreet.lab.report.scaling_report import write_report
-    from discreet.lab.theory.scaling_experiments import AXES, QUICK, points
-    from discreet.lab.theory.scaling_results import document_of
+    from discreet.lab.theory.scaling_experiments import AXES, QUICK, document_of, points
 
     axes = QUICK if args.quick else AXES
     seeds = whole("seeds", args.seeds, 2, "An interval needs at least two seeds.")

@@ -15,7 +15,7 @@ import discreet as dc
 from campaigns import SET, TASKS, contents, grid, play, small
 from discreet.data import load
 from discreet.lab.campaign import run_campaign as campaigns
-from discreet.lab.campaign.tasks import Outcome, Task
+from discreet.lab.campaign.tasks import Task, TaskOutcome
 from discreet.lab.campaign.workers import DIED, Workers, answer, computed_here, outcomes, workers
 from discreet.simulate.engine import Machine
 from wording import refused
@@ -79,7 +79,7 @@ def test_tasks_are_handed_out_a_few_at_a_time():
 
 
 def test_what_could_not_be_read_is_passed_on():
-    unread = [Outcome(str(i), error="ValueError: no") for i in range(3)]
+    unread = [TaskOutcome(str(i), error="ValueError: no") for i in range(3)]
     with workers(1) as crew:
         assert sorted(each.name for each in outcomes(iter(unread), crew)) == ["0", "1", "2"]
         mixed = iter([*unread, task("a")])
@@ -159,7 +159,7 @@ def played_by_struck_futures():
     conditions, played = [], []
 
     def submit(_, task):
-        future = computed_here(lambda: Outcome(task.name))
+        future = computed_here(lambda: TaskOutcome(task.name))
         future._condition = Struck()
         conditions.append(future._condition)
         return future

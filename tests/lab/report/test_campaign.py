@@ -14,14 +14,13 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.lab.report import campaign_report, figure_style
-from discreet.lab.report import campaign_tables as tables
+from discreet.lab.report import campaign_page, campaign_report
+from discreet.lab.report import figures as figures_module
+from discreet.lab.report.algorithm_comparison import mean_loss
 from discreet.lab.report.campaign_report import write
-from discreet.lab.report.campaign_results import Source
-from discreet.lab.report.compare import compare
-from discreet.lab.report.final_loss import mean_loss
+from discreet.lab.report.campaign_results import COLUMNS, CampaignResults, Runs
 from discreet.lab.report.loss_curves import curves
-from discreet.lab.report.runs import COLUMNS, Runs
+from discreet.lab.report.paper_comparison import compare
 from discreet.lab.report.selection import select
 from lab.report.folders import (
     ALGORITHMS,
@@ -59,7 +58,7 @@ TABLES = tuple(HEADS)
 def coarse():
     """No test looks at a bitmap here, and large ones take seconds."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(figure_style, "PNG_DPI", 20)
+        patched.setattr(figures_module, "PNG_DPI", 20)
         yield
 
 
@@ -147,7 +146,7 @@ def test_another_loss_changes_the_tables(written, tmp_path):
     """The comparison above can fail."""
     tables, datasets, grid = realistic(SETS, seeds=2, seed=1)
     write_tables(tmp_path, tables, datasets=datasets, grid=grid)
-    ours, theirs = (select(Source(each).runs()).rows() for each in (tmp_path, written[0]))
+    ours, theirs = (select(CampaignResults(each).runs()).rows() for each in (tmp_path, written[0]))
     assert ours != theirs
 
 
@@ -243,7 +242,7 @@ def test_curves_by_hand(tmp_path):
         for seed, loss, curve in ((0, 0.4, [1.0, 0.8, 0.6, 0.4]), (1, 0.2, [0.0, 0.4, 0.2, 0.2]))
     ]
     rows += [run("a", "VanillaPO", 1.0, seed, 0.9, rounds=10, oracle="Logistic") for seed in (0, 1)]
-    source = Source(write_rows(tmp_path / "results", rows))
+    source = CampaignResults(write_rows(tmp_path / "results", rows))
     found = curves(source.curves("a"), select(source.runs()), "a")
     assert found.ends.tolist() == [[1, 3, 7, 10]] == [ends(10)]
     assert found.mean[0, 0] == pytest.approx([0.5, 0.6, 0.4, 0.3], abs=1e-7)
@@ -256,7 +255,7 @@ def test_algorithms_with_batches_of_their_own(tmp_path):
     rows = [run("a", "VanillaPO", 1.0, 0, 0.4, rounds=12, curve=[1.0, 0.8, 0.6, 0.4])]
     rows.append(run("a", "Default", 1.0, 0, 0.25, rounds=12, oracle="PooledRidge", **own))
     folder = write_rows(tmp_path / "results", rows)
-    source = Source(folder)
+    source = CampaignResults(folder)
     found = curves(source.curves("a"), select(source.runs()), "a")
     assert found.algorithms == ("VanillaPO", "Default")
     assert found.ends.tolist()[0] == ends(12)
@@ -276,10 +275,10 @@ def test_losses_stand_beside_those_that_need_no_contexts(tmp_path):
     facts["b"] |= {"best_fixed": 0.2}
     facts["c"] |= {"best_fixed": 0.01}
     folder = write_rows(tmp_path / "results", rows, datasets=facts)
-    best = select(Source(folder).runs())
-    table = tables.mean_losses(best, mean_loss(best), facts)
+    best = select(CampaignResults(folder).runs())
+    table = campaign_page.mean_losses(best, mean_loss(best), facts)
     assert table.rows[2:4] == [["best fixed action", "0.400"], ["uniform", "0.625"]]
-    (each,) = tables.by_dataset(best, facts).values()
+    (each,) = campaign_page.by_dataset(best, facts).values()
     assert each.head[-2:] == ["best fixed action", "uniform"]
     assert each.rows[0][-2:] == ["0.600", "0.750"]
 
@@ -308,7 +307,7 @@ def test_curves_of_another_length_are_refused(tmp_path):
 
 
 def test_curves_end_at_the_final_loss(written):
-    source = Source(written[0])
+    source = CampaignResults(written[0])
     best = select(source.runs())
     found = curves(source.curves("phoneme"), best, "phoneme")
     d = best.datasets.index("phoneme")

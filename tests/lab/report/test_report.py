@@ -8,7 +8,7 @@ import pytest
 
 from discreet.lab.campaign.presets import ROUNDS
 from discreet.lab.report.demo import demo_figure, demo_page
-from discreet.lab.report.figure_style import RIVALS, STYLES
+from discreet.lab.report.figures import RIVALS, STYLES
 
 pytest.importorskip("matplotlib")
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.lab.report.runs import Runs
+from discreet.lab.report.campaign_results import Runs
 from discreet.lab.report.selection import select
 from lab.report.folders import SCHEMA, run, settings
 from tolerances import EXACT

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.errors import InvalidInput
 from discreet.lab.rivals import BatchedLinUCB, CodedBandit, LocalLinUCB, PlainLinUCB, TreeLinUCB
-from discreet.lab.rivals.noise_clocks import BatchClock, PersonClock, TreeClock, lagged_ends
-from discreet.lab.rivals.rival_contract import RivalPlan, RivalProblem
+from discreet.lab.rivals.rival_contract import (
+    BatchClock,
+    PersonClock,
+    RivalPlan,
+    RivalProblem,
+    TreeClock,
+    lagged_ends,
+)
 from discreet.lab.rivals.runner import run
 from discreet.privacy.noise import SeededNoise
 from discreet.simulate.engine import Machine

@@ -12,13 +12,15 @@ from discreet.design.schedule import Schedule
 from discreet.lab import theory
 from discreet.lab.theory.known_bandits import (
     KnownContexts,
+    LeastSquares,
     gap_class,
     known,
     mechanism_for,
     needle_class,
+    play_known,
     random_class,
+    vanilla_po,
 )
-from discreet.lab.theory.measured_regret import LeastSquares, play_known, vanilla_po
 from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms.finite_choice import FiniteChoice
 from discreet.privacy.noise import SeededNoise

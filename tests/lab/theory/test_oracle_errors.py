@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from discreet.batch import Batch
 from discreet.lab import theory
-from discreet.lab.theory.known_bandits import gap_class, mechanism_for, random_class
-from discreet.lab.theory.measured_regret import LeastSquares
+from discreet.lab.theory.known_bandits import LeastSquares, gap_class, mechanism_for, random_class
 from discreet.privacy.noise import SeededNoise
 from reference.finite import exponential_mechanism
 

@@ -11,11 +11,16 @@ from discreet.cli.answer import as_json
 from discreet.lab import theory
 from discreet.lab.report.scaling_report import summary, write_report
 from discreet.lab.theory import scaling_experiments
-from discreet.lab.theory.scaling_experiments import AXES, GAPS, ITEMS, QUICK, Axis, points
-from discreet.lab.theory.scaling_results import (
+from discreet.lab.theory.scaling_experiments import (
+    AXES,
+    GAPS,
+    ITEMS,
+    QUICK,
+    Axis,
     document_of,
     fitted_slope,
     growth,
+    points,
     slope,
     worst_of_gaps,
 )

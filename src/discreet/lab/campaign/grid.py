@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
-from discreet.lab.campaign.column_scaling import FEATURES
-from discreet.lab.campaign.declared_plans import OwnPlans
 from discreet.lab.campaign.presets import (
     DECLARED,
     DELTA,
     EPSILONS,
     EXACT_BONUS,
+    FEATURES,
     PAPER_POLICIES,
     QUICK_POLICIES,
     RIDGES,
     RIVAL_FAMILIES,
     ROUNDS,
+    OwnPlans,
     default_plans,
     paper_plans,
     register_named,

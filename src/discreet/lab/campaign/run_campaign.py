@@ -18,7 +18,6 @@ import discreet
 from discreet.data import Dataset, Handle, resolve
 from discreet.errors import InvalidInput
 from discreet.lab.campaign.campaign_settings import Campaign
-from discreet.lab.campaign.column_scaling import NOT_PRIVATE
 from discreet.lab.campaign.grid import Grid
 from discreet.lab.campaign.hardware import (
     PROCESSES,
@@ -29,10 +28,19 @@ from discreet.lab.campaign.hardware import (
     machine,
     shared_gpu,
 )
-from discreet.lab.campaign.missing_runs import Facts, Pending, Survey, pending, survey, task_name
-from discreet.lab.campaign.result_files import from_bytes, tabulate, to_bytes
+from discreet.lab.campaign.result_files import (
+    Facts,
+    Pending,
+    Survey,
+    from_bytes,
+    pending,
+    survey,
+    tabulate,
+    task_name,
+    to_bytes,
+)
 from discreet.lab.campaign.results_folder import FORMAT, NOTHING, Folder
-from discreet.lab.campaign.tasks import Outcome, Task, reason, runs
+from discreet.lab.campaign.tasks import NOT_PRIVATE, Task, TaskOutcome, reason, runs
 from discreet.lab.campaign.workers import Workers, answer, outcomes, workers
 from discreet.privacy.events import NonPrivate, to_json
 from discreet.simulate.engine import Machine
@@ -191,7 +199,7 @@ class _Playing:
             progress.seconds = time.perf_counter() - start
             show(progress)
 
-    def loaded(self, tasks: Sequence[Pending]) -> Iterator[Task | Outcome]:
+    def loaded(self, tasks: Sequence[Pending]) -> Iterator[Task | TaskOutcome]:
         """Yield tasks with their data; one data set is in memory at a time."""
         held = ""
         data: Any = None
@@ -201,7 +209,7 @@ class _Playing:
                     data = self.handles[task.dataset].load()
                     held = task.dataset
             except Exception as error:
-                yield Outcome(task.name, error=reason(error))
+                yield TaskOutcome(task.name, error=reason(error))
                 continue
             yield Task(
                 name=task.name,
@@ -215,7 +223,7 @@ class _Playing:
                 users=data.users,
             )
 
-    def keep(self, task: Pending, outcome: Outcome) -> None:
+    def keep(self, task: Pending, outcome: TaskOutcome) -> None:
         """Add new results to those of the folder; a failure leaves these unchanged."""
         known = self.folder.content(task.name)
         before = self.folder.sidecar(task.name) if known is not None else NOTHING

@@ -1,6 +1,8 @@
 """One task of a campaign: the missing runs of a data set in one family.
 
-Only a task and its outcome are sent, so a worker needs this package and nothing else.
+Only a task and its outcome are sent, so a worker needs this package and nothing else. Columns may
+be scaled by the data's own ranges, which stand for the public ranges that a deployer declares;
+such results are not private. [docs/data.md]
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.features.schema import FEW_NUMBERS
 from discreet.features.unit_ball import UnitBall
-from discreet.lab.campaign.column_scaling import scaled
 from discreet.lab.campaign.grid import Grid
 from discreet.lab.campaign.hardware import LEAST, described, one_thread
 from discreet.lab.campaign.presets import RIVAL_FAMILIES
@@ -27,6 +29,37 @@ from discreet.plan.registry import register
 from discreet.simulate import engine
 from discreet.simulate.engine import Machine
 from discreet.simulate.played_offers import played_offers
+
+NOT_PRIVATE = "columns were scaled with the data's own ranges, which is not private"
+
+
+def scaled(contexts: np.ndarray[Any, Any], features: str) -> np.ndarray[Any, Any]:
+    """Return contexts (n, d) with scaled columns, before ``UnitBall`` maps them.
+
+    ``raw`` leaves them alone. ``ranges`` maps each column to [−1, 1] by its own range, adds squares
+    of few columns and divides, as ``Schema`` does with declared ranges; ``wide`` takes ranges three
+    times as wide, which reach further above the data than below. Two are for comparison: ``linear``
+    is ``ranges`` without squares, ``standard`` takes means and deviations.
+
+    >>> scaled(np.array([[0.0], [1.0], [4.0]]), "linear").ravel()
+    array([-1. , -0.5,  1. ])
+    """
+    if features == "raw":
+        return contexts
+    low, high = contexts.min(axis=0), contexts.max(axis=0)
+    width = high - low
+    if features == "wide":
+        low, high = low - 0.5 * width, high + 1.5 * width
+    middle, half = (low + high) / 2, (high - low) / 2
+    if features == "standard":
+        middle, half = contexts.mean(axis=0), contexts.std(axis=0)
+    half = np.where(width > 0.0, half, np.inf)  # a constant column says nothing
+    columns = (contexts - middle) / half
+    if features in ("ranges", "wide") and columns.shape[1] <= FEW_NUMBERS:
+        squares = np.where(width > 0.0, 1.5 * columns**2 - 0.5, 0.0)
+        columns = np.stack([columns, squares], axis=-1).reshape(len(columns), -1)
+    return np.asarray(columns / columns.shape[1] ** 0.5)
+
 
 Part = tuple[tuple[int, ...], tuple[int, ...]]
 """Indices of plans, and the seeds that all of them lack."""
@@ -52,7 +85,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """Result of a task: losses (plans, seeds, batches) of every part, or the error."""
 
     name: str
@@ -62,7 +95,7 @@ class Outcome:
     error: str | None = None
 
 
-def compute(task: Task) -> Outcome:
+def compute(task: Task) -> TaskOutcome:
     """Play a task; an exception becomes an error text, so that other tasks continue."""
     start = time.perf_counter()
     try:
@@ -72,8 +105,8 @@ def compute(task: Task) -> Outcome:
             losses = _play(task)
         device = described(task.machine.device)
     except Exception as error:
-        return Outcome(task.name, error=reason(error), seconds=time.perf_counter() - start)
-    return Outcome(task.name, losses, time.perf_counter() - start, device)
+        return TaskOutcome(task.name, error=reason(error), seconds=time.perf_counter() - start)
+    return TaskOutcome(task.name, losses, time.perf_counter() - start, device)
 
 
 def _play(task: Task) -> tuple[np.ndarray[Any, Any], ...]:

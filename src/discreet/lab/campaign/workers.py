@@ -23,7 +23,7 @@ from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.lab.campaign.results_folder import GO_ON
-from discreet.lab.campaign.tasks import Outcome, Task, compute, reason
+from discreet.lab.campaign.tasks import Task, TaskOutcome, compute, reason
 from discreet.validate import installed
 
 DIED = "WorkerDied: the process that played it was killed, perhaps for lack of memory."
@@ -135,12 +135,12 @@ def answer(crew: Workers, call: Callable[..., Any], *arguments: Any) -> Any:
     return _result(ended.get())
 
 
-def outcomes(tasks: Iterator[Task | Outcome], crew: Workers) -> Iterator[Outcome]:
+def outcomes(tasks: Iterator[Task | TaskOutcome], crew: Workers) -> Iterator[TaskOutcome]:
     """Play all tasks. A worker that dies takes down one task at most, never the campaign.
 
     What comes as an outcome, because its data could not be read, is passed on.
     """
-    waiting: dict[Future[Any], Task | Outcome] = {}
+    waiting: dict[Future[Any], Task | TaskOutcome] = {}
     ended: SimpleQueue[Future[Any]] = SimpleQueue()
     while True:
         room = crew.slots() - len(waiting)
@@ -163,10 +163,12 @@ def outcomes(tasks: Iterator[Task | Outcome], crew: Workers) -> Iterator[Outcome
                 suspects.append(task)
         for task in suspects:
             alone, _ = _next({_submit(crew, task, ended): task}, ended)
-            yield alone or Outcome(task.name, error=DIED)
+            yield alone or TaskOutcome(task.name, error=DIED)
 
 
-def _submit(crew: Workers, task: Task | Outcome, ended: SimpleQueue[Future[Any]]) -> Future[Any]:
+def _submit(
+    crew: Workers, task: Task | TaskOutcome, ended: SimpleQueue[Future[Any]]
+) -> Future[Any]:
     """Hand out a task; its future appears in ``ended`` when it ends."""
     future: Future[Any] = Future()
     try:
@@ -186,8 +188,8 @@ def _report(future: Future[Any], ended: SimpleQueue[Future[Any]]) -> None:
 
 
 def _next(
-    waiting: dict[Future[Any], Task | Outcome], ended: SimpleQueue[Future[Any]]
-) -> tuple[Outcome | None, Task | Outcome]:
+    waiting: dict[Future[Any], Task | TaskOutcome], ended: SimpleQueue[Future[Any]]
+) -> tuple[TaskOutcome | None, Task | TaskOutcome]:
     """Return the outcome of the task that ends next, which is no longer waiting.
 
     None where the process pool broke, which says nothing about this task.
@@ -195,7 +197,7 @@ def _next(
     future = ended.get()
     task = waiting.pop(future)
     try:
-        outcome: Outcome = _result(future)
+        outcome: TaskOutcome = _result(future)
         return outcome, task
     except BrokenExecutor:
         return None, task
@@ -206,7 +208,7 @@ def _next(
     except Exception as error:
         # Dask names the worker that was killed by its address, which must not be published.
         died = type(error).__name__ == "KilledWorker"
-        return Outcome(task.name, error=DIED if died else reason(error)), task
+        return TaskOutcome(task.name, error=DIED if died else reason(error)), task
 
 
 def _result(future: Future[Any]) -> Any:

@@ -7,19 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.lab.report.campaign_page import Figures, campaign_page
-from discreet.lab.report.campaign_results import Source
-from discreet.lab.report.compare import Comparison, beside_published
-from discreet.lab.report.figure_style import Drawing
-from discreet.lab.report.final_loss import (
+from discreet.lab.report.algorithm_comparison import (
     DEFAULT_COLUMNS,
     INCREASE_COLUMNS,
+    RATE_COLUMNS,
     against_default,
     loss_increase,
     mean_loss,
+    win_rates,
     without_contexts,
 )
+from discreet.lab.report.campaign_page import Figures, campaign_page
+from discreet.lab.report.campaign_results import CampaignResults
+from discreet.lab.report.figures import Drawing, heat_map, heat_maps, increase_chart, level_chart
 from discreet.lab.report.loss_curves import curve_chart, curves, shown
+from discreet.lab.report.paper_comparison import Comparison, beside_published
 from discreet.lab.report.selection import (
     BEST_COLUMNS,
     CHOICE_COLUMNS,
@@ -27,10 +29,8 @@ from discreet.lab.report.selection import (
     choices,
     select,
 )
-from discreet.lab.report.summary_charts import heat_map, heat_maps, increase_chart, level_chart
 from discreet.lab.report.summary_text import missing, summary
 from discreet.lab.report.tables import csv_text
-from discreet.lab.report.win_rates import RATE_COLUMNS, win_rates
 
 INLINED = 2_000_000
 """Largest number of bytes of curves inside the page; other curves stay in separate files."""
@@ -47,7 +47,7 @@ def write(
     ``select_by`` is ``seeds``, as in the paper, or ``split``: half the seeds select, half report.
     ``curves_of`` is ``paper`` (its six data sets, or else the first three), ``all`` or names.
     """
-    source = Source(results_dir)
+    source = CampaignResults(results_dir)
     best = select(source.runs(), select_by)
     drawn = shown(best, curves_of, source.datasets)
     rates = win_rates(best)
@@ -123,7 +123,7 @@ class _Folder:
 
 
 def _curves(
-    source: Source, best: Selection, drawn: Sequence[str], folder: _Folder
+    source: CampaignResults, best: Selection, drawn: Sequence[str], folder: _Folder
 ) -> tuple[dict[str, str], list[str]]:
     """Return figures for the page, and the names of files whose figures did not fit."""
     inlined: dict[str, str] = {}
@@ -147,7 +147,7 @@ def _curves(
     return inlined, more
 
 
-def _compared(best: Selection, source: Source) -> Comparison | None:
+def _compared(best: Selection, source: CampaignResults) -> Comparison | None:
     if source.features != "raw":  # the paper's columns are as they are
         return None
     try:

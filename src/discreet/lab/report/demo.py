@@ -16,7 +16,7 @@ from discreet.client.pages import rendered
 from discreet.data import Dataset
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.campaign.presets import DOUBLING
-from discreet.lab.report.figure_style import Drawing, line_style, rounds_axis
+from discreet.lab.report.figures import Drawing, line_style, rounds_axis
 from discreet.lab.report.loss_curves import known_levels
 from discreet.lab.report.tables import with_error
 from discreet.learner import Learner

@@ -14,14 +14,11 @@ import numpy as np
 
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
-from discreet.lab.report.figure_style import Drawing, line_style, rounds_axis
-from discreet.lab.report.paper_results import FIGURES, openml_id
-from discreet.lab.report.runs import Level, Numbers
+from discreet.lab.report.campaign_results import Level, Numbers
+from discreet.lab.report.figures import Drawing, line_style, rounds_axis
+from discreet.lab.report.paper_comparison import FIGURES, openml_id
 from discreet.lab.report.selection import Selection
 from discreet.validate import one_of
-
-NAMED = ("dataset", "algorithm", "oracle", "epsilon", "delta", "seed", "settings")
-CURVE_COLUMNS = (*NAMED, "first_batch", "growth", "curve")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from discreet.client.pages import rendered
-from discreet.lab.report.figure_style import Drawing
+from discreet.lab.report.figures import Drawing
 from discreet.lab.report.tables import Table, bold, number
 from discreet.simulate.group_plot import draw as draw_groups
 from discreet.simulate.privacy_curve import PrivacyCurve

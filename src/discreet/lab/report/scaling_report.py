@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from discreet.client.pages import rendered
-from discreet.lab.report.figure_style import STYLES, Drawing, plain, short_number
+from discreet.lab.report.figures import STYLES, Drawing, plain, short_number
 from discreet.lab.report.tables import Table, csv_text, number
 from discreet.releases.canonical import write_atomically
 

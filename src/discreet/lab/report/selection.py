@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.lab.report.runs import Level, Numbers, Runs, settings_of
+from discreet.lab.report.campaign_results import Level, Numbers, Runs, settings_of
 from discreet.validate import one_of
 
 HOW = {

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.lab.report.campaign_results import DATA, Source
-from discreet.lab.report.final_loss import MeanLoss, without_contexts
-from discreet.lab.report.runs import POOLED, REFERENCE, listed
+from discreet.lab.report.algorithm_comparison import MeanLosses, WinRates, without_contexts
+from discreet.lab.report.campaign_results import DATA, POOLED, REFERENCE, CampaignResults, listed
 from discreet.lab.report.selection import Selection
 from discreet.lab.report.tables import number
-from discreet.lab.report.win_rates import WinRates
 from discreet.text import epsilon_text
 
 SHOWN = 6
@@ -20,7 +18,7 @@ SHOWN = 6
 
 
 def summary(
-    selection: Selection, rates: WinRates, means: MeanLoss, about: Mapping[str, Any]
+    selection: Selection, rates: WinRates, means: MeanLosses, about: Mapping[str, Any]
 ) -> list[str]:
     """Return the first algorithm, then a line for each ε; one data set has no win rates."""
     several = len(selection.datasets) > 1
@@ -53,7 +51,7 @@ def _headline(rates: WinRates) -> list[str]:
     return [f"{first.pop()} is first at every ε: it wins more than half against each of {others}."]
 
 
-def _losses(selection: Selection, means: MeanLoss, i: int) -> str:
+def _losses(selection: Selection, means: MeanLosses, i: int) -> str:
     best = int(means.best[i])
     if best < 0:
         return "no data set has every algorithm, so mean losses cannot be compared"
@@ -98,7 +96,7 @@ def _wins(rates: WinRates, i: int) -> str:
     return f"; {first} wins {against[low]:.0f} % (against {low}){span}"
 
 
-def missing(selection: Selection, source: Source) -> list[str]:
+def missing(selection: Selection, source: CampaignResults) -> list[str]:
     """Return sentences about runs of the grid that the folder lacks."""
     text = []
     absent = [name for name in source.algorithms if name not in selection.algorithms]
@@ -126,7 +124,7 @@ def missing(selection: Selection, source: Source) -> list[str]:
     return text + _seeds_missing(selection, source) + _left_out(selection) + _failed(source)
 
 
-def _seeds_missing(selection: Selection, source: Source) -> list[str]:
+def _seeds_missing(selection: Selection, source: CampaignResults) -> list[str]:
     halves = 2 if selection.how == "split" else 1
     have = selection.reporting.sum(axis=1)
     due = source.seeds - source.seeds // 2 if halves == 2 else source.seeds
@@ -156,7 +154,7 @@ def _left_out(selection: Selection) -> list[str]:
     return text
 
 
-def _failed(source: Source) -> list[str]:
+def _failed(source: CampaignResults) -> list[str]:
     failed = [task for task in source.tasks if task.error]
     text = [
         f"{task.dataset} could not be read: {task.error}"
@@ -169,7 +167,7 @@ def _failed(source: Source) -> list[str]:
     return text
 
 
-def _whose(source: Source) -> list[str]:
+def _whose(source: CampaignResults) -> list[str]:
     often = source.participation
     if often is None:
         return []
@@ -179,7 +177,7 @@ def _whose(source: Source) -> list[str]:
     ]
 
 
-def caveats(selection: Selection, source: Source) -> list[str]:
+def caveats(selection: Selection, source: CampaignResults) -> list[str]:
     """Return the limits that a reader must know before quoting a number."""
     mechanism = {
         "paper": "The mechanisms are the paper's: Gaussian noise on the whole Gram matrix, "

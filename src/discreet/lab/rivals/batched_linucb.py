@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.lab.rivals.noise_clocks import BatchClock
 from discreet.lab.rivals.rival_contract import (
     RIDGE,
+    BatchClock,
     RivalProblem,
     Scales,
     noise_multiplier,

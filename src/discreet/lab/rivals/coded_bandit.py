@@ -15,8 +15,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.arrays.backend import apply_rows, namespace, per_run, to_numpy, weighted_sums
-from discreet.lab.rivals.noise_clocks import BatchClock, NoiseClock
-from discreet.lab.rivals.rival_contract import CONSTANTS, RivalPlan, RivalProblem, Rows, Scales
+from discreet.lab.rivals.rival_contract import (
+    CONSTANTS,
+    BatchClock,
+    NoiseClock,
+    RivalPlan,
+    RivalProblem,
+    RivalRows,
+    Scales,
+)
 from discreet.policies.allocation import draw, even_split, is_first_minimum
 from discreet.privacy.budget import Budget
 from discreet.types import Array
@@ -146,7 +153,7 @@ class CodedRuns:
     rounds: int
     seeds: Sequence[int]
 
-    def play(self, rows: Rows, noted: Any) -> Iterator[np.ndarray[Any, Any]]:
+    def play(self, rows: RivalRows, noted: Any) -> Iterator[np.ndarray[Any, Any]]:
         """Yield losses (S, R), summed from one recorded round to the next."""
         rivals: list[Any] = [plan.rival for plan in self.plans]
         codes = coded(rows.features, rivals[0].codes)

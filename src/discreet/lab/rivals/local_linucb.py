@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.lab.rivals.noise_clocks import PersonClock
 from discreet.lab.rivals.rival_contract import (
     RIDGE,
+    PersonClock,
     RivalProblem,
     Scales,
     ShiftedLinUCB,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from discreet.errors import InvalidInput
-from discreet.lab.rivals.noise_clocks import PersonClock
-from discreet.lab.rivals.rival_contract import LAG, RivalProblem, Scales
+from discreet.lab.rivals.rival_contract import LAG, PersonClock, RivalProblem, Scales
 from discreet.privacy.budget import Budget
 from discreet.validate import in_range
 

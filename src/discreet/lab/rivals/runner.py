@@ -34,8 +34,7 @@ from discreet.arrays.linear_algebra import (
 )
 from discreet.errors import InvalidInput
 from discreet.lab.rivals.coded_bandit import CodedBandit, CodedRuns
-from discreet.lab.rivals.noise_clocks import NoiseClock
-from discreet.lab.rivals.rival_contract import RivalPlan, Rows
+from discreet.lab.rivals.rival_contract import NoiseClock, RivalPlan, RivalRows
 from discreet.policies.allocation import draw, even_split
 from discreet.privacy.noise import SeededNoise
 from discreet.simulate.engine import Machine
@@ -43,7 +42,7 @@ from discreet.simulate.played_batches import shuffle
 from discreet.types import Array
 
 PIECE = 2048
-"""Rows that are summed at once: their products b ⊗ b are held meanwhile."""
+"""RivalRows that are summed at once: their products b ⊗ b are held meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class LinearRuns:
     rounds: int
     seeds: Sequence[int]
 
-    def play(self, rows: Rows, noted: Any) -> Iterator[np.ndarray[Any, Any]]:
+    def play(self, rows: RivalRows, noted: Any) -> Iterator[np.ndarray[Any, Any]]:
         """Yield losses (S, R), summed from one recorded round to the next."""
         features, labels = rows.features, rows.labels
         u = rows.uniforms[..., 0]
@@ -190,7 +189,9 @@ def run(
     return results
 
 
-def _rows(features: Any, truth: Any, seeds: Sequence[int], machine: Machine, rounds: int) -> Rows:
+def _rows(
+    features: Any, truth: Any, seeds: Sequence[int], machine: Machine, rounds: int
+) -> RivalRows:
     """Return the rows of a data set in each seed's order."""
     drawn = [shuffle(seed, len(features)) for seed in seeds]
     order = machine.array(np.stack([each[:rounds] for each, _ in drawn]))
@@ -198,7 +199,7 @@ def _rows(features: Any, truth: Any, seeds: Sequence[int], machine: Machine, rou
     below_one = float(np.nextafter(np.asarray(1.0, machine.dtype), np.asarray(0.0, machine.dtype)))
     x, y = machine.array(features), machine.array(truth)
     uniforms = machine.array(np.minimum(u, below_one))
-    return Rows(x[order][:, None], y[order][:, None], uniforms)
+    return RivalRows(x[order][:, None], y[order][:, None], uniforms)
 
 
 def _parts(

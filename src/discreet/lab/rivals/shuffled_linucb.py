@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from discreet.lab.rivals.noise_clocks import BatchClock
 from discreet.lab.rivals.rival_contract import (
     RIDGE,
+    BatchClock,
     RivalProblem,
     Scales,
     noise_multiplier,

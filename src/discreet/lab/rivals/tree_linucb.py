@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from discreet.lab.rivals.noise_clocks import TreeClock
 from discreet.lab.rivals.rival_contract import (
     RIDGE,
     RivalProblem,
     Scales,
     ShiftedLinUCB,
+    TreeClock,
     noise_multiplier,
     noise_norm,
     published_norm,

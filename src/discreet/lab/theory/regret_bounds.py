@@ -1,7 +1,8 @@
-"""Regret bounds with explicit constants, and the five guarantees for a finite class.
+"""Statements of the paper: rates, lemmas about one context, regret bounds, five guarantees.
 
 Each bound holds with probability 1 − δ. The regret is the paper's:
-Σ_t Σ_a π_t(c_t, a)·Δ(c_t, a), the expected gap at the observed contexts.
+Σ_t Σ_a π_t(c_t, a)·Δ(c_t, a), the expected gap at the observed contexts. In a lemma ``gap`` is
+d_m(c, a) = f̃(c, a) − min_b f̃(c, b) ∈ [0, 1]; it may be an array.
 """
 
 from __future__ import annotations
@@ -13,13 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.lab.theory.rates import (
-    batch_length,
-    batched_bonus_po_parameters,
-    batched_vanilla_po_rate,
-    fits,
-    vanilla_po_rate,
-)
 from discreet.policies.oracle_errors import (
     batch_least_squares_error,
     epochs,
@@ -27,6 +21,77 @@ from discreet.policies.oracle_errors import (
     least_squares_error,
 )
 from discreet.validate import in_range, one_of, positive, whole
+
+
+def vanilla_po_rate(T: int, A: int, error: float) -> float:
+    """η = √((1 + log(AT)) / (A·T·(1 + Err))), with Err = Err_orc(T, δ/2). [paper, Theorem 1]
+
+    >>> round(vanilla_po_rate(2**17, 2, 24 * math.log(64 / 0.025)), 7)
+    0.0005211
+    """
+    pulls = whole("A", A, 2) * whole("T", T, 1)
+    return math.sqrt((1.0 + math.log(pulls)) / (pulls * (1.0 + positive("error", error))))
+
+
+def batched_vanilla_po_order(B: int, A: int, error: float) -> float:
+    """min{1/A, 1/√(A·B_m·Err)}: the order that Theorem 2 states, with constant one."""
+    return min(1.0 / whole("A", A, 2), 1.0 / math.sqrt(A * whole("B", B, 1) * _error(error)))
+
+
+def batched_vanilla_po_rate(B: int, A: int, error: float) -> float:
+    """η_m = min{1/A, 1/√(6·A·B_m·Err)}. [paper, equation "vanilla-batch-rate"]
+
+    >>> round(batched_vanilla_po_rate(2**16, 2, 114.31), 7)
+    0.0001055
+    """
+    return batched_vanilla_po_order(B, A, 6.0 * _error(error))
+
+
+@dataclass(frozen=True)
+class BonusParameters:
+    """γ_m (exploration), Λ_m (scale of the bonus) and η_m (rate of the auxiliary updates)."""
+
+    exploration: float
+    bonus: float
+    rate: float
+
+
+def batched_bonus_po_parameters(B: int, A: int, error: float) -> BonusParameters:
+    """γ_m = min{B_m, √(A·B_{m−1}/Err)}, Λ_m = B_m/γ_m, η_m = min{1, √(2·log A/B_m)}; m ≥ 2.
+
+    [paper, equation "bonus-parameters"]
+
+    >>> batched_bonus_po_parameters(2, 2, 2.0)
+    BonusParameters(exploration=1.0, bonus=2.0, rate=0.8325546111576977)
+    """
+    previous = whole("B", B, 2, "Epochs from the second on have a bonus.") / 2
+    exploration = min(float(B), math.sqrt(whole("A", A, 2) * previous / _error(error)))
+    rate = min(1.0, math.sqrt(2.0 * math.log(A) / B))
+    return BonusParameters(exploration, B / exploration, rate)
+
+
+def _error(error: float) -> float:
+    """Err_batch(T, δ) ≥ 1, as the theorems of the batched algorithms require."""
+    return float(in_range("error", error, 1.0, math.inf, "Give a bound of at least 1."))
+
+
+def fits(T: int) -> int:
+    """Exactly M − 1 calls of the regression oracle: no fit uses the last batch.
+
+    >>> fits(1), fits(40_768)
+    (0, 15)
+    """
+    return epochs(T) - 1
+
+
+def batch_length(m: int) -> int:
+    """B_m = 2^(m−1), also where the horizon cuts the last epoch short.
+
+    >>> [batch_length(m) for m in (1, 2, 3)]
+    [1, 2, 4]
+    """
+    return 1 << (whole("m", m, 1) - 1)
+
 
 C = 16.0
 """The constant of the proof of Theorem 1: at least 2e², for the bound on inverse probabilities."""
@@ -264,3 +329,70 @@ def _epoch_parameters(name: str, T: int, A: int, error: float) -> list[dict[str,
     if name.endswith("vanilla"):
         return [{"rate": batched_vanilla_po_rate(B, A, error)} for B in lengths]
     return [asdict(batched_bonus_po_parameters(B, A, error)) for B in lengths]
+
+
+def geometric_average(B: int, x: Any) -> Any:
+    """e⁻¹·min{1, 1/(Bx)} ≤ (1/B) Σ_{k<B} e^{−kx}. [paper, equation "geometric-average"]"""
+    return math.exp(-1.0) / np.maximum(1.0, whole("B", B, 1) * np.asarray(x, dtype=float))
+
+
+def vanilla_po_probability(B: int, A: int, rate: float, gap: Any) -> Any:
+    """1/(e·A·(1 + B_m·η_m·d)) ≤ π_m(c, a).
+
+    [paper, Lemma "Action probabilities and predicted regret of batched vanilla PO"]
+
+    >>> vanilla_po_probability(4, 2, 0.25, 1.0).round(4)
+    np.float64(0.092)
+    """
+    reached = whole("B", B, 1) * positive("rate", rate) * np.asarray(gap, dtype=float)
+    return 1.0 / (math.e * whole("A", A, 2) * (1.0 + reached))
+
+
+def vanilla_po_predicted_regret(B: int, A: int, rate: float) -> float:
+    """Σ_a π_m(c, a)·d_m(c, a) ≤ 2·log A/(B_m·η_m), for η_m ≤ 1. [the same lemma]
+
+    >>> round(vanilla_po_predicted_regret(64, 2, 0.25), 4)
+    0.0866
+    """
+    return 2.0 * math.log(whole("A", A, 2)) / (whole("B", B, 1) * float(positive("rate", rate)))
+
+
+def bonus_po_probability(B: int, A: int, error: float, gap: Any) -> Any:
+    """min{1/A, 1/(γ_m·d)} ≤ π_m(c, a).
+
+    [paper, Lemma "Action probabilities and predicted regret of batched bonus PO"]
+    """
+    exploration = batched_bonus_po_parameters(B, A, error).exploration
+    return 1.0 / np.maximum(A, exploration * np.asarray(gap, dtype=float))
+
+
+def bonus_po_predicted_regret(B: int, A: int, error: float) -> float:
+    """Σ_a π_m(c, a)·d_m(c, a) ≤ (1 + 4·log(B_m + 1))·A/γ_m. [the same lemma]"""
+    exploration = batched_bonus_po_parameters(B, A, error).exploration
+    return (1.0 + 4.0 * math.log(B + 1)) * A / exploration
+
+
+def prediction_error(error: float, B: int, coverage: float) -> float:
+    """|E Σ_a π·(f̃_m − f*)| ≤ √(Err/B_{m−1} · E Σ_a π/π_{m−1}), ``coverage`` the expectation.
+
+    ``B`` is B_{m−1}. [paper, Lemma "Prediction error under another policy"]
+    """
+    return math.sqrt(positive("error", error) / whole("B", B, 1) * positive("coverage", coverage))
+
+
+def predicted_to_true_regret(predicted: float, A: int, exploration: float) -> float:
+    """R(π) ≤ 2·R̂_m(π) + 30·A/γ_m, and the same bound with R and R̂_m exchanged.
+
+    [paper, Lemma "Comparison of true and predicted regret"]; γ_m = A·B_m·η_m for VanillaPO.
+    """
+    return 2.0 * predicted + 30.0 * A / float(positive("exploration", exploration))
+
+
+def late_round(T: int, A: int, rate: float, gap: float) -> float:
+    """From round 1 + 4·(1 + log(AT))/(η·Δ) on, an action with gap Δ is rare or was mispredicted.
+
+    Then π_t(c, a) < 1/(AT), or Δ ≤ 256·A·η·S_{t−1}(c).
+    [paper, Lemma "Late-round probability–error dichotomy"]
+    """
+    scale = 1.0 + math.log(whole("A", A, 2) * whole("T", T, 1))
+    return 1.0 + 4.0 * scale / float(positive("rate", rate) * positive("gap", gap))

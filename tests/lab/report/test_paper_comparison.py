@@ -12,11 +12,10 @@ import pytest
 
 from discreet.data.openml import collection
 from discreet.errors import InvalidInput
-from discreet.lab.report import compare as module
-from discreet.lab.report.compare import CELLS, compare
-from discreet.lab.report.paper_results import CITATION, paper_sets, published
-from discreet.lab.report.runs import SHORT
-from discreet.lab.report.win_rates import RATE_COLUMNS
+from discreet.lab.report import paper_comparison as module
+from discreet.lab.report.algorithm_comparison import RATE_COLUMNS
+from discreet.lab.report.campaign_results import SHORT
+from discreet.lab.report.paper_comparison import CELLS, CITATION, compare, paper_sets, published
 from lab.report.folders import SCHEMA, about, grid, run, write_rows, write_tables
 from tolerances import EXACT
 from wording import refused

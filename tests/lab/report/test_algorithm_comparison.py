@@ -6,11 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.lab.report import summary_charts, win_rates
-from discreet.lab.report.final_loss import loss_increase, mean_loss
-from discreet.lab.report.runs import Runs
+from discreet.lab.report import algorithm_comparison, figures
+from discreet.lab.report.algorithm_comparison import (
+    AgainstDefault,
+    loss_increase,
+    mean_loss,
+    outcomes,
+)
+from discreet.lab.report.campaign_results import Level, Runs
 from discreet.lab.report.selection import choices, select
-from discreet.lab.report.win_rates import outcomes
 from lab.report.folders import SCHEMA, run, settings
 from tolerances import EXACT
 
@@ -38,7 +42,7 @@ THREE = selection(
 
 
 def test_wins_ties_and_losses_by_hand():
-    rates = win_rates.win_rates(THREE)
+    rates = algorithm_comparison.win_rates(THREE)
     assert rates.algorithms == ("ReplayBonusPO", "VanillaPO")
     assert rates.rows() == [
         (1.0, 1e-5, "bpo", "bpo", 5, 0, 5, 0, 50.0),
@@ -56,11 +60,11 @@ def test_half_is_not_more_than_half():
             "b": {"ReplayBonusPO": 0.2, "VanillaPO": 0.1},
         }
     )
-    assert win_rates.win_rates(even).first(0) is None
+    assert algorithm_comparison.win_rates(even).first(0) is None
 
 
 def test_a_subset_of_the_data_sets():
-    rates = win_rates.win_rates(THREE, np.asarray([True, False, False, True, False]))
+    rates = algorithm_comparison.win_rates(THREE, np.asarray([True, False, False, True, False]))
     assert rates.percent[0, 0, 1] == 100.0
 
 
@@ -139,9 +143,35 @@ def test_numbers_in_a_heat_map_are_legible():
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         return linear @ (0.2126, 0.7152, 0.0722)
 
-    scale = colours.LinearSegmentedColormap.from_list("win rate", summary_charts.COLOURS)
+    scale = colours.LinearSegmentedColormap.from_list("win rate", figures.COLOURS)
     for value in np.linspace(0, 1, 101):
-        pair = sorted(
-            luminance(each) for each in (scale(value), summary_charts._legible_on(scale(value)))
-        )
+        pair = sorted(luminance(each) for each in (scale(value), figures._legible_on(scale(value))))
         assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5
+
+
+pytest.importorskip("pyarrow")
+
+
+DIFFERENCES = np.array([0.1, 0.3, -0.1, 0.0, np.nan])
+
+
+def test_means_and_shares_by_hand():
+    beside = AgainstDefault(("Rival",), (Level(1.0, 1e-5),), DIFFERENCES[:, None, None])
+    known = DIFFERENCES[:4]
+    n, mean, low, high = beside.mean(0, 0)
+    half = 1.96 * known.std(ddof=1) / 2
+    assert (n, mean) == (4, pytest.approx(known.mean()))
+    assert (low, high) == (pytest.approx(mean - half, rel=1e-3), pytest.approx(mean + half, 1e-3))
+    share, least, most = beside.ahead(0, 0)
+    assert share == pytest.approx(2.5 / 4)
+    for bound in (least, most):  # Wilson: the bound's own deviation reaches the share
+        spread = math.sqrt(bound * (1 - bound) / 4)
+        assert abs(share - bound) == pytest.approx(1.959964 * spread, rel=1e-5)
+    assert beside.rows()[0][:3] == (1.0, "Rival", 4)
+    assert "+0.075" in beside.table().rows[0][1]
+
+
+def test_nothing_is_said_of_what_was_not_run():
+    beside = AgainstDefault(("Rival",), (Level(1.0, 1e-5),), np.full((2, 1, 1), np.nan))
+    assert beside.rows() == []
+    assert beside.table().rows[0] == ["Rival", "–"]
