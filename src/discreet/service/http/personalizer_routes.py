@@ -137,9 +137,8 @@ class PersonalizerHandlers:
         if state.mode == "shadow":
             return [float(name == reply.action) for name in names]
         features = features_of(plan, context)[None]
-        offers = read_offers(
-            plan, state.serving.chain.available_actions, features, offer, single=True
-        )
+        available = state.serving.chain.available_actions
+        offers = read_offers(plan, available, features, offer, single=True)
         released = state.serving.at(reply.release)
         chances = np.asarray(offers.chances(plan.played_policy, released, None)[0])
         if plan.control is not None:
