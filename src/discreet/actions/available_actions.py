@@ -105,7 +105,7 @@ def catalogue_after(plan: DeclaredActions, changes: Sequence[ActionChange]) -> C
 
 
 def changed_actions(
-    plan: Plan, released: PolicyView, add: Any, remove: Iterable[str], batch: int
+    plan: Plan, released: PolicyView, add: object, remove: Iterable[str], batch: int
 ) -> ActionChange:
     """The document of a change, checked; ``batch`` is the first one that new blocks may enter."""
     gone, changes = checked_ids(remove, "remove"), released.changes

@@ -85,7 +85,9 @@ class Explanation:
         )
 
 
-def explain_decision(source: Any, context: Any, action: Any = None, *, actions: Any = None) -> Any:
+def explain_decision(
+    source: object, context: object, action: object = None, *, actions: object = None
+) -> Any:
     """Which features moved the predicted losses, for one context and what it is offered.
 
     ``source`` is a learner, its ``released``, or a board. ``action`` is the one to explain, by
@@ -231,7 +233,7 @@ def _weight_noise(pooled: _Pooled) -> tuple[Floats, Floats]:
     return weight_covariance(pooled.pooling, statistics), mean_row(pooled.pooling, statistics)
 
 
-def _place(names: list[Any], action: Any) -> int:
+def _place(names: list[Any], action: object) -> int:
     if action in names:
         return names.index(action)
     raise InvalidInput(

@@ -176,6 +176,6 @@ def ranked(
     return orders
 
 
-def plain_name(name: Any) -> Any:
+def plain_name(name: object) -> Any:
     """Return the number of an action as a Python integer; names stay."""
     return int(name) if isinstance(name, np.integer) else name

@@ -97,20 +97,20 @@ def _offers(
     return Offers(size, groups, names, len(available.names), plan.features.p, place)
 
 
-def _offered(available: AvailableActions, features: Floats, index: Any) -> Offered:
+def _offered(available: AvailableActions, features: Floats, index: object) -> Offered:
     if available.joint is None or available.rows is None:
         return OfferedBlocks(features, index)
     return OfferedPairs(available.joint, features, available.rows, index)
 
 
-def _is_offer(actions: Any) -> bool:
+def _is_offer(actions: object) -> bool:
     """Whether this is one offer rather than a list of offers."""
     if isinstance(actions, (str, Mapping)) or not isinstance(actions, (Sequence, np.ndarray)):
         return True
     return len(actions) == 0 or all(_is_item(each) for each in actions)
 
 
-def _is_item(item: Any) -> bool:
+def _is_item(item: object) -> bool:
     alone = isinstance(item, (str, int, np.integer)) or (isinstance(item, Mapping) and "id" in item)
     return alone or (isinstance(item, tuple) and len(item) == 2 and not isinstance(item[1], str))
 
@@ -126,7 +126,7 @@ class _Offer(NamedTuple):
         return "_Offer(private)"
 
 
-def _read(available: AvailableActions, offer: Any, brought: int = 0) -> _Offer:
+def _read(available: AvailableActions, offer: object, brought: int = 0) -> _Offer:
     """One offer; ``brought`` items of other requests stand between the known ones and its own."""
     if offer is None:
         offer = [*available.places]
@@ -169,7 +169,7 @@ def _refuse_nothing(offer: Any) -> None:
         )
 
 
-def _brought(available: AvailableActions, item: Any) -> tuple[str, Any, UnitBall | Schema]:
+def _brought(available: AvailableActions, item: object) -> tuple[str, Any, UnitBall | Schema]:
     """Id and features of an item that a request brings along, and how they are read."""
     if isinstance(item, Mapping) and "id" in item:
         name, features = item["id"], {key: item[key] for key in item if key != "id"}

@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -126,7 +125,7 @@ def control_slots(share: float, batch: int, length: int) -> NumpyArray:
     return mask
 
 
-def slots_in_control(share: float, schedule: Schedule, ids: Any) -> NumpyArray:
+def slots_in_control(share: float, schedule: Schedule, ids: object) -> NumpyArray:
     """Which of these slots are in the control, by their numbers through all batches; −1 is not."""
     ids = np.asarray(ids)
     mask = np.zeros(len(ids), dtype=bool)

@@ -20,7 +20,7 @@ FINEST = 1e-6
 """Share of the range below which a mean is shown as zero."""
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     """The value as a float; NaN for what is no number, or too large for a float."""
     if not isinstance(value, (bool, np.bool_, int, float, np.integer, np.floating)):
         return math.nan
@@ -30,7 +30,7 @@ def _number(value: Any) -> float:
         return math.nan
 
 
-def _numbers(values: Any) -> NumpyArray:
+def _numbers(values: object) -> NumpyArray:
     """The values as an array of floats; a single NaN for what are no numbers."""
     try:
         numbers = np.asarray(values)
@@ -79,7 +79,7 @@ class Outcome:
         """``[0, 50]``."""
         return f"[{self.low:.12g}, {self.high:.12g}]"
 
-    def told(self, loss: Any, reward: Any) -> Any:
+    def told(self, loss: object, reward: object) -> Any:
         """Which of the two was given, if it is the one that this outcome is."""
         value, other = (loss, reward) if self.word == "loss" else (reward, loss)
         if value is not None and other is None:
@@ -91,7 +91,7 @@ class Outcome:
             f"got {got}. Call observe(…, {self.word}=…) with the {self.word} alone."
         )
 
-    def loss_of(self, value: Any) -> float:
+    def loss_of(self, value: object) -> float:
         """One reported value as a loss in [0, 1]; refuses what the range does not allow."""
         number = value if type(value) is float else _number(value)
         if self.clip and math.isfinite(number):
@@ -104,7 +104,7 @@ class Outcome:
         # The two ends give exactly 0 and 1, and the default range changes no bit.
         return abs(number - self._best) / (self.high - self.low)
 
-    def losses_of(self, values: Any, shape: tuple[int, ...]) -> NumpyArray:
+    def losses_of(self, values: object, shape: tuple[int, ...]) -> NumpyArray:
         """``loss_of`` for an array of a known shape: all of it, or nothing."""
         numbers = _numbers(values)
         if self.clip:
@@ -126,7 +126,7 @@ class Outcome:
             )
         return np.abs(numbers - self._best) / (self.high - self.low)
 
-    def value_of(self, loss: Any) -> Any:
+    def value_of(self, loss: object) -> Any:
         """A loss in [0, 1], or an array of them, in the units of what people report."""
         return self._best + self.difference_of(loss)
 
@@ -230,7 +230,7 @@ def declared(plan: Document | None) -> Outcome:
         ) from None
 
 
-def unit_loss(value: Any, name: str = "loss") -> float:
+def unit_loss(value: object, name: str = "loss") -> float:
     """A single loss in [0, 1], as losses are inside, whatever people report."""
     try:
         return UNIT_LOSS.loss_of(value)

@@ -138,11 +138,11 @@ class Joint:
         """Number of features, bias included."""
         return self.context.p + self.action.p - 1 + self.products
 
-    def map(self, contexts: Any) -> Floats:
+    def map(self, contexts: object) -> Floats:
         """Contexts as numbers (n, dc + 1); ``rows`` joins them with actions."""
         return self.context.map(contexts)
 
-    def is_single(self, contexts: Any) -> bool:
+    def is_single(self, contexts: object) -> bool:
         """Return whether this is one context rather than many."""
         return self.context.is_single(contexts)
 

@@ -194,7 +194,7 @@ class Schema:
         """Number of features, bias included."""
         return 1 + self._fields_end + sum(product.width for product in self._products)
 
-    def map(self, contexts: Any) -> NumpyArray:
+    def map(self, contexts: object) -> NumpyArray:
         """One dict, a sequence of dicts, or a frame -> features (n, p).
 
         Raises:
@@ -212,7 +212,7 @@ class Schema:
         encoded /= self._length
         return with_bias(encoded)
 
-    def is_single(self, contexts: Any) -> bool:
+    def is_single(self, contexts: object) -> bool:
         """Return whether this is one context rather than many."""
         return type(contexts) is dict or isinstance(contexts, Mapping)
 
@@ -265,7 +265,7 @@ class Schema:
     def _names(self) -> frozenset[str]:
         return frozenset(field.name for field in self.fields)
 
-    def _of_rows(self, contexts: Any) -> NumpyArray:
+    def _of_rows(self, contexts: object) -> NumpyArray:
         if frames.is_series(contexts):
             raise InvalidInput(
                 f"context must be a dict or a frame; got a {type(contexts).__name__}. "
@@ -312,7 +312,7 @@ class Schema:
             f"got {count} of another name. {step}"
         )
 
-    def _of_frame(self, contexts: Any) -> NumpyArray:
+    def _of_frame(self, contexts: object) -> NumpyArray:
         frame = frames.opened(contexts)
         encoded = np.zeros((len(frame), self.p - 1))
         for place in self._places:
@@ -356,7 +356,7 @@ def _refuse_first(field: Field, rows: NumpyArray, values: NumpyArray) -> None:
             raise InvalidInput(f"row {row}: {error}") from None
 
 
-def _no_dict(row: Any) -> InvalidInput:
+def _no_dict(row: object) -> InvalidInput:
     return InvalidInput(
         f"context must be a dict of features; got {type(row).__name__}. "
         "Pass {name: value} with the names of the schema."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -149,7 +149,7 @@ def _refuse_what_costs_a_person_too_much(plan: Plan, participation: Participatio
         )
 
 
-def _instead_of(features: Any) -> str:
+def _instead_of(features: object) -> str:
     """What to pass where features were written in another way."""
     if isinstance(features, (int, np.integer)) and not isinstance(features, bool) and features > 0:
         return f"Pass UnitBall({features})."
@@ -158,7 +158,7 @@ def _instead_of(features: Any) -> str:
     return "Pass UnitBall(dimension), or Schema([...]) with its fields."
 
 
-def _budget_instead_of(budget: Any) -> str:
+def _budget_instead_of(budget: object) -> str:
     number = isinstance(budget, (int, float)) and not isinstance(budget, bool) and budget > 0
     return f"Pass Budget({budget if number else 1.0}, delta=1e-5), or Budget.none()."
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 Registry = Mapping[str, type[Any]]
 
 
-def to_config(item: Any) -> Any:
+def to_config(item: object) -> Any:
     """A mapping with ``kind`` and the public parameters, ready for canonical JSON."""
     if is_dataclass(item) and not isinstance(item, type):
         return {"kind": type(item).__name__, **fields_to_config(item)}
@@ -55,7 +55,7 @@ def fields_to_config(item: Any) -> Json:
     return written
 
 
-def from_config(registry: Registry, document: Any, where: str) -> Any:
+def from_config(registry: Registry, document: object, where: str) -> Any:
     """An instance of the class that ``document["kind"]`` names."""
     if not isinstance(document, Mapping) or "kind" not in document:
         raise InvalidInput(
@@ -93,7 +93,7 @@ def build(cls: type[T], given: Document, where: str, registry: Registry) -> T:
     )
 
 
-def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:
+def _read(hint: object, value: object, where: str, registry: Registry) -> Any:
     options = _options(hint)
     if value is None and type(None) in options:
         return None
@@ -125,7 +125,7 @@ def _hints(cls: type[Any]) -> Json:
     return _KNOWN[cls]
 
 
-def _options(hint: Any) -> tuple[Any, ...]:
+def _options(hint: object) -> tuple[Any, ...]:
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
@@ -135,7 +135,7 @@ def config_text(config: Document) -> str:
     return f"{config['kind']}({', '.join(named)})"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, Mapping) and "shape" in value:
         return f"array of shape {tuple(value['shape'])}"
     return str(value)

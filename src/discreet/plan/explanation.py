@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.design.action_names import action_name
 from discreet.design.outcome import UNIT_LOSS
@@ -156,7 +156,7 @@ def _privacy(plan: Plan) -> str:
     )
 
 
-def _policy(policy: Any, n_actions: int) -> str:
+def _policy(policy: object, n_actions: int) -> str:
     if not isinstance(policy, (AdaptivePO, ReplayBonusPO)):
         return _given(policy)
     rate = f"1/(2A) = {0.5 / n_actions:.3g}: more actions need more trials."
@@ -235,6 +235,6 @@ def _control(plan: Plan) -> str:
     )
 
 
-def _given(part: Any) -> str:
+def _given(part: object) -> str:
     words = ", ".join(f"{name}={value}" for name, value in fields_to_config(part).items())
     return f"{type(part).__name__}({words}), as given."

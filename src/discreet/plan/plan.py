@@ -374,7 +374,7 @@ def _told(plan: Plan) -> list[tuple[str, str]]:
     return told
 
 
-def _budget_table(given: Any) -> Any:
+def _budget_table(given: object) -> Any:
     """A budget in a document needs no kind."""
     if not isinstance(given, Mapping):
         raise InvalidInput(

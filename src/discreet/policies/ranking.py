@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ class RankingDraws:
     True
     """
 
-    def __init__(self, draws: Any = None) -> None:
+    def __init__(self, draws: object = None) -> None:
         seed = getattr(getattr(draws, "bit_generator", None), "seed_seq", None)
         if not isinstance(seed, np.random.SeedSequence):
             seed = np.random.SeedSequence()

@@ -8,7 +8,6 @@ import math
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -44,14 +43,14 @@ def decode_array(document: Document) -> NumpyArray:
     return np.ldexp(values, exponent)
 
 
-def canonical(document: Any) -> bytes:
+def canonical(document: object) -> bytes:
     """One byte sequence per document: sorted keys, no spaces, ASCII, integers and text only."""
     return json.dumps(
         document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
     ).encode()
 
 
-def digest_of(document: Any) -> str:
+def digest_of(document: object) -> str:
     """SHA-256 of the canonical bytes."""
     return hashlib.sha256(canonical(document)).hexdigest()
 

@@ -182,7 +182,7 @@ class Lift:
         """``table`` as a frame of the first library that is installed."""
         return new_frame(self.table)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: object = None) -> Any:
         """Draw the lift so far, release by release, on matplotlib axes; return them."""
         from discreet.releases.plots import draw_lift
 

@@ -21,7 +21,7 @@ COLOUR = "#7A1F5C"
 INK = "#222222"
 
 
-def axes_for(ax: Any) -> Any:
+def axes_for(ax: object) -> Any:
     """The axes that were given, or new ones."""
     if ax is not None:
         return ax

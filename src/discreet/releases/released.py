@@ -101,7 +101,7 @@ class Released(PolicyView):
             }
         )
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: object = None) -> Any:
         """Draw how people fared, release by release, on matplotlib axes; return them."""
         from discreet.releases.plots import draw_quality
 
