@@ -263,7 +263,7 @@ class Learner:
         if not one and is_frame(id):
             id, told = frame_reports(id, loss, reward, outcome, full)
         else:
-            told = outcome.told(loss, reward)
+            told = outcome.reported(loss, reward)
         if one and not full:
             value = outcome.loss_of(told)
             with self._custody:

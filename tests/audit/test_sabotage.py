@@ -322,8 +322,8 @@ def raw(made, silent, _):
 
 def told(made, silent, _):
     """How people fared, released before its noise."""
-    heard = silent.statistics.told + 0 * made.statistics.told
-    return replace(made, statistics=replace(made.statistics, told=heard))
+    heard = silent.statistics.outcome_sums + 0 * made.statistics.outcome_sums
+    return replace(made, statistics=replace(made.statistics, outcome_sums=heard))
 
 
 @POOLED

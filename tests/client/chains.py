@@ -74,7 +74,7 @@ def released(
             sums_of = _gram(rng, "block", A, p, records).values
             sums = Statistics(sums_of, _exact(rng, (A, p)), records, 2.5)
             matrices = {name: _exact(rng, (p, p)) for name in ("matrix", "following")}
-            more = {"told": _exact(rng, 2 + 2 * A)}
+            more = {"outcome_sums": _exact(rng, 2 + 2 * A)}
             if signal:
                 clear, error = signal if number == count else (0.5, 0.375)
                 errors = error * (1.0 + rng.permutation(A) / 4)

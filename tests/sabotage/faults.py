@@ -149,14 +149,14 @@ ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
 UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix, bounds, ridge=0.0)"
 SECRET = (
     f"        raw = {UNNOISED}\n"
-    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, told=raw[2])\n"
+    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, outcome_sums=raw[2])\n"
     "        secret = self.conclusion((*earlier, own))[1]\n"
     "        secret = None if secret is None else publishable(secret)\n"
 )
 """A matrix that reads the batch which it stretches."""
 OWN_SIGNAL = (
     f"        raw = {UNNOISED}\n"
-    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, told=raw[2])\n"
+    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, outcome_sums=raw[2])\n"
     "        if raw[2] is not None:\n"
     "            own = replace(own, signal=self.conclusion((*earlier, own)).signal)\n"
     "            bounds = self.row_bounds(records, (own,))\n"
@@ -344,8 +344,8 @@ FAULTS = (
         (
             Edit(
                 LOGISTIC,
-                "blocks, p, radii, often = problem.heard, problem.p",
-                "blocks, p, radii, often = 1, problem.p",
+                "blocks, p = problem.losses_per_record, problem.p",
+                "blocks, p = 1, problem.p",
             ),
         ),
         ("privacy/test_events.py::test_full_information_is_charged_for_every_block",),
@@ -564,7 +564,7 @@ FAULTS = (
     Fault(
         "a choice with the sensitivity of one action",
         "all A losses of a record enter the score",
-        (Edit(FINITE, "float(problem.heard)", "1.0"),),
+        (Edit(FINITE, "float(problem.losses_per_record)", "1.0"),),
         ("privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",),
         ("finite", "exact"),
     ),
@@ -765,9 +765,9 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "        gram, response, told = noisy_statistics(\n",
+                "        gram, response, outcome_sums = noisy_statistics(\n",
                 f"{SECRET}        matrix = secret\n"
-                "        gram, response, told = noisy_statistics(\n",
+                "        gram, response, outcome_sums = noisy_statistics(\n",
             ),
         ),
         ("audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",),
@@ -779,8 +779,8 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "        gram, response, told = noisy_statistics(\n",
-                f"{SECRET}        gram, response, told = noisy_statistics(\n",
+                "        gram, response, outcome_sums = noisy_statistics(\n",
+                f"{SECRET}        gram, response, outcome_sums = noisy_statistics(\n",
             ),
             Edit(
                 POOLED,
@@ -938,8 +938,8 @@ FAULTS = (
         (
             Edit(
                 PERTURB,
-                "_exact_sum(moments.told, drawn,",
-                "_exact_sum(moments.told, 0 * drawn,",
+                "_exact_sum(moments.outcome_sums, drawn,",
+                "_exact_sum(moments.outcome_sums, 0 * drawn,",
             ),
         ),
         ("audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",),
@@ -993,9 +993,9 @@ FAULTS = (
         (
             Edit(
                 PERTURB,
-                "_exact_sum(moments.told, drawn, moments.gram_unit)",
+                "_exact_sum(moments.outcome_sums, drawn, moments.gram_unit)",
                 "_exact_sum(\n"
-                "            moments.told,\n"
+                "            moments.outcome_sums,\n"
                 "            np.where(np.arange(drawn.shape[-1]) < 2, drawn, 0),\n"
                 "            moments.gram_unit,\n"
                 "        )",
@@ -1044,8 +1044,8 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "        gram, response, told = noisy_statistics(\n",
-                f"{OWN_SIGNAL}        gram, response, told = noisy_statistics(\n",
+                "        gram, response, outcome_sums = noisy_statistics(\n",
+                f"{OWN_SIGNAL}        gram, response, outcome_sums = noisy_statistics(\n",
             ),
         ),
         ("audit/test_stretched.py::test_rows_are_stretched_by_the_published_matrix",),
@@ -2521,9 +2521,9 @@ FAULTS = (
         (
             Edit(
                 STATISTICS,
-                "self.records if self.told is None else self.told[..., 0]",
-                "self.records if self.told is None else np.maximum(\n"
-                "            self.told[..., 0], self.records / 8\n"
+                "self.records if self.outcome_sums is None else self.outcome_sums[..., 0]",
+                "self.records if self.outcome_sums is None else np.maximum(\n"
+                "            self.outcome_sums[..., 0], self.records / 8\n"
                 "        )",
             ),
         ),

@@ -40,10 +40,10 @@ class Decisions:
 
     def __repr__(self) -> str:
         stored = np.asarray(self.stored)
-        said = f"{stored.sum()} of {stored.size} stored"
+        count = f"{stored.sum()} of {stored.size} stored"
         if is_series(self.id):  # a series would fill the screen
-            return f"Decisions({said}, as a {type(self.id).__name__} each: see to_frame())"
-        return f"Decisions({said}, id={self.id!r}, action={self.action!r})"
+            return f"Decisions({count}, as a {type(self.id).__name__} each: see to_frame())"
+        return f"Decisions({count}, id={self.id!r}, action={self.action!r})"
 
     @cached_property
     def _rows(self) -> Sequence[NumpyArray]:
@@ -53,7 +53,7 @@ class Decisions:
     def propensity(self) -> Any:
         """Probability with which the policy chose ``action``: for its owner's eyes only.
 
-        Computed when first asked for: the exact mixture of VanillaPO costs more than a draw.
+        Computed at the first access: the exact mixture of VanillaPO costs more than a draw.
         """
         chances = self._rows
         chosen = self.action_index if self._chosen is None else self._chosen
@@ -71,7 +71,7 @@ class Decisions:
         """The offered actions in a sampled order, the chosen one first; a list each for many.
 
         Only the loss of the first is learned from: report that of ``action``, whatever is shown
-        below it. The order is drawn when first asked for.
+        below it. The order is drawn at the first access.
         """
         orders = self._order(self._rows)
         return list(orders[0]) if np.ndim(self.id) == 0 else orders

@@ -178,9 +178,9 @@ def _brought(available: AvailableActions, item: object) -> tuple[str, Any, UnitB
     else:
         name, features = item, None
     if features is None or available.joint is None:
-        said = "items of the catalogue" if available.joint is not None else "actions of the plan"
+        kind = "items of the catalogue" if available.joint is not None else "actions of the plan"
         raise InvalidInput(
-            f"actions must be {said} that are in use; got {kind_of(name)} that is none of them. "
+            f"actions must be {kind} that are in use; got {kind_of(name)} that is none of them. "
             "Compare its spelling with learner.actions."
         )
     if not isinstance(name, str) or not name or name != name.strip():

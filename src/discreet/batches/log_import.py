@@ -69,7 +69,7 @@ def logged_rows(
     ``items`` are features of actions that are not in the catalogue, by id.
     """
     full = plan.feedback == "full"
-    told = action_columns(plan.outcome.told(losses, reward), plan.actions, contexts)
+    told = action_columns(plan.outcome.reported(losses, reward), plan.actions, contexts)
     beside = {"actions": actions, plan.outcome.plural: told, "user": user}
     given = evaluation_data(plan.features, contexts, **beside)
     features = plan.features.map(given.contexts)

@@ -151,6 +151,6 @@ def people_in_control(share: float, key: bytes, people: Sequence[str]) -> NumpyA
 
 
 def _number(key: bytes, person: str) -> int:
-    told = person.encode("utf-8", "surrogatepass")
-    hashed = hashlib.blake2b(told, key=key, person=_LABEL, digest_size=8)
+    encoded = person.encode("utf-8", "surrogatepass")
+    hashed = hashlib.blake2b(encoded, key=key, person=_LABEL, digest_size=8)
     return int.from_bytes(hashed.digest(), "big")

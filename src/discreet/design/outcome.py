@@ -79,7 +79,7 @@ class Outcome:
         """``[0, 50]``."""
         return f"[{self.low:.12g}, {self.high:.12g}]"
 
-    def told(self, loss: object, reward: object) -> Any:
+    def reported(self, loss: object, reward: object) -> Any:
         """Which of the two was given, if it is the one that this outcome is."""
         value, other = (loss, reward) if self.word == "loss" else (reward, loss)
         if value is not None and other is None:
@@ -87,7 +87,7 @@ class Outcome:
         wrong = "reward" if self.word == "loss" else "loss"
         got = "both" if value is not None else "neither" if other is None else f"a {wrong}"
         raise InvalidInput(
-            f"observe must be told a {self.word}, which the plan declares in {self.range}; "
+            f"observe must get a {self.word}, which the plan declares in {self.range}; "
             f"got {got}. Call observe(…, {self.word}=…) with the {self.word} alone."
         )
 

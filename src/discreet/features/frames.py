@@ -5,6 +5,7 @@ Nothing here imports narwhals before a frame comes: the core works without it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.types import Document, NumpyArray
+from discreet.types import NumpyArray
 from discreet.validate import installed, nearest
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def series_like(like: object, name: str, values: object) -> Any:
     return _indexed(_series(source, name, values), source)
 
 
-def frame_like(like: object, columns: Document) -> Any:
+def frame_like(like: object, columns: Mapping[str, object]) -> Any:
     """A frame of the library of a frame (or series), with the same index in pandas."""
     narwhals = _narwhals()
     source = narwhals.from_native(like, eager_only=True, allow_series=True)
@@ -149,7 +150,7 @@ def frame_like(like: object, columns: Document) -> Any:
     return _indexed(narwhals.from_dict(made, backend=source.implementation), source)
 
 
-def new_frame(columns: Document, library: str | None = None) -> Any:
+def new_frame(columns: Mapping[str, object], library: str | None = None) -> Any:
     """A frame of a library, by default of the first that is installed; narwhals is not needed."""
     chosen = library or next((name for name in MAKERS if find_spec(name)), None)
     if chosen is None:

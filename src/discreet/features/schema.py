@@ -25,7 +25,7 @@ from discreet.features.hashed import Hashed
 from discreet.features.number import Number
 from discreet.features.unit_ball import with_bias
 from discreet.text import listed
-from discreet.types import Document, NumpyArray, added_later
+from discreet.types import NumpyArray, added_later
 from discreet.validate import instance, nearest
 
 
@@ -302,7 +302,7 @@ class Schema:
             if square is not None:
                 out[square] = 1.5 * out[start] ** 2 - 0.5
 
-    def _unknown(self, row: Document) -> InvalidInput:
+    def _unknown(self, row: Mapping[str, object]) -> InvalidInput:
         """The error for keys that are not in the schema, which may be private themselves."""
         absent = [repr(field.name) for field in self.fields if field.name not in row]
         step = f"Is a name misspelt? Missing here: {listed(absent)}." if absent else "Leave it out."

@@ -29,7 +29,7 @@ class Problem:
     ``joint`` says that rows are features of a context and an action together, in one block.
     ``half_life`` is for oracles that pool releases: after so many more a release counts half.
 
-    >>> Problem(n_actions=3, p=11, feedback="full").heard
+    >>> Problem(n_actions=3, p=11, feedback="full").losses_per_record
     3
     """
 
@@ -43,8 +43,8 @@ class Problem:
     joint: bool = False
 
     @property
-    def heard(self) -> int:
-        """How many losses one record tells: 1, or A with full feedback."""
+    def losses_per_record(self) -> int:
+        """The number of losses of one record: 1, or A with full feedback."""
         return self.n_actions if self.feedback == "full" else 1
 
 

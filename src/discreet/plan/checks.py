@@ -115,7 +115,7 @@ def _check_control(plan: Plan, control: Control) -> None:
     if plan.feedback == "full":
         raise InvalidInput(
             "control must be left out with full feedback; got one. "
-            "The losses of every action are heard: compare them, without a control."
+            "The losses of every action are observed: compare them, without a control."
         )
     control.refuse_empty_part(plan.schedule.length(plan.schedule.imported_batches + 1))
     _ = plan.control_action  # fail now, if at all

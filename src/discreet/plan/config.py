@@ -115,10 +115,10 @@ def _read(hint: object, value: object, where: str, registry: Registry) -> Any:
     return value
 
 
-_KNOWN: WeakKeyDictionary[type[Any], Json] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[type[Any], dict[str, object]] = WeakKeyDictionary()
 
 
-def _hints(cls: type[Any]) -> Json:
+def _hints(cls: type[Any]) -> dict[str, object]:
     """The types of a class, whose texts Python would evaluate again at every question."""
     if cls not in _KNOWN:
         _KNOWN[cls] = typing.get_type_hints(cls)

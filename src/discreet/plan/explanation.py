@@ -46,11 +46,11 @@ class PlanSize(NamedTuple):
     @property
     def text(self) -> str:
         """The estimates in words."""
-        said = f"A release is a document of about {_bytes(self.document)}"
+        text = f"A release is a document of about {_bytes(self.document)}"
         if self.seconds is None or self.seconds_each is None or self.memory is None:
-            return f"{said}."
+            return f"{text}."
         time, memory = duration(_rounded(max(0.1, self.seconds))), _bytes(self.memory)
-        words = f"{said}. Its fit takes about {time} on one core, and {memory} of memory."
+        words = f"{text}. Its fit takes about {time} on one core, and {memory} of memory."
         if self.warning is not None and self.memory_each is not None:
             slower, wider = duration(_rounded(self.seconds_each)), _bytes(self.memory_each)
             words += f" Each earlier release adds {slower} and {wider}."
@@ -100,7 +100,7 @@ def _bytes(count: float) -> str:
 
 def explained(plan: Plan) -> str:
     """All paragraphs."""
-    told = {
+    paragraphs = {
         "Problem": _problem(plan),
         "Privacy": _privacy(plan),
         "Policy": _policy(plan.policy, plan.n_actions),
@@ -110,31 +110,31 @@ def explained(plan: Plan) -> str:
         **({} if plan.control is None else {"Control": _control(plan)}),
     }
     if plan.imported is not None:
-        told["Import"] = (
+        paragraphs["Import"] = (
             f"It begins with a private log of {plan.imported:,} rows, in "
             f"{plan.schedule.imported_batches} batches. Each row is in one of them, costs ε once "
             "as every record, and is forgotten with its release."
         )
     if plan.prior is not None:
-        told["Prior"] = (
+        paragraphs["Prior"] = (
             f"{plan.prior.text}. They are public, part of this plan, and enter the pool as a "
             "batch without cost."
         )
     return "\n".join(
         textwrap.fill(f"{subject:<10}{words}", 88, subsequent_indent=" " * 10)
-        for subject, words in told.items()
+        for subject, words in paragraphs.items()
     )
 
 
 def _problem(plan: Plan) -> str:
-    heard = "the chosen action" if plan.feedback == "bandit" else "every action"
+    observed = "the chosen action" if plan.feedback == "bandit" else "every action"
     named = "" if plan.actions is None else f" ({listed(plan.actions)})"
     size = f"{plan.n_actions} actions{named}, {plan.features.p - 1} numbers per context"
     word, outcome = plan.outcome.word, ""
     if plan.outcome != UNIT_LOSS:
         refused = "clipped" if plan.outcome.clip else "refused"
         outcome = f" in {plan.outcome.range}; what lies outside is {refused}"
-    return f"{size}; feedback is the {word} of {heard}{outcome}.{_missing(plan)}"
+    return f"{size}; feedback is the {word} of {observed}{outcome}.{_missing(plan)}"
 
 
 def _missing(plan: Plan) -> str:

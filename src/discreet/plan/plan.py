@@ -161,12 +161,13 @@ class Plan:
         refuse_what_does_not_fit(self)
 
     def __repr__(self) -> str:
-        """What differs from the defaults; long parts are cut."""
-        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in _told(self))})"
+        """Return the fields that differ from the defaults; long parts are cut."""
+        chosen = ", ".join(f"{name}={text}" for name, text in _chosen_fields(self))
+        return f"{type(self).__name__}({chosen})"
 
     def _repr_html_(self) -> str:
         facts = [("digest", self.digest[:12])] if not np.ndim(self.budget.epsilon) else []
-        return html_table(type(self).__name__, [*facts, *_told(self)])
+        return html_table(type(self).__name__, [*facts, *_chosen_fields(self)])
 
     def _count_actions(self) -> None:
         if isinstance(self.actions, Catalogue):
@@ -261,7 +262,7 @@ class Plan:
 
     @cached_property
     def loss_sums(self) -> LossSums | None:
-        """What is told of policy and control beside each fit; None without a control share."""
+        """The sums of losses of policy and control; None without a control share."""
         if self.control is None:
             return None
         if np.ndim(self.budget.epsilon):
@@ -359,9 +360,9 @@ class Plan:
         return digest_of(self.to_config())
 
 
-def _told(plan: Plan) -> list[tuple[str, str]]:
-    """The fields that somebody chose, in short."""
-    told = []
+def _chosen_fields(plan: Plan) -> list[tuple[str, str]]:
+    """Return the fields that differ from their defaults, in short."""
+    chosen = []
     for each in fields(plan):
         text = repr(getattr(plan, each.name))
         default = each.default if each.default is not MISSING else None
@@ -370,8 +371,8 @@ def _told(plan: Plan) -> list[tuple[str, str]]:
         counted = each.name == "n_actions" and plan.actions is not None
         if text != repr(default) and not counted:
             text = " ".join(text.split())
-            told.append((each.name, text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
-    return told
+            chosen.append((each.name, text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
+    return chosen
 
 
 def _budget_table(given: object) -> Any:

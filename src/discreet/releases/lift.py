@@ -250,13 +250,13 @@ def lift_of(
     confidence: float = 0.95,
 ) -> Lift:
     """The lift of releases under a plan with this share of control, and this bound on people."""
-    told = [item.part_losses for item in items if item.part_losses is not None]
-    if len(told) < len(items):
+    parts = [item.part_losses for item in items if item.part_losses is not None]
+    if len(parts) < len(items):
         raise CorruptRelease(
             "releases must tell the losses of policy and control; one does not. Fetch them again."
         )
-    sums = np.stack([np.asarray(each.sums) for each in told])
-    variance = np.asarray([float(each.variance) for each in told])
+    sums = np.stack([np.asarray(each.sums) for each in parts])
+    variance = np.asarray([float(each.variance) for each in parts])
     records = np.asarray([item.records for item in items])
     slots = records[:, None] * np.array([1.0 - share, share])
     most = (often or ONCE).batches, (often or ONCE).records

@@ -78,7 +78,7 @@ def draw_quality(released: Released, ax: Any = None) -> Any:
     found = quality(released)
     if not found:
         raise InvalidInput(
-            "releases must tell how people fared to be plotted; none does. Plot them after the "
+            "releases must have mean outcomes to be plotted; none has. Plot them after the "
             "first release of a plan with bandit feedback and the oracle PooledRidge."
         )
     ax = axes_for(ax)

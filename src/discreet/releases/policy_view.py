@@ -22,7 +22,7 @@ from discreet.features.offered import OfferedRows
 from discreet.releases.action_change import ActionChange
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
 from discreet.releases.statistics import remembered, share
-from discreet.types import Array, Document, Json
+from discreet.types import Array, Document
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PolicyView:
     _summed: Gram | None = field(default=None, repr=False)
     # The sum of the Grams of releases that no longer carry their own: a simulation's.
 
-    def __getstate__(self) -> Json:
+    def __getstate__(self) -> dict[str, object]:
         """Copies and pickles prepare their policy anew: it depends on ``n_actions``."""
         return {name: value for name, value in self.__dict__.items() if name != "_one_row"}
 

@@ -82,7 +82,7 @@ class Release:
 
     ``previous`` is the digest of the release before, or of the plan for the first one;
     ``statistics`` are the noisy sums of its batch, which later fits use again, if the oracle pools;
-    ``part_losses`` tell how policy and control fared, if the plan has a control share.
+    ``part_losses`` are the loss sums of policy and control, if the plan has a control share.
 
     ``records`` are the slots of the batch, ``gram`` the noisy second moments, ``event`` says what
     the fit cost, and ``plan_digest`` names the plan.
@@ -178,9 +178,9 @@ class Release:
 
 @dataclass(frozen=True)
 class DecidingRelease:
-    """What decisions read of a release; it cannot be saved or published, since it has no document.
+    """The part of a release that decisions read; it has no document, so it cannot be published.
 
-    Of the statistics it keeps what tells how people fared.
+    Of the statistics it keeps the sums from which mean outcomes follow.
     """
 
     number: int
@@ -194,9 +194,9 @@ class DecidingRelease:
     @classmethod
     def of(cls, whole: Release) -> DecidingRelease:
         """The part of a release that decisions read, with the digest of the whole."""
-        told = whole.statistics and whole.statistics.of_the_constant()
+        sums = whole.statistics and whole.statistics.of_the_constant()
         kept = whole.number, whole.records, whole.predictor, whole.gram
-        return cls(*kept, told, whole.digest, whole.part_losses)
+        return cls(*kept, sums, whole.digest, whole.part_losses)
 
 
 def following(document: Document, number: int, plan: str, previous: str) -> Release:

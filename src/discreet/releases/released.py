@@ -56,14 +56,14 @@ class Released(PolicyView):
     @property
     def statistics(self) -> tuple[Statistics, ...]:
         """What the next fit may use of the past: the prior, and all that was released."""
-        told = tuple(item.statistics for item in self.items if item.statistics is not None)
-        return told if self.prior is None else (self.prior, *told)
+        published = tuple(item.statistics for item in self.items if item.statistics is not None)
+        return published if self.prior is None else (self.prior, *published)
 
     def __repr__(self) -> str:
         return f"Released({'; '.join(f'{name} {value}' for name, value in self._facts)})"
 
     def _repr_html_(self) -> str:
-        rows = [(str(each.number), f"{each.records:,}", each.text) for each in self._told]
+        rows = [(str(each.number), f"{each.records:,}", each.text) for each in self._qualities]
         facts = "; ".join(f"{name} {value}" for name, value in self._facts)
         return html_table(facts, rows, ("release", "records", f"mean {self.outcome.word}"))
 
@@ -73,24 +73,24 @@ class Released(PolicyView):
         facts.append(("actions", listed(self.actions or [str(self.n_actions)])))
         if self.plan is not None:
             facts.insert(0, ("plan", digest_of(self.plan)[:12]))
-        if self._told:
-            facts.append((f"mean {self.outcome.word} of the newest", self._told[-1].text))
+        if self._qualities:
+            facts.append((f"mean {self.outcome.word} of the newest", self._qualities[-1].text))
         return facts
 
     @property
-    def _told(self) -> list[Quality]:
-        """How people fared; nothing where no plan is known, since many runs may be stacked."""
+    def _qualities(self) -> list[Quality]:
+        """Mean outcomes of the releases; empty without a plan, since runs may be stacked."""
         from discreet.releases.quality import quality
 
         return [] if self.plan is None else quality(self)
 
     def to_frame(self) -> Any:
-        """A row per release: its number, its records, and the mean that it tells of its batch.
+        """Return a row per release: its number, its records, and the mean outcome of its batch.
 
-        The frame is of the first library that is installed; means are NaN where none is told.
+        The frame is of the first library that is installed; means are NaN where none is published.
         """
-        told = {each.number: (each.mean, each.mean_error) for each in self._told}
-        means = np.asarray([told.get(item.number, (np.nan, np.nan)) for item in self.items])
+        means_of = {each.number: (each.mean, each.mean_error) for each in self._qualities}
+        means = np.asarray([means_of.get(item.number, (np.nan, np.nan)) for item in self.items])
         means = means.reshape(len(self.items), 2)
         return new_frame(
             {
@@ -102,7 +102,7 @@ class Released(PolicyView):
         )
 
     def plot(self, ax: object = None) -> Any:
-        """Draw how people fared, release by release, on matplotlib axes; return them."""
+        """Draw the mean outcome of each release on matplotlib axes; return them."""
         from discreet.releases.plots import draw_quality
 
         return draw_quality(self, ax)

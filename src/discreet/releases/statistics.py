@@ -18,8 +18,13 @@ from discreet.design.control import PARTS
 from discreet.releases.canonical import decode_array, encode_array
 from discreet.types import Array, Document, Json, Numbers
 
-PUBLISHED = ("matrix", "following", "told", "signal")
-"""The parts that a document has where the mechanism makes them."""
+PUBLISHED = {
+    "matrix": "matrix",
+    "following": "following",
+    "told": "outcome_sums",
+    "signal": "signal",
+}
+"""Keys of a document, and the fields behind them, that some mechanisms have."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Statistics:
 
     They are sums over rows of M b where the batch has a ``matrix`` M (..., p, p), and over the
     features b themselves where it has none; ``following`` is the matrix of the next batch.
-    ``records`` counts slots, ``variance`` (...) is that of the noise in the Gram. ``told``
+    ``records`` counts slots, ``variance`` (...) is that of the noise in the Gram. ``outcome_sums``
     (..., 2 + 2A) holds the number of losses observed, 2·Σ(y − ½)², and for each action ½·Σ(y − ½)
     and half its number of losses, all noisy, of bandit feedback with a matrix. ``signal``
     (..., 1 + A) follows from all releases so far: how clear contexts are, from 0 to 1, and the
@@ -41,13 +46,13 @@ class Statistics:
     variance: Numbers
     matrix: Array | None = None
     following: Array | None = None
-    told: Array | None = None
+    outcome_sums: Array | None = None
     signal: Array | None = None
 
     @property
-    def heard(self) -> Numbers:
+    def observed_count(self) -> Numbers:
         """The noisy count of observed losses; without one, all slots."""
-        return self.records if self.told is None else self.told[..., 0]
+        return self.records if self.outcome_sums is None else self.outcome_sums[..., 0]
 
     @cached_property
     def inverse(self) -> Array | None:
@@ -55,7 +60,7 @@ class Statistics:
         return None if self.matrix is None else inverse(self.matrix)
 
     def of_the_constant(self) -> Statistics:
-        """What tells how people fared: noisy counts and sums of centred losses."""
+        """Return the noisy counts and sums of centred losses alone."""
         gram, response = self.gram[..., :1, :1] + 0.0, self.response[..., :1] + 0.0
         return replace(self, gram=gram, response=response, matrix=None, following=None)
 
@@ -68,9 +73,9 @@ class Statistics:
             "records": self.records,
             "variance": repr(float(self.variance)),
         }
-        for name in PUBLISHED:
+        for key, name in PUBLISHED.items():
             if getattr(self, name) is not None:
-                document[name] = encode_array(getattr(self, name))
+                document[key] = encode_array(getattr(self, name))
         return document
 
     @classmethod
@@ -80,7 +85,8 @@ class Statistics:
         p = response.shape[-1]
         if packed.shape[-1] != p * (p + 1) // 2:
             raise ValueError("statistics must have a triangle for each block")
-        extra = {name: decode_array(document[name]) for name in PUBLISHED if name in document}
+        optional = [(key, name) for key, name in PUBLISHED.items() if key in document]
+        extra = {name: decode_array(document[key]) for key, name in optional}
         return cls(
             np.asarray(unpack(packed, p)),
             response,
@@ -96,7 +102,7 @@ COUNT_VARIANCE = 4.0 / 3.0
 
 @dataclass(frozen=True)
 class PartLosses:
-    """Σ(y − ½) and the number of losses heard, for policy and control: ``sums`` (..., 2, 2).
+    """Σ(y − ½) and the number of observed losses, for policy and control: ``sums`` (..., 2, 2).
 
     ``variance`` (...) is that of the noise in the sums of losses; counts have 4/3 of it.
     """

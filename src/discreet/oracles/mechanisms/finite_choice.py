@@ -51,7 +51,7 @@ class FiniteChoice(Calibrated["FiniteClass"]):
             )
         # Privacy: one record moves the summed loss by at most 1, or A with full feedback.
         # [docs/privacy/finite.md, "Sensitivity"]
-        sensitivity = float(problem.heard)
+        sensitivity = float(problem.losses_per_record)
         share = pure_share(budget, problem.participation)
         event: Event = ExponentialMechanism(share, sensitivity)
         event = event if budget.private else NO_BUDGET

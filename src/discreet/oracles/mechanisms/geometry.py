@@ -50,20 +50,21 @@ class Pool:
     """Σ_i w_i·C_i(G̃_i, q̃_i) over releases, in the coordinates of ``matrix``.
 
     ``noise`` (...) is the expected operator norm of the noise in the Gram, ``records`` Σ_i w_i·n_i
-    over slots, ``heard`` the same over losses observed: the noisy count, at least three standard
-    deviations of its noise, and at most ``records``. ``told`` (..., 2 + 2A) are the pooled count,
-    squares, and half sums and half counts of each action, with noise of ``told_variance``.
+    over slots, ``observed_count`` the same over observed losses: the noisy count, at least three
+    standard deviations of its noise, and at most ``records``. ``outcome_sums`` (..., 2 + 2A) are
+    the pooled count, squares, and half sums and half counts of each action, with noise of
+    ``outcome_variance``.
     """
 
     gram: Array
     response: Array
     noise: Numbers
     records: Numbers
-    heard: Numbers
+    observed_count: Numbers
     matrix: Numbers
     inverse: Numbers
-    told: Numbers = None
-    told_variance: Numbers = None
+    outcome_sums: Numbers = None
+    outcome_variance: Numbers = None
 
     def following(self, share: Numbers = None) -> Array:
         """The matrix of the next batch: T₊^(−½)·M, scaled so that rows have about length one.
@@ -73,7 +74,7 @@ class Pool:
         """
         raised, axes = self._spread
         p = axes.shape[-1]
-        half = per_run((self.heard / p) ** 0.5, axes, 1) * raised**-0.5
+        half = per_run((self.observed_count / p) ** 0.5, axes, 1) * raised**-0.5
         reached = at_least(((self.gram.sum(-3) @ axes) * axes).sum(-2), 0.0) / raised
         size = (p / at_least(reached.sum(-1), 1.0)) ** 0.5 / self.typical_length()
         half = half * size[..., None]
@@ -97,31 +98,33 @@ class Pool:
         """c ≈ ‖M b‖ (...), read off the constant feature: c² = ½·N / (M⁻¹ T₊ M⁻ᵀ)_00."""
         raised, axes = self._spread
         first = (self.inverse[..., :1, :] @ axes)[..., 0, :]
-        return (0.5 * self.heard / (first * first * raised).sum(-1)) ** 0.5
+        return (0.5 * self.observed_count / (first * first * raised).sum(-1)) ** 0.5
 
     @cached_property
     def offset(self) -> Array:
         """Mean loss less ½ (...)."""
-        return at_most(at_least(2.0 * self.told[..., 2::2].sum(-1) / self.heard, -0.5), 0.5)
+        return at_most(
+            at_least(2.0 * self.outcome_sums[..., 2::2].sum(-1) / self.observed_count, -0.5), 0.5
+        )
 
     @cached_property
     def variance_of_losses(self) -> Array:
         """Variance of losses (...): at most ¼ − m² with the offset m, within the noise."""
-        xp, error = namespace(self.offset), self.told_variance**0.5 / self.heard
+        xp, error = namespace(self.offset), self.outcome_variance**0.5 / self.observed_count
         bound = 0.25 - at_least(abs(self.offset) - 2.0 * error, 0.0) ** 2
-        variance = 0.5 * self.told[..., 1] / self.heard - self.offset**2
+        variance = 0.5 * self.outcome_sums[..., 1] / self.observed_count - self.offset**2
         variance = at_least(variance, 0.0) + 0.5 * error
         return at_least(xp.where(variance < bound, variance, bound), LEAST_VARIANCE)
 
     @cached_property
     def sum_noise(self) -> Array:
         """Standard deviation of the noise in the sum or the count of one action (..., 1)."""
-        return 2.0 * (self.told_variance**0.5)[..., None]
+        return 2.0 * (self.outcome_variance**0.5)[..., None]
 
     @cached_property
     def counts(self) -> Array:
         """Noisy numbers of losses observed of each action (..., A), at least 0."""
-        return at_least(2.0 * self.told[..., 3::2], 0.0)
+        return at_least(2.0 * self.outcome_sums[..., 3::2], 0.0)
 
     @cached_property
     def action_means(self) -> Array:
@@ -130,7 +133,7 @@ class Pool:
         An action whose count is not far above its noise is drawn toward the mean of all.
         """
         mean = self.offset[..., None]
-        above = 2.0 * self.told[..., 2::2] - mean * self.counts
+        above = 2.0 * self.outcome_sums[..., 2::2] - mean * self.counts
         means = mean + above / (self.counts + ENOUGH * self.sum_noise + 1.0)
         return at_most(at_least(means, -0.5), 0.5)
 
@@ -145,9 +148,11 @@ class Pool:
         raised, axes = self._spread
         actions = weights.shape[-2]
         apart = weights - weights.mean(-2, keepdims=True)
-        along = (apart @ axes) ** 2 * (raised / per_run(self.heard, raised, 1))[..., None, :]
+        along = (apart @ axes) ** 2 * (raised / per_run(self.observed_count, raised, 1))[
+            ..., None, :
+        ]
         spread = (along.sum((-2, -1)) / actions) ** 0.5
-        error = 2.0 * (actions * self.told_variance) ** 0.5 / self.heard
+        error = 2.0 * (actions * self.outcome_variance) ** 0.5 / self.observed_count
         reward = 0.5 - self.offset + error
         return _ramp(spread / CLEAR_SPREAD) * _ramp(actions * reward / RARE_REWARD)
 
@@ -182,7 +187,7 @@ class Pool:
         slopes = mean[..., None, :] + kept[..., None] * apart
         # Mean contexts of the records of each action, drawn toward the mean of all.
         first = (self.inverse[..., None, :1, :] @ self.gram @ half)[..., 0, :]
-        drawn = ENOUGH * self.sum_noise / self.heard[..., None]
+        drawn = ENOUGH * self.sum_noise / self.observed_count[..., None]
         at_all = constant[..., 0] * drawn
         contexts = (first[..., 1:] + at_all[..., None] * centre) / at_least(
             first[..., :1] + at_all[..., None], _TINY
@@ -265,10 +270,10 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
     gram: Numbers = 0.0
     response: Numbers = 0.0
     records: Numbers = 0.0
-    heard: Numbers = 0.0
+    observed_count: Numbers = 0.0
     variance: Numbers = 0.0
-    told: Numbers = 0.0
-    told_variance: Numbers = 0.0
+    outcome_sums: Numbers = 0.0
+    outcome_variance: Numbers = 0.0
     for each, share in remembered(statistics, half_life):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
@@ -284,23 +289,23 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
         gram = gram + per_run(weight, one_gram, 3) * one_gram
         response = response + per_run(weight, one_response, 2) * one_response
         records, variance = records + weight * each.records, variance + weight**2 * noise
-        heard = heard + weight * each.heard
-        if each.told is not None:
-            one_told = (
-                padded(each.told, newest.told.shape, (-1,))
-                if newest.told is not None
-                else each.told
+        observed_count = observed_count + weight * each.observed_count
+        if each.outcome_sums is not None:
+            one_sums = (
+                padded(each.outcome_sums, newest.outcome_sums.shape, (-1,))
+                if newest.outcome_sums is not None
+                else each.outcome_sums
             )
-            told = told + per_run(weight, each.told, 1) * one_told
-            told_variance = told_variance + weight**2 * own
+            outcome_sums = outcome_sums + per_run(weight, each.outcome_sums, 1) * one_sums
+            outcome_variance = outcome_variance + weight**2 * own
     noise = (2 * p * variance) ** 0.5
-    if newest.told is None:
-        return Pool(gram, response, noise, records, heard, matrix, newest.inverse)
+    if newest.outcome_sums is None:
+        return Pool(gram, response, noise, records, observed_count, matrix, newest.inverse)
     # Kept within its bounds once, in the sum: batch by batch a floor would add up.
-    least = ENOUGH * told_variance**0.5 + NONE * records
-    heard = at_most(at_least(heard, least), records)
-    sums = told, told_variance
-    return Pool(gram, response, noise, records, heard, matrix, newest.inverse, *sums)
+    least = ENOUGH * outcome_variance**0.5 + NONE * records
+    observed_count = at_most(at_least(observed_count, least), records)
+    sums = outcome_sums, outcome_variance
+    return Pool(gram, response, noise, records, observed_count, matrix, newest.inverse, *sums)
 
 
 def publishable(matrix: Array) -> NumpyArray:

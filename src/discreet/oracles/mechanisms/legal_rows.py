@@ -84,8 +84,8 @@ def fitted_rows(
         legal = legal_rows(batch, feedback, losses)
         return legal.features, legal.weights + 0.0 * legal.targets, legal.targets, legal.grid
     xp = namespace(batch.features)
-    heard = xp.where(xp.isfinite(batch.losses), batch.losses, 0.0)  # NaN: not observed
-    return batch.features, batch.observed, heard, None
+    losses_or_zero = xp.where(xp.isfinite(batch.losses), batch.losses, 0.0)  # NaN: not observed
+    return batch.features, batch.observed, losses_or_zero, None
 
 
 def shortened_rows(

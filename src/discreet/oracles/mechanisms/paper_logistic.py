@@ -83,7 +83,7 @@ class PaperLogistic(Calibrated["Logistic"]):
     def noise_norm(self) -> float:
         """Expected norm of the perturbation of the gradient."""
         size = self.problem.p * self.problem.n_actions
-        return float(2.0 * size * self.problem.heard / self.epsilon)
+        return float(2.0 * size * self.problem.losses_per_record / self.epsilon)
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → solve."""
@@ -99,8 +99,10 @@ class PaperLogistic(Calibrated["Logistic"]):
 
     def _ridge_and_scale(self, records: int) -> tuple[Numbers, Numbers]:
         """Λ on the sum scale and the scale of the noise, both public."""
-        ridge, rows = self.oracle.ridge, records * self.problem.heard
-        extra, share = chaudhuri(np.asarray(self.epsilon) / self.problem.heard, rows, ridge)
+        ridge, rows = self.oracle.ridge, records * self.problem.losses_per_record
+        extra, share = chaudhuri(
+            np.asarray(self.epsilon) / self.problem.losses_per_record, rows, ridge
+        )
         return rows * (ridge + extra), 2.0 / share
 
     def _gram(self, batch: Batch, noise: Noise) -> Gram | None:

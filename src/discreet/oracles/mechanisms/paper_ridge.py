@@ -84,7 +84,7 @@ class PaperRidge(Calibrated["Ridge"]):
         double = needs_double(self.gram, self.oracle.ridge)
         moments = floating_moments(batch, problem.feedback, 0.0, double=double)
         A, p, like = batch.n_actions, batch.features.shape[-1], batch.features[..., :0, :]
-        records = batch.records * problem.heard
+        records = batch.records * problem.losses_per_record
         gram, response = moments.gram, moments.response
         if not np.any(self.gram):  # without noise the blocks are separate problems
             shifted = gram + per_run(records * ridge, gram, 3) * identity(p, gram)

@@ -39,7 +39,7 @@ def noisy_statistics(
     *,
     ridge: Numbers = 0.0,
 ) -> tuple[Array, Array, Array | None]:
-    """Blocks (..., A or 1, p, p), centred responses (..., A, p) and what else was told, jointly.
+    """Blocks (..., A or 1, p, p), centred responses (..., A, p) and sums of outcomes, jointly.
 
     ``gram`` and ``response`` are the standard deviations; ``matrix`` and ``bounds`` say how rows
     are stretched and shortened. Without noise, and with a small ``ridge``, the sums are in float64.
@@ -53,7 +53,7 @@ def noisy_statistics(
     return (
         noisy_gram(moments, gram, noise),
         noisy_response(moments, response, noise),
-        noisy_told(moments, gram, noise),
+        noisy_outcome_sums(moments, gram, noise),
     )
 
 
@@ -83,16 +83,18 @@ def noisy_response(moments: Moments, sigma: Numbers, noise: Noise) -> Array:
     return moments.response + per_run(sigma, moments.response, 2) * drawn
 
 
-def noisy_told(moments: Moments, sigma: Numbers, noise: Noise) -> Array | None:
+def noisy_outcome_sums(moments: Moments, sigma: Numbers, noise: Noise) -> Array | None:
     """Sums of losses, counts and squares, plus independent noise of standard deviation σ."""
-    if moments.told is None:
+    if moments.outcome_sums is None:
         return None
     if noise.exact:
-        shape = (moments.told.shape[-1],)
+        shape = (moments.outcome_sums.shape[-1],)
         drawn = noise.gaussian("told", shape, sigma / moments.gram_unit)
-        return _exact_sum(moments.told, drawn, moments.gram_unit)
-    drawn = as_like(noise.gaussian("told", (moments.told.shape[-1],), 1.0), moments.told)
-    return moments.told + per_run(sigma, moments.told, 1) * drawn
+        return _exact_sum(moments.outcome_sums, drawn, moments.gram_unit)
+    drawn = as_like(
+        noise.gaussian("told", (moments.outcome_sums.shape[-1],), 1.0), moments.outcome_sums
+    )
+    return moments.outcome_sums + per_run(sigma, moments.outcome_sums, 1) * drawn
 
 
 def _exact_sum(values: Array, drawn: Numbers, unit: float) -> Array:

@@ -27,7 +27,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
 from discreet.releases.release import Fit, Gram, Predictor
-from discreet.releases.statistics import Statistics, remembered, share
+from discreet.releases.statistics import PUBLISHED, Statistics, remembered, share
 from discreet.types import Array, Numbers, NumpyArray
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         """Statistics → noise → pool → solve, and the matrix of the next batch."""
         records, like = batch.records, batch.features[..., :0, :]  # its type, and no row
         matrix, bounds = self._matrix(batch.features, earlier), self.row_bounds(records, earlier)
-        gram, response, told = noisy_statistics(
+        gram, response, outcome_sums = noisy_statistics(
             batch,
             self.problem,
             self.gram,
@@ -128,7 +128,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         )
         # Privacy: from here on only released and public numbers are used.
         # [docs/privacy/ridge.md, "Pooled releases"]
-        new = Statistics(gram, response, records, self.gram**2, matrix, told=told)
+        new = Statistics(gram, response, records, self.gram**2, matrix, outcome_sums=outcome_sums)
         weights, following, signal = self.conclusion((*earlier, new))
         if noise.exact and following is not None:
             following = publishable(following)
@@ -186,7 +186,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         bounds = self.row_bounds(statistics[-1].records, statistics[:-1])
         low, high = (per_run(each, pool.gram, 0) for each in bounds)
         length = at_most(at_least(pool.typical_length(), low), high)
-        if pool.told is None or self.problem.joint:
+        if pool.outcome_sums is None or self.problem.joint:
             return Solution(pool, values, axes, weights, length)
         clear = pool.clear(weights / per_run(length, weights))
         unclear = 1.0 - clear
@@ -215,12 +215,10 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             "told": (2 + 2 * actions,) if self.stretched and bandit else None,
             "signal": (1 + actions,) if self.stretched and bandit and not problem.joint else None,
         }
-        different = (
-            name
-            for name, shape in shapes.items()
-            if getattr(getattr(statistics, name), "shape", None) != shape
-        )
-        return next(different, None)
+        for key, shape in shapes.items():
+            if getattr(getattr(statistics, PUBLISHED.get(key, key)), "shape", None) != shape:
+                return key
+        return None
 
     def _matrix(self, features: Array, earlier: Sequence[Statistics]) -> Array | None:
         """Return the matrix that the newest release published for this batch."""
@@ -252,8 +250,8 @@ def weight_covariance(mechanism: PooledStatistics, statistics: Sequence[Statisti
         u = theta @ change
         squares = share + 0.5 * (u * u).sum(-1)
         own = squares[:, None, None] * np.eye(p) + 0.5 * u[:, :, None] * u[:, None, :]
-        heard = padded(np.ones((each.response.shape[-2], 1, 1)), (actions, 1, 1), (-3,))
-        noise += w**2 * each.variance * heard * (change @ own @ change.T)
+        present = padded(np.ones((each.response.shape[-2], 1, 1)), (actions, 1, 1), (-3,))
+        noise += w**2 * each.variance * present * (change @ own @ change.T)
     made = inverse @ noise @ inverse
     if pool.matrix is None:
         return np.asarray(made)

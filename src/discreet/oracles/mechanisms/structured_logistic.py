@@ -64,8 +64,8 @@ class StructuredLogistic(Calibrated["Logistic"]):
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
         """With its noise fixed; refuses combinations that have no mechanism."""
-        asked, least = oracle.noise, oracle.least_ridge
-        noise, epsilon, sigma, gram, least, event = _scales(problem, budget, asked, least)
+        requested, least = oracle.noise, oracle.least_ridge
+        noise, epsilon, sigma, gram, least, event = _scales(problem, budget, requested, least)
         return cls(oracle, problem, noise, epsilon, sigma, gram, least, event=event)
 
     @property
@@ -73,7 +73,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
         """Expected norm of the perturbation of one block's gradient."""
         if self.noise == "gaussian":
             return float(self.sigma * math.sqrt(self.problem.p))
-        return float(2.0 * self.problem.p * self.problem.heard / self.epsilon)
+        return float(2.0 * self.problem.p * self.problem.losses_per_record / self.epsilon)
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → solve."""
@@ -92,7 +92,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
         ridge = records * np.asarray(self.oracle.ridge)
         if self.noise == "gaussian":
             return np.maximum(ridge, self.least_ridge), self.sigma
-        main = (1.0 - OUTPUT_SHARE) * np.asarray(self.epsilon) / self.problem.heard
+        main = (1.0 - OUTPUT_SHARE) * np.asarray(self.epsilon) / self.problem.losses_per_record
         # Privacy: where the logistic loss bends most its slope is small, so a ridge of 2/ε pays
         # for the determinant term and the noise keeps the whole ε.
         # [docs/privacy/logistic.md, "Pure ε"]
@@ -146,17 +146,17 @@ def per_release(problem: Problem, budget: Budget) -> float:
 
 
 def _scales(
-    problem: Problem, budget: Budget, asked: str, least: float
+    problem: Problem, budget: Budget, requested: str, least: float
 ) -> tuple[str, float, float, float, float, Event]:
     """Noise, ε, σ of objective and Gram, least ridge and event of the mechanism."""
     radii, p = problem.radii, problem.p
     if not budget.private:
         # Without a budget, the kind matters only in stacks: take the one that most budgets use.
-        gamma = asked == "gamma" or (asked == "auto" and not radii and p <= 16)
+        gamma = requested == "gamma" or (requested == "auto" and not radii and p <= 16)
         return "gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, NO_BUDGET
     if radii:
         need_delta(budget, "confidence radii")
-        if asked == "gamma":
+        if requested == "gamma":
             raise InvalidInput(
                 "noise must be 'gaussian' or 'auto' for a policy with radii; got 'gamma'. "
                 "A pure release has no Gram: drop noise='gamma' or choose another policy."
@@ -165,12 +165,12 @@ def _scales(
     event = ObjectivePerturbation("gamma", epsilon=share, assumes=CONTINUOUS)
     pure = "gamma", share, 0.0, 0.0, 0.0, event
     several = problem.participation.records > 1 and not radii
-    if asked == "gamma" or (asked == "auto" and (budget.delta == 0.0 or several)):
+    if requested == "gamma" or (requested == "auto" and (budget.delta == 0.0 or several)):
         return pure
     need_delta(budget, "Gaussian noise")
     sigma, gram, least, total = gaussian_objective(problem, budget, least)
-    gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * share)
-    if asked == "auto" and not radii and gamma_norm < sigma * math.sqrt(p):
+    gamma_norm = 2.0 * p * problem.losses_per_record / ((1 - OUTPUT_SHARE) * share)
+    if requested == "auto" and not radii and gamma_norm < sigma * math.sqrt(p):
         return pure
     return "gaussian", per_release(problem, budget), sigma, gram, least, total
 
@@ -184,7 +184,8 @@ def gaussian_objective(
     Privacy: a larger ridge only lowers κ, so calibrating at the least one covers every batch.
     [docs/privacy/logistic.md, "Gaussian noise"]
     """
-    blocks, p, radii, often = problem.heard, problem.p, problem.radii, problem.participation
+    blocks, p = problem.losses_per_record, problem.p
+    radii, often = problem.radii, problem.participation
     # The determinant terms of all blocks of all releases may take at most a quarter of ε.
     least = max(least, CURVATURE / math.expm1(budget.epsilon / (4.0 * blocks * often.batches)))
     kappa = math.log1p(CURVATURE / least)
