@@ -1,4 +1,4 @@
-"""Why an action looks better than the others: from releases alone, with the noise's share.
+"""Explanation of a decision: effects of features on predicted losses, with their noise.
 
 Everything here is a function of what was published and of one context, so it costs no privacy.
 """
@@ -30,7 +30,7 @@ from discreet.types import Floats
 
 
 class Effect(NamedTuple):
-    """What one feature adds to the predicted loss of an action, beside the mean over the offer."""
+    """Effect of one feature on the predicted loss of an action, less the mean over the offer."""
 
     feature: str
     loss: float
@@ -88,7 +88,7 @@ class Explanation:
 def explain_decision(
     source: object, context: object, action: object = None, *, actions: object = None
 ) -> Any:
-    """Which features moved the predicted losses, for one context and what it is offered.
+    """Explain which features moved the predicted losses of the offered actions, for one context.
 
     ``source`` is a learner, its ``released``, or a board. ``action`` is the one to explain, by
     default the most probable; ``actions`` is the offer, as for ``decide``.
@@ -168,8 +168,8 @@ def _rows(offered: Any) -> Floats:
 def _parts(plan: Plan, here: Floats, there: Floats) -> dict[str, Floats]:
     """Rows (K, p) whose products with the weights are the effects; together they are ``here``.
 
-    ``there`` are the rows of the usual person: what an action is to everybody stands apart from
-    what this person's features add, and features that say the same are not told apart by noise.
+    ``there`` are the rows of the usual person: the effect of an action on
+    everybody is separated from what this person's features add.
     """
     parts: dict[str, Floats] = {}
 

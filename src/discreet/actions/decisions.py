@@ -15,10 +15,10 @@ from discreet.types import NumpyArray
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What ``Learner.decide`` returns: scalars for one context, arrays for many.
+    """Result of ``Learner.decide``: scalars for one context, arrays for many.
 
     For a frame they are series of its library, with its index in pandas, so that
-    ``frame["action"] = decisions.action`` puts each action beside its row.
+    ``frame["action"] = decisions.action`` adds each action to its row.
 
     ``action`` is the name of the chosen action where the plan has names, else its number, which
     ``action_index`` always is.

@@ -1,4 +1,4 @@
-"""What n requests are offered, put together by its number: draws, propensities, rows, rankings.
+"""Offers of n requests, grouped by size: draws, propensities, stored rows and rankings.
 
 Who may get what, and items that a request brings along, are content of a record: they are used to
 decide, and nothing of them is kept but the features of the chosen pair.
@@ -74,7 +74,7 @@ class AllActions:
 
     @property
     def same_size(self) -> bool:
-        """Whether all requests are offered equally many actions."""
+        """True if all requests are offered equally many actions."""
         return True
 
     def offered_names(self) -> list[Sequence[Any]]:
@@ -149,7 +149,7 @@ class Offers:
 
     @cached_property
     def _places(self) -> list[Floats]:
-        """Where the actions of each request's offer stand among ``names``."""
+        """Places among ``names`` of the actions that each request is offered."""
         made: list[Any] = [None] * self.size
         for requests, offered in self.groups:
             every = np.arange(offered.count)
@@ -158,7 +158,7 @@ class Offers:
         return made
 
     def _control_place(self, places: Floats) -> int | None:
-        """Where a control finds its action in an offer; None if it is not there, or any will do."""
+        """Return the place of the control's action in an offer; None for an action at random."""
         if self.control is None or not (found := np.flatnonzero(places == self.control)).size:
             return None
         return int(found[0])

@@ -104,7 +104,7 @@ def _offered(available: AvailableActions, features: Floats, index: object) -> Of
 
 
 def _is_offer(actions: object) -> bool:
-    """Whether this is one offer rather than a list of offers."""
+    """Return whether this is one offer rather than a list of offers."""
     if isinstance(actions, (str, Mapping)) or not isinstance(actions, (Sequence, np.ndarray)):
         return True
     return len(actions) == 0 or all(_is_item(each) for each in actions)

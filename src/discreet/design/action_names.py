@@ -13,7 +13,7 @@ from discreet.validate import nearest
 
 
 class Actions(Protocol):
-    """What knows its actions: a plan, or what was released under it."""
+    """The number and names of actions: of a plan, or of its releases."""
 
     @property
     def n_actions(self) -> int: ...
@@ -68,7 +68,7 @@ def action_name(of: Actions, numbers: Any) -> Any:
         return numbers
     if np.ndim(numbers) == 0:
         return of.actions[int(numbers)]
-    return np.asarray(of.actions, dtype=object)[numbers]  # plain words, whatever their length
+    return np.asarray(of.actions, dtype=object)[numbers]  # plain words of any length
 
 
 def _number(value: object, n_actions: int) -> int:

@@ -38,7 +38,8 @@ class Control:
     Where the unit is a user the share is one of people: a person is always in the same part.
     ``budget_share`` of the budget pays for the mean losses of both parts, which ``lift`` compares:
     the square of the Gaussian shift is divided, so a tenth makes the noise of fits 5 % larger.
-    What the control tells is learned from as well: regression asks not why an action was taken.
+    Records of the control are learned from as well: for a regression it does not matter why an
+    action was taken.
 
     Raises ``InvalidInput`` for shares outside (0, 1); a plan also refuses an unknown action.
 
@@ -103,7 +104,7 @@ def control_chances(action: int | None, n_actions: int) -> NumpyArray:
 
 @lru_cache(maxsize=16)
 def control_slots(share: float, batch: int, length: int) -> NumpyArray:
-    """Which of the first ``length`` slots of a batch are in the control: (length,) bool.
+    """Return a mask (length,) of the slots of a batch that are in the control.
 
     Block j holds the slots from ⌈j/share⌉ up to ⌈(j+1)/share⌉, and SHA-256 of the batch and of j
     says which one of them is the control's. So every stretch of a batch has its share, no caller
@@ -126,7 +127,7 @@ def control_slots(share: float, batch: int, length: int) -> NumpyArray:
 
 
 def slots_in_control(share: float, schedule: Schedule, ids: object) -> NumpyArray:
-    """Which of these slots are in the control, by their numbers through all batches; −1 is not."""
+    """Return a mask of the slots in the control, by their numbers in all batches; −1 is not."""
     ids = np.asarray(ids)
     mask = np.zeros(len(ids), dtype=bool)
     inside = ids >= 0
@@ -141,10 +142,10 @@ def slots_in_control(share: float, schedule: Schedule, ids: object) -> NumpyArra
 
 
 def people_in_control(share: float, key: bytes, people: Sequence[str]) -> NumpyArray:
-    """Which of these people are in the control: (n,) bool, by a keyed hash of their ids.
+    """Return a mask (n,) of the people in the control, by a keyed hash of their ids.
 
-    Privacy: nobody is in both parts, in whatever batch they come; who is in which part only the
-    holder of the key can tell. [docs/privacy/lift.md, "People"]
+    Privacy: each person is in one part, in every batch; only the holder of the key can tell who is
+    in which part. [docs/privacy/lift.md, "People"]
     """
     below = min(int(share * 2.0**64), 2**64 - 1)
     return np.array([_number(key, person) < below for person in people], dtype=bool)

@@ -1,4 +1,4 @@
-"""What people report after a decision: a loss or a reward, in a declared public range.
+"""Outcome of a decision: a loss or a reward, in a declared public range.
 
 Rewards exist at the border only. What comes in becomes a loss in [0, 1] at once, and what is
 shown is translated back.
@@ -80,7 +80,7 @@ class Outcome:
         return f"[{self.low:.12g}, {self.high:.12g}]"
 
     def reported(self, loss: object, reward: object) -> Any:
-        """Which of the two was given, if it is the one that this outcome is."""
+        """Return the loss or the reward, if it is the one that this outcome declares."""
         value, other = (loss, reward) if self.word == "loss" else (reward, loss)
         if value is not None and other is None:
             return value
@@ -148,7 +148,7 @@ class Outcome:
         return f"{value:{sign},.{digits}f}".replace("-", "−").replace("nan", "–")
 
     def text_of(self, loss: float) -> str:
-        """A mean loss in those units: to a thousandth of the range, or to three digits of its own.
+        """A mean loss in those units: to a thousandth of the range, or to three digits.
 
         >>> Reward(0, 200).text_of(0.9), Reward(0, 200).text_of(0.985432)
         ('20.0', '2.91')
@@ -231,7 +231,7 @@ def declared(plan: Document | None) -> Outcome:
 
 
 def unit_loss(value: object, name: str = "loss") -> float:
-    """A single loss in [0, 1], as losses are inside, whatever people report."""
+    """Return a single loss in [0, 1]."""
     try:
         return UNIT_LOSS.loss_of(value)
     except InvalidInput:

@@ -23,7 +23,7 @@ _TEXT = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([smhd])\s*")
 
 
 def may_open(waiting: str, under_way: int) -> bool:
-    """Whether a batch may open while so many others wait for losses.
+    """Return whether a batch may open while so many others wait for losses.
 
     Privacy: this is decided by public counts, so no answer moves a slot to another batch.
     [docs/privacy/transcript.md, "Several batches at once"]
@@ -48,7 +48,7 @@ def seconds_of(name: str, text: str) -> float:
 
 
 def seconds_now(clock: Callable[[], float]) -> float:
-    """What a clock shows, refused where no later moment could be compared with it."""
+    """Return the time of a clock; refuse one that no later moment could be compared with."""
     seconds = float(clock())
     if not math.isfinite(seconds):
         raise InvalidInput(
@@ -110,7 +110,7 @@ class Window:
             )
 
     def over(self, decisions: int, seconds: float) -> bool:
-        """Whether it is over when so many decisions were made, and so many seconds went by,
+        """Return whether it is over after so many decisions and so many seconds
         since the batch was sealed. Who answered does not count."""
         if self.decisions is not None:
             return decisions > self.decisions

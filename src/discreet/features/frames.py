@@ -40,17 +40,17 @@ class Column:
 
 
 def is_frame(data: object) -> bool:
-    """Whether this is a table with named columns of one of the known libraries."""
+    """Return whether this is a table with named columns of one of the known libraries."""
     return type(data) not in _PLAIN and _is_a(data, FRAMES)
 
 
 def is_series(data: object) -> bool:
-    """Whether this is one column of one of the known libraries."""
+    """Return whether this is one column of one of the known libraries."""
     return type(data) not in _PLAIN and _is_a(data, SERIES)
 
 
 def _is_a(data: object, names: set[str]) -> bool:
-    """By name, so that a library which nobody has imported is not imported to ask."""
+    """Compare by name, so that no library is imported for it."""
     return any(
         kind.__name__ in names and kind.__module__.partition(".")[0] in LIBRARIES
         for kind in type(data).__mro__
@@ -142,7 +142,7 @@ def series_like(like: object, name: str, values: object) -> Any:
     return _indexed(_series(source, name, values), source)
 
 
-def frame_like(like: object, columns: Mapping[str, object]) -> Any:
+def frame_like(like: object, columns: Mapping[str, NumpyArray]) -> Any:
     """A frame of the library of a frame (or series), with the same index in pandas."""
     narwhals = _narwhals()
     source = narwhals.from_native(like, eager_only=True, allow_series=True)
@@ -150,7 +150,7 @@ def frame_like(like: object, columns: Mapping[str, object]) -> Any:
     return _indexed(narwhals.from_dict(made, backend=source.implementation), source)
 
 
-def new_frame(columns: Mapping[str, object], library: str | None = None) -> Any:
+def new_frame(columns: Mapping[str, NumpyArray], library: str | None = None) -> Any:
     """A frame of a library, by default of the first that is installed; narwhals is not needed."""
     chosen = library or next((name for name in MAKERS if find_spec(name)), None)
     if chosen is None:
@@ -166,7 +166,7 @@ def new_frame(columns: Mapping[str, object], library: str | None = None) -> Any:
 
 
 def library_of(data: object) -> str | None:
-    """Which library a frame is of, as ``new_frame`` takes it; None for everything else."""
+    """Return the library of a frame, as ``new_frame`` takes it; None for everything else."""
     if not is_frame(data):
         return None
     name = type(data).__module__.partition(".")[0]

@@ -1,4 +1,4 @@
-"""Regression oracles: configurations here, the mechanisms they are calibrated into beside them."""
+"""Regression oracles: configurations, and the mechanisms that they are calibrated into."""
 
 from discreet.oracles.contract import Mechanism, Oracle, Problem
 from discreet.oracles.finite_class import FiniteClass

@@ -61,7 +61,7 @@ class Mechanism(Protocol):
 
     @property
     def event(self) -> Event:
-        """What a fit costs, for every batch: the ledger charges it before data are read."""
+        """The cost of a fit, for every batch: the ledger charges it before data are read."""
 
     @property
     def noise_norm(self) -> float:
@@ -73,7 +73,7 @@ class Mechanism(Protocol):
 
     @property
     def couples_actions(self) -> bool:
-        """Whether its matrices are dense over all actions, since noise couples them."""
+        """True if matrices are dense over all actions, since noise couples them."""
 
     def fit(self, batch: Batch, noise: Noise, earlier: Sequence[Statistics] = (), /) -> Fit:
         """Statistics → noise → solve. ``earlier`` are the statistics of the releases before.
@@ -97,7 +97,7 @@ class Oracle(Protocol):
 
     @property
     def bounded(self) -> bool:
-        """Whether predictions lie in [0, 1]."""
+        """True if predictions lie in [0, 1]."""
 
     def calibrate(self, problem: Problem, budget: Budget) -> Mechanism:
         """The mechanism for a problem and a budget; ``InvalidInput`` where there is none."""
@@ -118,5 +118,5 @@ class Calibrated(Generic[Configuration]):
 
     @property
     def couples_actions(self) -> bool:
-        """False: each action has noise of its own."""
+        """False: each action has separate noise."""
         return False

@@ -1,4 +1,4 @@
-"""What no plan may say: refused when it is made, before the first person arrives."""
+"""Checks of a plan, made when it is created, before the first person arrives."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 USABLE = 30.0
 """Up to this ε every Gaussian release uses all of it."""
 UNITS = ("decision", "user")
-"""Units that whoever runs a plan enforces, so that the plan may promise them."""
+"""Units that learner and service enforce, so that a plan may promise them."""
 
 
 def refuse_wrong_kinds(plan: Plan) -> None:
@@ -150,7 +150,7 @@ def _refuse_what_costs_a_person_too_much(plan: Plan, participation: Participatio
 
 
 def _instead_of(features: object) -> str:
-    """What to pass where features were written in another way."""
+    """Return what to pass instead of features of another type."""
     if isinstance(features, (int, np.integer)) and not isinstance(features, bool) and features > 0:
         return f"Pass UnitBall({features})."
     if isinstance(features, (list, tuple)):

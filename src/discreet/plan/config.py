@@ -40,7 +40,7 @@ def to_config(item: object) -> Any:
 
 
 def fields_to_config(item: Any) -> Json:
-    """The public parameters of a dataclass; 8 and 8.0 are written alike.
+    """The public parameters of a dataclass; 8 and 8.0 are written in the same way.
 
     One that was added later (``types.added_later``) is left out where it has its default.
     """

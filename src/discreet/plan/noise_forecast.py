@@ -1,4 +1,4 @@
-"""What a plan's noise means for its predictions, from public numbers alone.
+"""Forecast of the noise of a plan's predictions, from public numbers alone.
 
 The noise of a predicted loss is compared with the spread of losses: their standard deviation
 between decisions. What it allows was measured on 111 public sets. How many decisions a difference
@@ -76,7 +76,7 @@ def too_noisy(plan: Plan, spread: float | None = None) -> str | None:
 
 
 def warn_if_too_noisy(plan: Plan, spread: float | None = None, stacklevel: int = 4) -> None:
-    """Advise whoever makes something of the plan."""
+    """Issue an ``Advice`` if the plan is too noisy."""
     words = too_noisy(plan, spread)
     if words is not None:
         advise("too-much-noise", words, stacklevel)

@@ -72,7 +72,7 @@ _problem = lru_cache(maxsize=1024, typed=True)(Problem)
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
-    """What will happen, decided before the first person arrives.
+    """Complete public configuration of an experiment, fixed before the first person arrives.
 
     Problem and budget are enough: the default policy and oracle follow from these public numbers
     and need no tuning (``explain`` says what was chosen; docs/results/defaults.md how well it
@@ -198,7 +198,7 @@ class Plan:
         refuse_unregistered("oracle", self.oracle, ORACLES)
 
     def explain(self) -> str:
-        """What was chosen and why, in words."""
+        """Explain in words what was chosen and why."""
         return explained(self)
 
     @property
@@ -212,7 +212,7 @@ class Plan:
 
     @property
     def contexts(self) -> UnitBall | Schema:
-        """How contexts are read, whatever actions are."""
+        """The features of contexts, without those of actions."""
         return self.features.context if isinstance(self.features, Joint) else self.features
 
     @property
@@ -222,7 +222,7 @@ class Plan:
 
     @property
     def blocks(self) -> int:
-        """How many actions have weights of their own: all, or one for all with joint features."""
+        """The number of actions with separate weights; 1 with joint features."""
         return self.n_actions if self.catalogue is None else 1
 
     @cached_property
@@ -232,14 +232,14 @@ class Plan:
 
     @property
     def participation(self) -> Participation | None:
-        """How often one person may contribute; None where no such number is declared."""
+        """Bounds on the contributions of one person; None where none are declared."""
         if self.batches_per_user is None or self.records_per_batch is None:
             return None
         return Participation(self.batches_per_user, self.records_per_batch)
 
     @property
     def releases_on_last_answer(self) -> bool:
-        """Whether a batch is released as soon as all its slots are answered."""
+        """True if a batch is released as soon as all its slots are answered."""
         return self.releases == "automatic" and self.unit == "decision"
 
     @cached_property
@@ -279,7 +279,7 @@ class Plan:
 
     @cached_property
     def event(self) -> events.Event:
-        """What a release costs a record, whether it is the policy's or the control's."""
+        """The cost of a release for one record, of the policy or of the control."""
         # Privacy: a record is in the fit and in the sums of one part.
         # [docs/privacy/lift.md, "Parts of a batch"]
         if self.loss_sums is None:
@@ -288,7 +288,7 @@ class Plan:
 
     @cached_property
     def _fit_event(self) -> events.Event:
-        """What a fit costs, with a remark where the oracle is not a built-in one."""
+        """The cost of a fit, with a remark where the oracle is not a built-in one."""
         event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)
         name = type(self.oracle).__name__
         # Privacy: the audits attack only the built-in oracles. The author of another oracle is
@@ -301,7 +301,7 @@ class Plan:
         return Schedule(*lengths, self.close_every, self.half_life, self.imported)
 
     def nothing_released(self) -> Released:
-        """What a policy sees before the first release."""
+        """Return the releases before the first one: none, and the prior."""
         prior = None if self.prior is None else self.prior.statistics
         return Released(self.n_actions, self.schedule, plan=self.to_config(), prior=prior)
 

@@ -47,7 +47,7 @@ class Registry(Mapping[str, type[Any]]):
         return len(self.built_in) + len(self.own)
 
     def holds(self, item: object) -> bool:
-        """Whether the name of an object's class leads back to that class."""
+        """Return whether the name of an object's class leads back to that class."""
         return self.get(type(item).__name__) is type(item)
 
 

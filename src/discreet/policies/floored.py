@@ -1,4 +1,4 @@
-"""A floor under every probability, whatever the policy."""
+"""Floored: a policy with a lower bound on every probability."""
 
 from __future__ import annotations
 

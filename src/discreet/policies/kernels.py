@@ -24,7 +24,7 @@ _LINKS = {"identity": 0, "clip": 1, "logistic": 2}
 
 
 def suits_replay(view: PolicyView, features: Array) -> bool:
-    """Whether the kernel plays these rounds: several runs that share their rows."""
+    """Return whether the kernel plays these rounds: several runs that share their rows."""
     if triton is None or not getattr(features, "is_cuda", False) or features.element_size() != 4:
         return False
     links = {item.predictor.link for item in view.items}
@@ -141,7 +141,7 @@ _LOOK = 64
 
 
 def can_update() -> bool:
-    """Whether the kernel can be built here."""
+    """Return whether the kernel can be built here."""
     return triton is not None
 
 
@@ -203,7 +203,7 @@ _ROWS_OF_DRAWS = 1024
 
 
 def suits_draws(probabilities: Array, u: Array) -> bool:
-    """Whether the kernel draws these: runs (S, R, n, A) whose uniforms (S, 1, n) are shared."""
+    """Return whether the kernel draws runs (S, R, n, A) whose uniforms (S, 1, n) are shared."""
     return bool(
         triton is not None
         and getattr(probabilities, "is_cuda", False)

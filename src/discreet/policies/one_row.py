@@ -82,13 +82,13 @@ def by_arrays(policy: Policy, view: PolicyView) -> OneRow:
 
 
 def _is_single_run(view: PolicyView) -> bool:
-    """Whether predictors are (A, p) of NumPy, as those of a learner; a simulation stacks runs."""
+    """Return whether predictors are NumPy (A, p), as in a learner; a simulation stacks runs."""
     weights = [item.predictor.weights for item in view.items[-1:]]
     return all(isinstance(each, np.ndarray) and each.ndim == 2 for each in weights)
 
 
 def _writes_both(policy: Policy) -> bool:
-    """Whether the class that wrote the rule wrote its form for one row too.
+    """Return whether the class that wrote the rule wrote its form for one row too.
 
     A subclass with another rule must not inherit the plain numbers of its parent.
     """

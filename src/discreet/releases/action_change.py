@@ -17,7 +17,7 @@ FORMAT = "discreet-actions/1"
 
 @dataclass(frozen=True, eq=False)
 class ActionChange:
-    """What was added and removed after so many ``releases``; number 1 is the first change.
+    """Actions added and removed after so many ``releases``; number 1 is the first change.
 
     ``rows`` (I, da + 1) are the features of added items. Where actions have blocks there are none,
     and ``batch`` is the first one in which the new actions have theirs.

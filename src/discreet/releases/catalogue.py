@@ -83,11 +83,11 @@ class Catalogue(Sequence[str]):
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where each item stands."""
+        """The place of each item."""
         return {item: place for place, item in enumerate(self.ids)}
 
     def place(self, item: object, name: str = "actions") -> int:
-        """Where an item stands; refused if it is unknown, or has left."""
+        """Return the place of an item; it is refused if it is unknown, or was removed."""
         found = self.places.get(item) if isinstance(item, str) else None
         if found is None:
             raise InvalidInput(
@@ -139,7 +139,7 @@ def item_rows(schema: UnitBall | Schema, items: object) -> tuple[tuple[str, ...]
 def item_row(
     schema: UnitBall | Schema, item: str, features: object, called: str | None = None
 ) -> Floats:
-    """What the schema makes of one item (da + 1,); errors call it by its id, or as ``called``."""
+    """Return the features of one item (da + 1,); errors name it by its id, or as ``called``."""
     given, called = features, called or f"item {item!r}"
     if isinstance(schema, UnitBall) and isinstance(features, Mapping) and [*features] == [VECTOR]:
         given = features[VECTOR]

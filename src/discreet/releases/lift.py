@@ -55,18 +55,18 @@ class LiftLine:
 
     @property
     def known(self) -> bool:
-        """Whether the counts of observed losses are above their noise."""
+        """True if the counts of observed losses are above their noise."""
         return not math.isinf(self.anytime)
 
     @property
     def helps(self) -> bool | None:
-        """Whether the interval that is valid at any time is below zero; None where it has zero."""
+        """True if the interval for any time is below zero; None if it contains zero."""
         return self.difference < 0 if abs(self.difference) > self.anytime else None
 
 
 @dataclass(frozen=True, repr=False)
 class Lift:
-    """How much better the policy does than the control. Printing says it in words.
+    """Difference between the mean outcomes of policy and control, with intervals.
 
     ``batches`` has a line for each release, and ``so_far`` one for all releases up to it: the mean
     of the differences within batches, weighted as docs/privacy/lift.md says. Lines are in losses;
@@ -96,7 +96,7 @@ class Lift:
 
     @property
     def verdict(self) -> str:
-        """Whether the interval that is valid at any time leaves zero out, and on which side."""
+        """Conclusion from the interval that is valid at any time, in words."""
         if not self.pooled.known:
             return "whether the policy helps cannot be told yet"
         helps = self.pooled.helps
@@ -190,7 +190,7 @@ class Lift:
 
 
 def lift(released: PolicyView, *, confidence: float = 0.95) -> Lift:
-    """Policy beside control: mean losses or rewards, their difference, and how sure it is.
+    """Compare policy and control: mean losses or rewards, and intervals of their difference.
 
     The intervals cover sampling and privacy noise. The one that is ``valid at any time`` holds for
     all releases at once, so that looking every day is no mistake; the other one is narrower, and

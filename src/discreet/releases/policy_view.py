@@ -38,7 +38,7 @@ class PolicyView:
     # The sum of the Grams of releases that no longer carry their own: a simulation's.
 
     def __getstate__(self) -> dict[str, object]:
-        """Copies and pickles prepare their policy anew: it depends on ``n_actions``."""
+        """Return the state without the prepared policy, which depends on ``n_actions``."""
         return {name: value for name, value in self.__dict__.items() if name != "_one_row"}
 
     def offering(self, count: int) -> Self:
@@ -87,7 +87,7 @@ class PolicyView:
         )
 
     def blocks(self, batch: int) -> int:
-        """How many actions have weights of their own in a batch."""
+        """Return the number of actions that have separate weights in a batch."""
         if (self.plan or {}).get("features", {}).get("kind") == "Joint":
             return 1
         names = set(self.actions or ())
@@ -97,7 +97,7 @@ class PolicyView:
 
     @property
     def possible_blocks(self) -> set[int]:
-        """How many actions may have weights in a batch, after none, some or all of the changes."""
+        """Numbers of actions with separate weights, after none, some or all of the changes."""
         if (self.plan or {}).get("features", {}).get("kind") == "Joint":
             return {1}
         names, counts = set(self.actions or ()), {self.n_actions}
@@ -124,7 +124,7 @@ class PolicyView:
 
     @cached_property
     def outcome(self) -> Outcome:
-        """What people reported under the plan, and in which range."""
+        """The outcome that people report under the plan, with its range."""
         return declared(self.plan)
 
     @cached_property
@@ -139,7 +139,7 @@ class PolicyView:
 
     @cached_property
     def remembered_rounds(self) -> float:
-        """``rounds``, each release with what it counts beside the newest."""
+        """``rounds``, each release with its weight relative to the newest."""
         return sum(part * item.records for item, part in self.remembered)
 
     @cached_property
@@ -172,7 +172,7 @@ class PolicyView:
 
     @cached_property
     def _places(self) -> list[slice]:
-        """Where each release stands in what is joined."""
+        """The rows of each release in the joined predictor."""
         ends = list(accumulate(item.predictor.weights.shape[-2] for item, _ in self.remembered))
         return [slice(first, end) for first, end in zip([0, *ends], ends, strict=False)]
 

@@ -62,7 +62,7 @@ def quality(released: PolicyView) -> list[Quality]:
 
 
 def _of_bandit(statistics: Statistics) -> bool:
-    """Whether each action has sums of its own, or one block serves all."""
+    """Return whether each action has separate sums, instead of one block for all."""
     return bool(statistics.gram.shape[-3] == statistics.response.shape[-2])
 
 

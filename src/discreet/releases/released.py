@@ -55,7 +55,7 @@ class Released(PolicyView):
 
     @property
     def statistics(self) -> tuple[Statistics, ...]:
-        """What the next fit may use of the past: the prior, and all that was released."""
+        """The statistics that the next fit may use: the prior, and all that was released."""
         published = tuple(item.statistics for item in self.items if item.statistics is not None)
         return published if self.prior is None else (self.prior, *published)
 

@@ -129,7 +129,7 @@ HALF_LIVES = 5
 
 
 def share(age: int, half_life: int | None) -> float:
-    """What a release counts when ``age`` more were made after it: 2^(−age/half_life).
+    """Return the weight 2^(−age/half_life) of a release after ``age`` later ones.
 
     >>> [share(age, half_life=2) for age in (0, 2, 4)], share(99, half_life=None)
     ([1.0, 0.5, 0.25], 1)
@@ -138,7 +138,7 @@ def share(age: int, half_life: int | None) -> float:
 
 
 def remembered(items: Sequence[Item], half_life: int | None) -> list[tuple[Item, float]]:
-    """The releases that still count, the oldest first, and how much each does beside the newest.
+    """Return the releases that still count, the oldest first, with weights relative to the newest.
 
     They are at most 5·half_life + 1, however many there were.
 

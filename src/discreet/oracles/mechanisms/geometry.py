@@ -35,7 +35,7 @@ CLEAR_SPREAD = 0.06
 """A spread of predicted losses between actions from which on contexts count as clear, and twice
 this is fully clear. [docs/results/rewards.md]"""
 RARE_REWARD = 0.25
-"""Mean rewards below this share of 1/A are rare: contexts are not clear, whatever the spread."""
+"""Mean rewards below this share of 1/A are rare: contexts are not clear then."""
 DOUBT = 5.0
 """Standard errors by which the variance of slopes between actions may be larger than measured."""
 SLOPE_ERROR = 0.3
@@ -224,7 +224,7 @@ class Pool:
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
-        """T₊ as eigenvalues and axes: how rows are spread, whatever their action."""
+        """T₊ as eigenvalues and axes: the spread of rows of all actions."""
         least = per_run(self._least, self.matrix) * (self.matrix @ self.matrix.mT)
         return raised_eigenvalues(self.gram.sum(-3) + least, self._floor)
 

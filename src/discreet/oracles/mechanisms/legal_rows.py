@@ -1,4 +1,4 @@
-"""Rows that are legal records on the integer grid, whatever a caller passed.
+"""Rows that are legal records on the integer grid, for every input.
 
 Sensitivities rest on these rules: one action per row, losses in [0, 1], contexts in the unit ball.
 Rows are rounded toward zero onto a public grid, so they stay legal; with learned geometry they are
@@ -23,7 +23,7 @@ GRID = 2**GRID_BITS
 
 @dataclass(frozen=True)
 class LegalRows:
-    """Rows that obey the rules on which sensitivities rest, whatever the caller passed."""
+    """Rows that obey the rules on which sensitivities rest, for every input."""
 
     grid: NumpyArray
     """(n, p) integers z with z / 2^20 = (1, c̄) and ‖c̄‖ ≤ 1."""
@@ -59,7 +59,7 @@ def legal_losses(batch: Batch, feedback: str, losses: str) -> tuple[Numbers, Num
     else:
         weights = observed.all(axis=-1, keepdims=True)
         if losses == "one_label":
-            # Privacy: exactly one zero a row, whatever was passed.
+            # Privacy: exactly one zero a row, for every input.
             # [docs/privacy/ridge.md, "Joint sensitivity, full information"]
             best = np.argmin(targets, axis=-1)
             targets = (np.arange(targets.shape[-1]) != best[..., None]).astype(np.float64)
@@ -99,7 +99,7 @@ def shortened_rows(
     """
     rows, squares, exponents = _products(grid, matrix)
     lengths = np.sqrt(np.maximum(squares, 1.0))
-    # How long ``rows`` are where ‖M b‖ = 1: b is z/(2^20·√2), and M has a power of two of its own.
+    # How long ``rows`` are where ‖M b‖ = 1: b is z/(2^20·√2), and M has its power of two.
     power = math.frexp(float(np.abs(matrix).max()))[1] - matrix_bits(matrix.shape[-1])
     with np.errstate(over="ignore", under="ignore"):
         least, most = (
@@ -133,7 +133,7 @@ def integers_of(matrix: NumpyArray) -> NumpyArray:
     """A published matrix as integers, its common power of two left out."""
     bits = matrix_bits(matrix.shape[-1])
     integers = np.ldexp(matrix, bits - math.frexp(float(np.abs(matrix).max()))[1])
-    # Privacy: with exact products a row's image does not depend on the rows beside it.
+    # Privacy: with exact products a row's image does not depend on other rows.
     # [docs/privacy/arithmetic.md, "Stretched rows"]
     if not (np.isfinite(integers) & (integers == np.rint(integers))).all():
         raise PrivateData(

@@ -107,5 +107,5 @@ def _floating(batch: Batch) -> Array:
 
 def _parts(batch: Batch) -> tuple[Numbers, Numbers]:
     """Masks (..., n) of the records of the policy and of the control."""
-    assert batch.control is not None  # whoever stores rows of such a plan says where they belong
+    assert batch.control is not None  # a store of such a plan sets it
     return ~batch.control, batch.control

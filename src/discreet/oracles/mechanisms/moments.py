@@ -30,7 +30,7 @@ from discreet.privacy.sensitivities import centre
 from discreet.types import Array, Numbers
 
 _EXACT_ROWS = 4096
-"""4096 products of up to 2**40 sum to at most 2**52: exact in float64, whatever the order."""
+"""4096 products of up to 2**40 sum to at most 2**52: exact in float64, in any order."""
 _HELD_NUMBERS = 2**22
 """Numbers a chunk of rows may expand to: a few caches of a CPU core."""
 _HELD_ON_A_GPU = 2**27
@@ -69,7 +69,7 @@ def floating_moments(
 ) -> Moments:
     """Plain floating sums over the rows that were observed, with losses centred at ``middle``.
 
-    With ``double`` they are in float64, whatever the features are. With a matrix M (..., p, p) they
+    With ``double`` they are in float64. With a matrix M (..., p, p) they
     are too, since M may be far from even. Rows are then v = M b/max(low, ‖M b‖), and centred losses
     are multiplied by min(1, high/‖M b‖), with the ``bounds`` (low, high).
     """

@@ -76,7 +76,7 @@ class PaperLogistic(Calibrated["Logistic"]):
 
     @property
     def couples_actions(self) -> bool:
-        """Whether it releases a Gram, over all actions at once."""
+        """True if it releases a Gram, over all actions at once."""
         return self.problem.radii
 
     @property

@@ -51,7 +51,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
     """θ_a = argmin Σ f(x·θ, y) + (Λ/2)‖θ‖² + b_a·θ for each action, and noise on the minimiser.
 
     ``noise`` "gamma": b_a of density ∝ exp(−ε‖b‖/2), Λ ≥ 2/ε, pure ε. "gaussian": b_a ~ N(0, σ²I),
-    Λ ≥ ``least_ridge``, with a noisy Gram beside it where the policy asks for radii.
+    Λ ≥ ``least_ridge``, and a noisy Gram where the policy asks for radii.
     [docs/privacy/logistic.md]
     """
 
