@@ -28,7 +28,7 @@ class Schedule:
     the slots that were taken by then. The next one begins where it would have begun anyway: the
     free slots keep their numbers, and have no record.
 
-    With ``half_life`` a release counts half as much after so many more (releases/forgetting.py).
+    With ``half_life`` a release counts half as much after so many more (releases/statistics.py).
 
     >>> Schedule(horizon=10).lengths()
     [1, 2, 4, 3]

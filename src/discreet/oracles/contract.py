@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.batch import Batch
-from discreet.privacy.budget import Budget
+from discreet.privacy.budget import ONCE, Budget, Participation
 from discreet.privacy.events import STACKED, Event
 from discreet.privacy.noise import Noise
-from discreet.privacy.participation import ONCE, Participation
 from discreet.releases.release import Fit
 from discreet.releases.statistics import Statistics
 
