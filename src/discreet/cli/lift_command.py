@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.cli.answer import Answer, table, write
 from discreet.cli.parser import Commands, command
-from discreet.design.outcome import Outcome
 from discreet.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from discreet.design.outcome import Outcome
 
 MEANS = ("policy", "control")
 WIDTHS = ("half_width_any_time", "half_width_fixed_time")
