@@ -19,14 +19,13 @@ NumpyArray = np.ndarray[Any, Any]
 
 Numbers = Any
 """A number, or an array with a number for each run of a stack."""
-Json = dict[str, Any]
-"""A JSON object as this package writes it."""
-Document = Mapping[str, Any]
-"""A JSON object that was read, of which nothing is known yet."""
-
 Floats = NumpyArray
 """A NumPy array of numbers, where no other kind of array comes."""
 
+JsonObject = dict[str, Any]
+"""A decoded JSON object."""
+JsonMapping = Mapping[str, Any]
+"""A decoded JSON object that is only read."""
 Frame = Any
 """A table or a series of pandas, polars or pyarrow."""
 Contexts = Any

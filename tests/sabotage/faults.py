@@ -1367,8 +1367,8 @@ FAULTS = (
         (
             Edit(
                 PLAN,
-                'event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)',
-                'event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)\n'
+                'instance("event of the mechanism", event, events.EVENTS)',
+                'instance("event of the mechanism", event, events.EVENTS)\n'
                 "        if self.half_life is not None:\n"
                 "            return type(event)(2.0 * event.multiplier, event.sensitivity)",
             ),

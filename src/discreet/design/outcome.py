@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.errors import CorruptRelease, InvalidInput, kind_of
-from discreet.types import Document, NumpyArray
+from discreet.types import JsonMapping, NumpyArray
 
 FINEST = 1e-6
 """Share of the range below which a mean is shown as zero."""
@@ -216,7 +216,7 @@ UNIT_LOSS = Loss()
 OUTCOMES: Mapping[str, type[Outcome]] = {"Loss": Loss, "Reward": Reward}
 
 
-def declared(plan: Document | None) -> Outcome:
+def declared(plan: JsonMapping | None) -> Outcome:
     """The outcome that the document of a plan declares; losses in [0, 1] where it has none."""
     found = (plan or {}).get("outcome")
     if found is None:

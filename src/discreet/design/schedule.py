@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from discreet.design.window import seconds_of
 from discreet.errors import InvalidInput
-from discreet.types import Document
+from discreet.types import JsonMapping
 from discreet.validate import in_range, whole
 
 LONGEST = 2**22
@@ -70,7 +70,7 @@ class Schedule:
             whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
 
     @classmethod
-    def of_plan(cls, config: Document) -> Schedule:
+    def of_plan(cls, config: JsonMapping) -> Schedule:
         """The schedule of a plan's document."""
         return cls(
             int(config["first_batch"]),

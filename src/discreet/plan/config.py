@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.releases.canonical import decode_array, encode_array
-from discreet.types import Document, Json
+from discreet.types import JsonMapping, JsonObject
 from discreet.validate import nearest
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def to_config(item: object) -> Any:
     return item
 
 
-def fields_to_config(item: Any) -> Json:
+def fields_to_config(item: Any) -> JsonObject:
     """The public parameters of a dataclass; 8 and 8.0 are written in the same way.
 
     One that was added later (``types.added_later``) is left out where it has its default.
@@ -72,7 +72,7 @@ def from_config(registry: Registry, document: object, where: str) -> Any:
     return build(registry[kind], given, where, registry)
 
 
-def build(cls: type[T], given: Document, where: str, registry: Registry) -> T:
+def build(cls: type[T], given: JsonMapping, where: str, registry: Registry) -> T:
     """``cls(**given)``: refuses unknown keys by name, and reads values by their type."""
     known = {each.name: each for each in fields(cls)}  # type: ignore[arg-type]
     for name in given:
@@ -129,7 +129,7 @@ def _options(hint: object) -> tuple[Any, ...]:
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
-def config_text(config: Document) -> str:
+def config_text(config: JsonMapping) -> str:
     """``Ridge(ridge=0.01, mechanism=structured)`` from the configuration of a part."""
     named = [f"{name}={_short(value)}" for name, value in config.items() if name != "kind"]
     return f"{config['kind']}({', '.join(named)})"

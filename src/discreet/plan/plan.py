@@ -44,7 +44,7 @@ from discreet.releases.catalogue import Catalogue
 from discreet.releases.prior import Prior
 from discreet.releases.released import Released
 from discreet.text import html_table
-from discreet.types import Document, Json, added_later
+from discreet.types import JsonMapping, JsonObject, added_later
 from discreet.validate import instance, whole
 
 FORMAT = "discreet-plan/1"
@@ -288,7 +288,8 @@ class Plan:
     @cached_property
     def _fit_event(self) -> events.Event:
         """The cost of a fit, with a remark where the oracle is not a built-in one."""
-        event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)
+        event = self.mechanism.event
+        instance("event of the mechanism", event, events.EVENTS)
         name = type(self.oracle).__name__
         # Privacy: the audits attack only the built-in oracles. The author of another oracle is
         # responsible for its event. [docs/extending.md, "What your own oracle promises"]
@@ -310,12 +311,12 @@ class Plan:
         often = self.participation
         return Ledger(budget or self.budget, (), self.unit, because, participation=often)
 
-    def to_config(self) -> Json:
+    def to_config(self) -> JsonObject:
         """The plan as a mapping of words and whole numbers, fit for canonical JSON."""
         return {"format": FORMAT, **fields_to_config(self)}
 
     @classmethod
-    def from_config(cls, document: Document) -> Plan:
+    def from_config(cls, document: JsonMapping) -> Plan:
         """The plan of a mapping, as from TOML or a released file; unknown keys are refused."""
         given = {name: value for name, value in document.items() if name != "format"}
         if document.get("format", FORMAT) != FORMAT:

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.errors import CorruptRelease
 from discreet.releases.canonical import decode_array, digest_of, encode_array
-from discreet.types import Document, Floats, Json
+from discreet.types import Floats, JsonMapping, JsonObject
 
 FORMAT = "discreet-actions/1"
 
@@ -37,7 +37,7 @@ class ActionChange:
         """SHA-256 of the canonical JSON."""
         return digest_of(self.to_json())
 
-    def to_json(self) -> Json:
+    def to_json(self) -> JsonObject:
         """The document whose canonical bytes are hashed and signed."""
         return {
             "format": FORMAT,
@@ -52,7 +52,7 @@ class ActionChange:
         }
 
     @classmethod
-    def from_json(cls, document: Document) -> ActionChange:
+    def from_json(cls, document: JsonMapping) -> ActionChange:
         """The change of a document; refuses anything that discreet would not write."""
         try:
             rows, batch = document["rows"], document["batch"]
@@ -81,7 +81,7 @@ class ActionChange:
         )
 
 
-def changes_of(documents: Iterable[Document], plan: str) -> tuple[ActionChange, ...]:
+def changes_of(documents: Iterable[JsonMapping], plan: str) -> tuple[ActionChange, ...]:
     """The changes of documents, if each follows the one before."""
     changes: tuple[ActionChange, ...] = ()
     for document in documents:
@@ -89,7 +89,9 @@ def changes_of(documents: Iterable[Document], plan: str) -> tuple[ActionChange, 
     return changes
 
 
-def following_change(document: Document, before: Sequence[ActionChange], plan: str) -> ActionChange:
+def following_change(
+    document: JsonMapping, before: Sequence[ActionChange], plan: str
+) -> ActionChange:
     """The change of a document, if it follows those before."""
     change, number = ActionChange.from_json(document), len(before) + 1
     previous, releases = (before[-1].digest, before[-1].releases) if before else (plan, 0)

@@ -13,10 +13,10 @@ import numpy as np
 
 from discreet.arrays.backend import to_numpy
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.types import Array, Document, Json, NumpyArray
+from discreet.types import Array, JsonMapping, JsonObject, NumpyArray
 
 
-def encode_array(array: Array) -> Json:
+def encode_array(array: Array) -> JsonObject:
     """Integers and a power of two: exact in every language, canonical as text.
 
     53 bits hold the largest value exactly, so encoding what was decoded gives the same bytes.
@@ -32,7 +32,7 @@ def encode_array(array: Array) -> Json:
     }
 
 
-def decode_array(document: Document) -> NumpyArray:
+def decode_array(document: JsonMapping) -> NumpyArray:
     """The float64 array of ``encode_array``."""
     integers, exponent = document["integers"], document["exponent"]
     if any(type(value) is not int or abs(value) >= 2**53 for value in integers):
@@ -55,7 +55,7 @@ def digest_of(document: object) -> str:
     return hashlib.sha256(canonical(document)).hexdigest()
 
 
-def read_document(path: str | Path) -> Json:
+def read_document(path: str | Path) -> JsonObject:
     """A JSON object from a file, or a CorruptRelease that says what is wrong with it."""
     try:
         document = json.loads(Path(path).read_bytes())

@@ -17,7 +17,7 @@ from discreet.releases.lift_intervals import Pooled, pooled
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
 from discreet.text import html_table
-from discreet.types import Json, NumpyArray
+from discreet.types import JsonObject, NumpyArray
 from discreet.validate import in_range
 
 FORMAT = "discreet-lift/1"
@@ -157,7 +157,7 @@ class Lift:
             "half_width_any_time": wide(whole["anytime"]),
         }
 
-    def to_json(self) -> Json:
+    def to_json(self) -> JsonObject:
         """``table`` row by row, with the words, as a document for everyone.
 
         Null stands for what cannot be told yet.

@@ -22,7 +22,7 @@ from discreet.features.offered import OfferedRows
 from discreet.releases.action_change import ActionChange
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
 from discreet.releases.statistics import remembered, share
-from discreet.types import Array, Document
+from discreet.types import Array, JsonMapping
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PolicyView:
     n_actions: int
     schedule: Schedule = field(default_factory=Schedule)
     items: tuple[Release | DecidingRelease, ...] = ()
-    plan: Document | None = field(default=None, repr=False)
+    plan: JsonMapping | None = field(default=None, repr=False)
     changes: tuple[ActionChange, ...] = field(default=(), repr=False)
     _summed: Gram | None = field(default=None, repr=False)
     # The sum of the Grams of releases that no longer carry their own: a simulation's.

@@ -14,7 +14,7 @@ import numpy as np
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.canonical import decode_array, digest_of, encode_array
 from discreet.releases.statistics import PUBLISHED, Statistics
-from discreet.types import Array, Document, Json
+from discreet.types import Array, JsonMapping, JsonObject
 from discreet.validate import in_range, whole
 
 LEAST = 1e-6
@@ -92,20 +92,20 @@ class Prior:
         )
 
 
-def shared_digest(plan: Document) -> str:
+def shared_digest(plan: JsonMapping) -> str:
     """Return the digest of what a prior and the document of a plan must have in common."""
     names = ("n_actions", "actions", "features", "feedback", "losses", "outcome")
     return digest_of({name: plan.get(name) for name in names})
 
 
-def prior_of(plan: Document | None) -> Statistics | None:
+def prior_of(plan: JsonMapping | None) -> Statistics | None:
     """The statistics of the prior that the document of a plan names; None if it names none."""
     written = (plan or {}).get("prior")
     if written is None:
         return None
     arrays = ("gram", "response", *PUBLISHED)
     try:
-        facts: Json = {
+        facts: JsonObject = {
             name: decode_array(value) if name in arrays and value is not None else value
             for name, value in written.items()
             if name != "kind"

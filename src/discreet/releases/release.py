@@ -15,7 +15,7 @@ from discreet.features.offered import OfferedRows
 from discreet.privacy import events
 from discreet.releases.canonical import decode_array, digest_of, encode_array
 from discreet.releases.statistics import PartLosses, Statistics
-from discreet.types import Array, Document, Json, Numbers, NumpyArray
+from discreet.types import Array, JsonMapping, JsonObject, Numbers, NumpyArray
 
 FORMAT = "discreet-release/1"
 LINKS = ("identity", "logistic", "clip")
@@ -113,7 +113,7 @@ class Release:
         """SHA-256 of the canonical JSON."""
         return digest_of(self.to_json())
 
-    def to_json(self) -> Json:
+    def to_json(self) -> JsonObject:
         """The document whose canonical bytes are hashed and signed."""
         predictor = {"link": self.predictor.link, "weights": encode_array(self.predictor.weights)}
         gram = None
@@ -140,7 +140,7 @@ class Release:
         return document
 
     @classmethod
-    def from_json(cls, document: Document) -> Release:
+    def from_json(cls, document: JsonMapping) -> Release:
         """The release of a JSON document; refuses anything that discreet would not write."""
         try:
             if document["format"] != FORMAT:
@@ -199,7 +199,7 @@ class DecidingRelease:
         return cls(*kept, sums, whole.digest, whole.part_losses)
 
 
-def following(document: Document, number: int, plan: str, previous: str) -> Release:
+def following(document: JsonMapping, number: int, plan: str, previous: str) -> Release:
     """The release of a document, if number, plan and previous digest are as expected."""
     release = Release.from_json(document)
     place = (release.number, release.plan_digest, release.previous)

@@ -21,7 +21,7 @@ from discreet.releases.prior import prior_of
 from discreet.releases.release import Release, altered, following
 from discreet.releases.statistics import Statistics
 from discreet.text import html_table, listed
-from discreet.types import Document
+from discreet.types import JsonMapping
 
 if TYPE_CHECKING:
     from discreet.releases.quality import Quality
@@ -147,7 +147,7 @@ class Released(PolicyView):
         return cls.from_document(read_document(path))
 
     @classmethod
-    def from_document(cls, document: Document) -> Released:
+    def from_document(cls, document: JsonMapping) -> Released:
         """Verify and unpack the document of a released file."""
         if document.get("format") != FILE_FORMAT:
             raise CorruptRelease(

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.arrays.linear_algebra import inverse, triangle, unpack
 from discreet.design.control import PARTS
 from discreet.releases.canonical import decode_array, encode_array
-from discreet.types import Array, Document, Json, Numbers
+from discreet.types import Array, JsonMapping, JsonObject, Numbers
 
 PUBLISHED = {
     "matrix": "matrix",
@@ -64,7 +64,7 @@ class Statistics:
         gram, response = self.gram[..., :1, :1] + 0.0, self.response[..., :1] + 0.0
         return replace(self, gram=gram, response=response, matrix=None, following=None)
 
-    def to_json(self) -> Json:
+    def to_json(self) -> JsonObject:
         """The upper triangles of the blocks, and the rest."""
         rows, columns = triangle(self.gram.shape[-1])
         document = {
@@ -79,7 +79,7 @@ class Statistics:
         return document
 
     @classmethod
-    def from_json(cls, document: Document) -> Statistics:
+    def from_json(cls, document: JsonMapping) -> Statistics:
         """The statistics of a document."""
         response, packed = decode_array(document["response"]), decode_array(document["gram"])
         p = response.shape[-1]
@@ -110,11 +110,11 @@ class PartLosses:
     sums: Array
     variance: Numbers
 
-    def to_json(self) -> Json:
+    def to_json(self) -> JsonObject:
         return {"sums": encode_array(self.sums), "variance": repr(float(self.variance))}
 
     @classmethod
-    def from_json(cls, document: Document) -> PartLosses:
+    def from_json(cls, document: JsonMapping) -> PartLosses:
         """The sums of a document."""
         sums = decode_array(document["sums"])
         if sums.shape != (len(PARTS), 2):
