@@ -12,8 +12,8 @@ import discreet as dc
 from discreet.batches.log_import import logged_rows
 from discreet.cli.main import main
 from discreet.client.chain import Chain
+from discreet.client.documents import public_key
 from discreet.client.recomputation import recompute
-from discreet.client.signing import public_key
 from discreet.errors import InvalidInput, NotReady, StateClaimed
 from discreet.plan.config import to_config
 from discreet.service.http.server import preflight
