@@ -1,6 +1,6 @@
 """Seconds to store late outcomes from a Parquet file: ``python bench/outcomes.py --rows 5000000``.
 
-Decisions of one large batch, leased 64 at a time, whose outcomes lie in a file in random order.
+Decisions of batches of 500,000, leased 64 at a time, whose outcomes lie in a file in random order.
 """
 
 import argparse
@@ -29,9 +29,10 @@ anchor = "anchor.jsonl"
 window = "30d"
 [plan]
 n_actions = 3
-first_batch = {rows}
-features = {{ kind = "UnitBall", dimension = 5 }}
-budget = {{ epsilon = 1.0, delta = 1e-8 }}
+first_batch = 500_000
+longest_batch = 500_000
+features = { kind = "UnitBall", dimension = 5 }
+budget = { epsilon = 1.0, delta = 1e-8 }
 """
 
 
@@ -51,7 +52,7 @@ def decisions(settings: Settings, rows: int) -> list[str]:
 
 def outcomes(folder: Path, rows: int) -> Path:
     """An experiment with decisions, and a file of their losses."""
-    (folder / "experiment.toml").write_text(FILE.format(rows=rows))
+    (folder / "experiment.toml").write_text(FILE)
     settings = Settings.read(folder / "experiment.toml")
     lifecycle.begin(settings)
     rng = np.random.default_rng(0)

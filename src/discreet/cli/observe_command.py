@@ -6,16 +6,10 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
 
 from discreet.cli.answer import Answer
 from discreet.cli.parser import Commands, command
 from discreet.cli.serve_command import config_flag, need_extra
-
-if TYPE_CHECKING:
-    from discreet.client.reported_outcomes import RowResults
-    from discreet.data.warehouse import OutcomeTable
 
 TEXT = """\
 The table is a .parquet or .csv file, or a query of a DuckDB file or of PostgreSQL. It has a column
@@ -33,8 +27,8 @@ examples:
   discreet observe --from outcomes.parquet --url http://127.0.0.1:8000 --key dk_…
   discreet observe --from shop.duckdb --query 'SELECT decision, spent FROM orders' \\
       --id decision --value spent --progress orders.progress"""
-SHOWN = 20
-"""Refused rows that are printed."""
+SHOWN, KEPT = 20, 1000
+"""Refused rows that are printed, and that --json lists."""
 LARGE = 200_000
 """Rows from which a second process helps."""
 
@@ -60,42 +54,36 @@ def observe(args: argparse.Namespace) -> Answer:
     from discreet.data.warehouse import OutcomeTable
     from discreet.design.outcome import declared
 
-    def table(word: str) -> OutcomeTable:
-        return OutcomeTable(args.source, args.query, args.id, args.value or word)
-
-    def results(chunks: Iterable[list[Any]]) -> Iterator[RowResults]:
-        if client is not None:
-            return send_outcomes(client, outcome, chunks)
-        from discreet.service.runtime.outcome_import import import_outcomes
-
-        return import_outcomes(settings, chunks, helpers=int(rows > LARGE))
-
-    client = None
-    if args.url is not None:
-        client = Client(args.url, args.key or os.environ.get("DISCREET_API_KEY"), timeout=60.0)
+    key = args.key or os.environ.get("DISCREET_API_KEY")
+    client = None if args.url is None else Client(args.url, key, timeout=60.0)
+    if client is not None:
         outcome = declared(client.schema())
     else:
         need_extra()
+        from discreet.service.runtime.outcome_import import import_outcomes
         from discreet.service.settings import Settings
 
         settings = Settings.read(args.config)
         outcome = settings.plan.outcome
-    rows = table(outcome.word).count()
-    progress = None if args.progress is None else ProgressFile(args.progress, args.source, rows)
-    began = progress.done if progress else 0
-    counts, refused, done = Counter[str](), list[tuple[int, str]](), began
-    for each in results(table(outcome.word).chunks(began)):
+    table = OutcomeTable(args.source, args.query, args.id, args.value or outcome.word)
+    rows = table.count()
+    progress = ProgressFile(args.progress, args.source, rows)
+    began, chunks = progress.done, table.chunks(progress.done)
+    if client is not None:
+        results = send_outcomes(client, outcome, chunks)
+    else:
+        results = import_outcomes(settings, chunks, helpers=int(rows > LARGE))
+    counts, refused = Counter[str](), list[tuple[int, str]]()
+    for each in results:
         counts += each.counts
-        refused += each.refused[: 1000 - len(refused)]
-        done += each.counts.total()
-        if progress:
-            progress.add(each.counts.total())
+        refused += each.refused[: KEPT - len(refused)]
+        progress.add(each.counts.total())
         if sys.stderr.isatty():
-            print(f"\r{done:,} of {rows:,} rows", end="", file=sys.stderr, flush=True)
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
-    lines = [f"{done - began:,} of {rows:,} rows read"]
+            ends = "\n" if progress.done == rows else ""
+            print(f"\r{progress.done:,} of {rows:,} rows", end=ends, file=sys.stderr, flush=True)
+    read = progress.done - began
+    lines = [f"{read:,} of {rows:,} rows read"]
     lines += [f"{counts[result]:,} {result}" for result in counts]
     lines += [f"row {row}: {reason}" for row, reason in sorted(refused)[:SHOWN]]
-    document = {"rows": rows, "read": done - began, "results": dict(counts), "refused": refused}
+    document = {"rows": rows, "read": read, "results": dict(counts), "refused": refused}
     return Answer(document, "\n".join(lines), code=int(any(each not in DONE for each in counts)))

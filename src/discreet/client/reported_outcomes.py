@@ -46,38 +46,29 @@ def send_outcomes(
 ) -> Iterator[RowResults]:
     """Send outcomes to a running service; yield the results of each chunk once it is durable."""
     for chunk in chunks:
-        results: list[tuple[int, str]] = []
-        for rows in _requests(outcome, chunk, results):
-            pairs = [(str(decision), float(value)) for _, decision, value in rows]
+        refused = {row: reason for row, _, value in chunk if (reason := _refusal(outcome, value))}
+        rows = [each for each in chunk if each[0] not in refused]
+        results = [*refused.items()]
+        longest = max((len(str(decision)) for _, decision, _ in rows), default=1)
+        size = max(1, min(MOST_ROWS, MOST_BYTES // longest))
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            pairs = [(str(decision), float(value)) for _, decision, value in part]
             answers = client.observe_many(**{outcome.plural: pairs})
-            for (row, _, _), answer in zip(rows, answers, strict=True):
-                results.append((row, _result(answer)))
+            numbered = zip(part, answers, strict=True)
+            results += [(row, _result(answer)) for (row, _, _), answer in numbered]
         yield RowResults.of(results)
 
 
-def _requests(
-    outcome: Outcome, chunk: list[Row], results: list[tuple[int, str]]
-) -> Iterator[list[Row]]:
-    """Cut a chunk into requests; rows without a valid value get their result at once."""
-    rows: list[Row] = []
-    size = 0
-    for each in chunk:
-        row, decision, value = each
-        if value is None:
-            results.append((row, EMPTY))
-            continue
-        try:
-            outcome.loss_of(value)
-        except InvalidInput as error:
-            results.append((row, str(error)))
-            continue
-        size += len(str(decision))
-        if rows and (len(rows) == MOST_ROWS or size > MOST_BYTES):
-            yield rows
-            rows, size = [], len(str(decision))
-        rows.append(each)
-    if rows:
-        yield rows
+def _refusal(outcome: Outcome, value: Any) -> str | None:
+    """Return why a value is not sent: one that breaks a rule would stop its whole request."""
+    if value is None:
+        return EMPTY
+    try:
+        outcome.loss_of(value)
+    except InvalidInput as error:
+        return str(error)
+    return None
 
 
 def _result(answer: dict[str, Any]) -> str:
@@ -89,27 +80,30 @@ def _result(answer: dict[str, Any]) -> str:
 class ProgressFile:
     """Number of rows that are durable, kept in a file so that a later run continues from there.
 
-    ``source`` and ``rows`` tell the table; a file of another table is refused.
+    ``source`` and ``rows`` tell the table; a file of another table is refused. Without a path
+    nothing is kept.
     """
 
-    def __init__(self, path: str | Path, source: str, rows: int) -> None:
-        self._path, self._table = Path(path), {"source": source, "rows": rows}
-        self.done = 0
-        if self._path.exists():
-            try:
-                found = json.loads(self._path.read_text())
-                self.done, same = int(found.pop("done")), found == self._table
-            except (ValueError, TypeError, LookupError, AttributeError):
-                same = False
-            if not same:
-                raise InvalidInput(
-                    f"progress must be a file of the same table, with as many rows; {self._path} "
-                    "is none. Name another file: rows that were stored are not stored twice."
-                )
+    def __init__(self, path: str | Path | None, source: str, rows: int) -> None:
+        self._path = None if path is None else Path(path)
+        self._table, self.done = {"source": source, "rows": rows}, 0
+        if self._path is None or not self._path.exists():
+            return
+        try:
+            found = json.loads(self._path.read_text())
+            self.done, same = int(found.pop("done")), found == self._table
+        except (ValueError, TypeError, LookupError, AttributeError):
+            same = False
+        if not same:
+            raise InvalidInput(
+                f"progress must be a file of the same table, with as many rows; {self._path} is "
+                "none. Name another file: rows that were stored are not stored twice."
+            )
 
     def add(self, rows: int) -> None:
         """Count rows that are durable now."""
         self.done += rows
-        temporary = self._path.with_name(f".{self._path.name}.new")
-        temporary.write_text(json.dumps(self._table | {"done": self.done}))
-        os.replace(temporary, self._path)
+        if self._path is not None:
+            temporary = self._path.with_name(f".{self._path.name}.new")
+            temporary.write_text(json.dumps(self._table | {"done": self.done}))
+            os.replace(temporary, self._path)
