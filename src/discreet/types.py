@@ -6,6 +6,7 @@ Shapes are written with three letters: n rows, A actions, p features (bias inclu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
@@ -18,6 +19,17 @@ NumpyArray = np.ndarray[Any, Any]
 
 Floats = NumpyArray
 """A NumPy array of numbers, where no other kind of array comes."""
+
+JsonObject = dict[str, Any]
+"""A decoded JSON object."""
+JsonMapping = Mapping[str, Any]
+"""A decoded JSON object that is only read."""
+Frame = Any
+"""A table or a series of pandas, polars or pyarrow."""
+Contexts = Any
+"""One context or many: numbers, dicts, arrays, or a frame."""
+Values = Any
+"""One value per row: a list, an array, a series, or the name of a column of the frame."""
 
 
 def added_later(default: Any) -> Any:

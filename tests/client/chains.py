@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 
 import discreet as dc
-from discreet.client import documents, signing
+from discreet.client import documents
 from discreet.releases.canonical import canonical
 from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Gram, Predictor, Release, publishable
 from discreet.releases.statistics import Statistics
 
 PRIVATE_KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))
-KEY = signing.public_key(PRIVATE_KEY)
+KEY = documents.public_key(PRIVATE_KEY)
 BALL = dc.UnitBall(3)
 SCHEMA = dc.Schema(
     [
@@ -258,7 +258,7 @@ def broken():
 
 def resigned(document, key=PRIVATE_KEY):
     """Signed without the checks of ``documents.sign``: what only the key's owner could do."""
-    return canonical({**document, "signature": signing.signature(canonical(document), key)})
+    return canonical({**document, "signature": documents.signature(canonical(document), key)})
 
 
 def _with_signature_of(content, other):

@@ -22,7 +22,7 @@ from discreet.audit.second_accountant import AGREE, epsilon_of
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
-from discreet.privacy.events import to_json
+from discreet.privacy.events import event_json
 
 MANY = 10
 _LEADING = 4.0 * math.exp(-0.5) / math.sqrt(2.0 * math.pi) / 48.0
@@ -38,7 +38,7 @@ def covered(subject: Subject) -> Finding:
     for policy in subject.policies:
         plan = subject.plan(policy)
         delta = plan.budget.delta
-        declared = epsilon_of([to_json(plan.mechanism.event)], delta)
+        declared = epsilon_of([event_json(plan.mechanism.event)], delta)
         found = _cost(subject, plan.mechanism, delta)
         kept &= found <= min(declared, subject.epsilon) * (1.0 + AGREE)
         kept &= _sampler_is_paid(subject, plan.mechanism)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from discreet.cli.answer import Answer, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.types import JsonObject
 
 FIGURES = (".png", ".svg", ".pdf")
 
@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
 
 def compare(args: argparse.Namespace) -> Answer:
     """Report the lift of each release and of all together."""
-    from discreet.client.fetched_documents import read_released
+    from discreet.client.billboard import read_released
     from discreet.releases.lift import lift
 
     if args.plot and Path(args.plot).suffix not in FIGURES:
@@ -57,7 +57,7 @@ def compare(args: argparse.Namespace) -> Answer:
     return Answer(document, "\n".join(lines))
 
 
-def _lines(rows: list[dict[str, Any]], word: str) -> list[str]:
+def _lines(rows: list[JsonObject], word: str) -> list[str]:
     header = ["release", "records", f"policy, {word}", "control", "lift so far", "any time", "once"]
     shown = [
         [

@@ -36,9 +36,8 @@ from discreet.plan.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.policies import AdaptivePO, Policy
 from discreet.policies.floored import Floored
 from discreet.privacy import events
-from discreet.privacy.budget import Budget
+from discreet.privacy.budget import ONCE, USUAL, Budget, Participation
 from discreet.privacy.ledger import Ledger, disjoint
-from discreet.privacy.participation import ONCE, USUAL, Participation
 from discreet.releases.canonical import digest_of
 from discreet.releases.catalogue import Catalogue
 from discreet.releases.prior import Prior
@@ -282,7 +281,8 @@ class Plan:
     @cached_property
     def _fit_event(self) -> events.Event:
         """What a fit costs, with a remark where the oracle is not a built-in one."""
-        event = instance("event of the mechanism", self.mechanism.event, events.EVENTS)
+        event = self.mechanism.event
+        instance("event of the mechanism", event, events.EVENTS)
         name = type(self.oracle).__name__
         # Privacy: the audits attack only the built-in oracles. The author of another oracle is
         # responsible for its event. [docs/extending.md, "What your own oracle promises"]

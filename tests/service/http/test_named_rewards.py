@@ -7,7 +7,7 @@ import pytest
 
 from discreet.cli.main import main
 from discreet.client import Billboard, Client
-from discreet.client.signing import public_key
+from discreet.client.documents import public_key
 from discreet.data import load
 from discreet.errors import InvalidInput, ServiceError
 from discreet.releases.quality import quality

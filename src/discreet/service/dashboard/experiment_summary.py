@@ -9,15 +9,14 @@ from typing import Any
 from discreet.design.action_names import action_name
 from discreet.design.outcome import Outcome
 from discreet.plan.plan import Plan
-from discreet.privacy.budget import Budget
+from discreet.privacy.budget import Budget, Participation
 from discreet.privacy.ledger import Spent
-from discreet.privacy.participation import Participation
 from discreet.releases.lift import Lift, within
 from discreet.service.dashboard.templating import figure, lasting
 from discreet.service.runtime.service import Service
-from discreet.service.storage import history_tables
+from discreet.service.storage import document_table
 from discreet.service.storage.database import Connection
-from discreet.service.storage.history_tables import HOUR
+from discreet.service.storage.document_table import HOUR
 from discreet.text import epsilon_text
 
 MOST_NAMED = 6
@@ -280,4 +279,4 @@ def _facts(connection: Connection) -> tuple[float, int, dict[int, int]]:
     # The first key is made in the transaction that begins the experiment.
     began = connection.execute("SELECT min(created) FROM keys").fetchone()[0]
     kept = connection.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0]
-    return float(began), int(kept), history_tables.decisions_by_hour(connection)
+    return float(began), int(kept), document_table.decisions_by_hour(connection)
