@@ -49,8 +49,8 @@ def add(commands: Commands) -> None:
 
 def observe(args: argparse.Namespace) -> Answer:
     """Send or store every row; print how many, and which were refused."""
+    from discreet.client.http_client import Client
     from discreet.client.reported_outcomes import DONE, ProgressFile, send_outcomes
-    from discreet.client.sync_client import Client
     from discreet.data.warehouse import OutcomeTable
     from discreet.design.outcome import declared
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet.client.sync_client import Client
+from discreet.client.http_client import Client
 from discreet.design.outcome import Outcome
 from discreet.errors import InvalidInput
 

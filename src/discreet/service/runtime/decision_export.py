@@ -23,9 +23,9 @@ from discreet.service.secrets.sealing import (
 )
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.storage import history_tables
 from discreet.service.storage.batches import under_way
 from discreet.service.storage.database import Connection, storage_errors
+from discreet.service.storage.document_table import note_change
 from discreet.service.storage.locations import open_database
 
 NOTE = (
@@ -53,7 +53,7 @@ def decision_columns(settings: Settings) -> dict[str, np.ndarray[Any, Any]]:
                 rows.append(row)
                 losses.append(loss)
         with database.transaction(connection):
-            history_tables.note_change(database, connection, "decisions exported")
+            note_change(database, connection, "decisions exported")
     numbers = np.asarray(places, dtype=np.int64).reshape(-1, 4)
     columns: dict[str, np.ndarray[Any, Any]] = dict(
         zip(("epoch", "batch", "slot", "release"), numbers.T, strict=True)

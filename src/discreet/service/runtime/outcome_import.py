@@ -12,7 +12,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, closing
 from multiprocessing import get_context
 
-from discreet.batches.slot_rules import batch_over
+from discreet.batches.batch_slots import batch_over
 from discreet.client.reported_outcomes import (
     AGAIN,
     CONFLICT,
@@ -24,13 +24,12 @@ from discreet.client.reported_outcomes import (
     RowResults,
 )
 from discreet.errors import DecisionClosed, InvalidInput, UnknownDecision
-from discreet.service.kill_points import step
 from discreet.service.runtime.lifecycle import check_stored
 from discreet.service.secrets import sealing
 from discreet.service.secrets.sealing import DecisionIds, Sealer, pack_loss
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.storage.database import Connection, storage_errors
+from discreet.service.storage.database import Connection, step, storage_errors
 from discreet.service.storage.idempotency import RequestNames
 from discreet.service.storage.journal import (
     KEPT,
