@@ -22,7 +22,6 @@ from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.plan.plan import Plan
 from discreet.policies import one_row
 from discreet.releases.policy_view import PolicyView
-from discreet.releases.release import DecidingRelease, Release
 from discreet.service.runtime.requests import InvalidField
 from discreet.service.storage.batches import Head
 from discreet.service.storage.group_commit import running_loop
@@ -31,7 +30,6 @@ from discreet.types import Array, NumpyArray
 Draw = tuple[float, float]
 ToDecide = tuple[int, NumpyArray, bool, Draw | None]
 """Document, row of features, whether the control decides it, and its draw if that is fixed."""
-Deciding = PolicyView[Release | DecidingRelease]
 HELD = 4
 """Versions of the policy in memory: the current one, a pinned one, one for a rollback."""
 
@@ -102,7 +100,7 @@ class PolicyVersions:
         self._head: Head | None = None
         self.fixed_actions = plan.catalogue is None
         """Whether actions have no features and never changed: all are offered to every request."""
-        self._held: OrderedDict[int, Deciding] = OrderedDict()
+        self._held: OrderedDict[int, PolicyView] = OrderedDict()
         self._together: SharedCalls[ToDecide, int] = SharedCalls(self._act)
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = np.random.default_rng()
@@ -123,7 +121,7 @@ class PolicyVersions:
         for content in contents:  # one by one: statistics that only fits need would fill the memory
             chain = chain.extended([content]).for_deciding()
         self._warm(chain.deciding)
-        _ = chain.known  # available actions, cached
+        _ = chain.available_actions  # available actions, cached
         return chain
 
     def adopt(self, chain: Chain) -> None:
@@ -133,7 +131,7 @@ class PolicyVersions:
         self.fixed_actions = self.plan.catalogue is None and not chain.changes
         self._hold(self.newest, chain.deciding)
 
-    def at(self, number: int) -> Deciding:
+    def at(self, number: int) -> PolicyView:
         """Return the releases up to and including a document."""
         held = self._held.get(number)
         if held is None:
@@ -142,12 +140,12 @@ class PolicyVersions:
         self._held.move_to_end(number)
         return held
 
-    def _hold(self, number: int, released: Deciding) -> None:
+    def _hold(self, number: int, released: PolicyView) -> None:
         self._held[number] = released
         while len(self._held) > HELD:
             self._held.popitem(last=False)
 
-    def _warm(self, deciding: Deciding) -> None:
+    def _warm(self, deciding: PolicyView) -> None:
         # One decision fills the caches of the releases, so that no request waits for them.
         plan, row = self.plan, np.zeros((1, self.plan.contexts.p))
         every: Array = row
@@ -158,7 +156,7 @@ class PolicyVersions:
         elif deciding.changes:
             every = OfferedBlocks(row, np.arange(plan.n_actions)[None])
         if plan.n_actions > 1:
-            one_row.probabilities(plan.played_policy, deciding.as_released, every)
+            one_row.probabilities(plan.played_policy, deciding, every)
 
     def action(
         self,
@@ -182,7 +180,7 @@ class PolicyVersions:
                 if (u := requests[place][3]) is not None:
                     draws[row] = u
             try:
-                policy, released = self.plan.played_policy, self.at(number).as_released
+                policy, released = self.plan.played_policy, self.at(number)
                 chosen = one_row.sample(policy, released, rows, draws)
                 if self.plan.control is not None:
                     # Privacy: the policy is computed for people in the control as well, so the
