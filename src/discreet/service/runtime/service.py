@@ -37,7 +37,7 @@ class ActionList(TypedDict):
     release: int
     count: int
     found: int
-    actions: list[str]
+    actions: list[str | int]
 
 
 class Service:
