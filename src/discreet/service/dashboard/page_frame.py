@@ -21,6 +21,7 @@ from discreet.service.access import OTHER, Access
 from discreet.service.dashboard.templating import rendered
 from discreet.service.error_responses import problem_of
 from discreet.service.metrics import Metrics
+from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import safe_name
 
@@ -248,3 +249,50 @@ def _refuse_foreign(page: PageRequest) -> None:
             status=403,
             code="foreign_form",
         )
+
+
+LONGEST = 4096
+"""Characters of a link that is kept while somebody logs in."""
+
+
+async def log_in(page: PageRequest, _service: Service) -> Response:
+    """Show a form for a key; a key with the scope audit or admin opens a session."""
+    after = _page_of(page.given("next"))
+    if page.request.method == "GET":
+        return page.render("login.html", message="", after=after)
+    refusal = "The key must be valid, with scope audit or admin; this key is invalid or lacks it."
+    return await session_begun(page, READERS, after or "/ui", "login.html", refusal, after=after)
+
+
+async def session_begun(
+    page: PageRequest, scopes: tuple[str, ...], to: str, form: str, refusal: str, **values: str
+) -> Response:
+    """Begin a session for a key with one of the scopes; show the form again for other keys."""
+    access, request = page.access, page.request
+    try:
+        key = api_keys.bearer(access.keys, f"Bearer {page.given('key')}")
+        api_keys.permit(key, scopes)
+    except ServiceError as error:
+        peer = request.client.host if request.client else ""
+        refused = access.refusals.count(error, dict(request.headers.raw), peer)
+        return page.render(form, refused.status or 401, message=refusal, **values)
+    access.log.event("logged in", by=key.id)
+    # A new session: a session that someone prepared before the log-in must not gain rights.
+    _, cookie = Sessions(access.session_secret).begin(key.id, await access.now())
+    response = page.to(to)
+    set_cookie(page, response, cookie)
+    return response
+
+
+def _page_of(text: str) -> str:
+    """Return the page that a link led to before the log-in; empty for other addresses."""
+    ours = text.startswith(("/ui?", "/ui/")) and text.isascii() and text.isprintable()
+    return text if ours and len(text) <= LONGEST else ""
+
+
+async def log_out(page: PageRequest, _service: Service | None = None) -> Response:
+    """Afterwards copies of the cookie are worthless, and so are other sessions of this key."""
+    await page.access.end_sessions(page.session.key)
+    response = page.to(LOG_IN)
+    response.delete_cookie(COOKIE, path=f"{page.root}/ui", httponly=True, samesite="strict")
+    return response

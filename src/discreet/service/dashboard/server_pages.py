@@ -13,7 +13,13 @@ from starlette.staticfiles import StaticFiles
 
 from discreet.errors import InvalidInput
 from discreet.service.access import Access
-from discreet.service.dashboard import explorer, login, operator_pages, overview, settings_pages
+from discreet.service.dashboard import (
+    explorer,
+    operator_pages,
+    overview,
+    page_frame,
+    settings_pages,
+)
 from discreet.service.dashboard.experiment_summary import Summary, summary
 from discreet.service.dashboard.page_frame import READERS, Page, PageRequest, View
 from discreet.service.experiment_file import FOLDER_EXAMPLE
@@ -29,8 +35,8 @@ ADMIN = ("admin",)
 EVERYONE = None
 GET, POST, BOTH = ("GET",), ("POST",), ("GET", "POST")
 PAGES: tuple[tuple[str, ExperimentView, tuple[str, ...] | None, tuple[str, ...]], ...] = (
-    ("/ui/login", login.log_in, EVERYONE, BOTH),
-    ("/ui/logout", login.log_out, READERS, POST),
+    ("/ui/login", page_frame.log_in, EVERYONE, BOTH),
+    ("/ui/logout", page_frame.log_out, READERS, POST),
     ("/ui", overview.overview, READERS, GET),
     ("/ui/newest", overview.newest, READERS, GET),
     ("/ui/history", operator_pages.history, READERS, GET),
@@ -40,8 +46,8 @@ PAGES: tuple[tuple[str, ExperimentView, tuple[str, ...] | None, tuple[str, ...]]
     ("/ui/releases/{number:int}/document", operator_pages.document, READERS, GET),
     ("/ui/ledger", operator_pages.ledger, READERS, GET),
     ("/ui/explorer", explorer.explorer, READERS, BOTH),
-    ("/ui/keys", login.keys, ADMIN, BOTH),
-    ("/ui/keys/revoke", login.revoke, ADMIN, POST),
+    ("/ui/keys", settings_pages.keys, ADMIN, BOTH),
+    ("/ui/keys/revoke", settings_pages.revoke, ADMIN, POST),
     ("/ui/settings", settings_pages.settings, ADMIN, GET),
     ("/ui/settings/mode", settings_pages.set_mode, ADMIN, POST),
     ("/ui/settings/serving", settings_pages.set_serving, ADMIN, POST),
@@ -103,7 +109,7 @@ class ServerViews:
         if page.request.method == "GET":
             return page.render("server_login.html", message="")
         refusal = "The key must be one of this server; this one is not. Experiments have others."
-        return await login.session_begun(page, KEYS, HOME, "server_login.html", refusal)
+        return await page_frame.session_begun(page, KEYS, HOME, "server_login.html", refusal)
 
     async def home(self, page: PageRequest) -> Response:
         return await self._list(page)
@@ -163,7 +169,7 @@ def server_pages(hosted: HostedExperiments, access: Access, metrics: Metrics) ->
     views = ServerViews(hosted)
     table: tuple[tuple[str, View, tuple[str, ...] | None, list[str]], ...] = (
         ("/ui/login", views.log_in, None, ["GET", "POST"]),
-        ("/ui/logout", login.log_out, KEYS, ["POST"]),
+        ("/ui/logout", page_frame.log_out, KEYS, ["POST"]),
         ("/ui", views.home, KEYS, ["GET"]),
         ("/ui/new", views.create, KEYS, ["POST"]),
         ("/ui/change", views.change, KEYS, ["POST"]),

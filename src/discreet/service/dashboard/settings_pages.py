@@ -1,4 +1,4 @@
-"""Pages where an administrator changes settings, and exact figures on this machine."""
+"""Pages where an administrator changes settings and keys, and exact figures on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import control_words
 from discreet.service.settings import MODES
+from discreet.service.storage.api_keys import SCOPES
 
+SCOPE_WORDS = {
+    "decide": "request decisions",
+    "observe": "report their outcomes",
+    "ticket": "let a device decide by itself",
+    "release:read": "read releases",
+    "audit": "look at these pages",
+    "admin": "do everything",
+}
+"""Permission of each scope, on the page of keys."""
 DONE = {
     "mode": "The experiment was set to another mode.",
     "serving": "Another release decides now.",
@@ -91,3 +101,19 @@ def _whole(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise InvalidInput(f"{name} must be a whole number; got text. Choose it from the list.")
     return int(text)
+
+
+async def keys(page: PageRequest, service: Service) -> Response:
+    """List all keys; the form creates one, and only this answer shows its text."""
+    made = None
+    if page.request.method == "POST":
+        label = page.given("label")[:200]
+        lasts = page.given("expires_in").strip() or None
+        made = await service.create_key(page.fields.get("scope", []), label, lasts, by=page.by)
+    shown = [key.shown() for key in await service.list_keys()]
+    return page.render("keys.html", keys=shown[::-1], scopes=SCOPES, words=SCOPE_WORDS, made=made)
+
+
+async def revoke(page: PageRequest, service: Service) -> Response:
+    await service.revoke_key(page.given("id"), page.by)
+    return page.to("/ui/keys")
