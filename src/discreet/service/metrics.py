@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from discreet.errors import ServiceError
 from discreet.service.logs import UNCOUNTED as SILENT
-from discreet.service.runtime.status import Status
+from discreet.service.runtime.status import ServiceStatus
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 INTERNAL = "discreet_internal_"
@@ -97,7 +97,7 @@ class Metrics:
             notes.append(lambda _: errors.inc())
         return notes
 
-    def public(self, status: Status, spent: float, budget: float) -> bytes:
+    def public(self, status: ServiceStatus, spent: float, budget: float) -> bytes:
         """Return the text of ``/metrics``."""
         gauges = [
             GaugeMetricFamily(f"discreet_{name}", text, value)
@@ -137,7 +137,7 @@ def on_this_machine(client: str) -> bool:
         return False
 
 
-def values(status: Status, spent: float, budget: float) -> list[float]:
+def values(status: ServiceStatus, spent: float, budget: float) -> list[float]:
     """Return the values of ``GAUGES``, in their order; ``spent`` and ``budget`` are epsilons."""
     batches = status["batches"]
     due = [each["due"] for each in batches if each["due"]]

@@ -43,8 +43,8 @@ async def assert_refused(service, reason, capsys):
         assert not await service.upkeep.once()
     assert await asyncio.to_thread(counts, service) == before
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    told = [(each["event"], each["kind"]) for each in lines if "kind" in each]
-    assert told == [("release refused", reason)]
+    logged = [(each["event"], each["kind"]) for each in lines if "kind" in each]
+    assert logged == [("release refused", reason)]
     assert {each["event"] for each in lines} <= {"started", "release begun", "release refused"}
     status = await service.status()
     assert (status["refused"], status["ready"]) == (reason, True)  # decisions go on
@@ -96,7 +96,7 @@ WRONG = {
         "statistics",
         lambda release: summing(release, response=release.statistics.response[:2]),
     ),
-    "nothing told": ("statistics", lambda release: summing(release, told=None)),
+    "no sums of outcomes": ("statistics", lambda release: summing(release, outcome_sums=None)),
     "a matrix of its own": ("statistics", lambda release: summing(release, matrix=2 * np.eye(3))),
     "no next matrix": ("statistics", lambda release: summing(release, following=None)),
     "a next matrix that no release may use": (

@@ -13,7 +13,7 @@ from discreet.privacy.ledger import Spent
 from discreet.releases.lift import Lift, within
 from discreet.service.dashboard.templating import lasting
 from discreet.service.runtime.service import Service
-from discreet.service.runtime.status import BatchEntry, Status
+from discreet.service.runtime.status import BatchEntry, ServiceStatus
 from discreet.service.storage import document_table
 from discreet.service.storage.database import Connection
 from discreet.service.storage.document_table import HOUR
@@ -67,7 +67,7 @@ def _range(plan: Plan) -> str:
     return f"{plan.outcome.low:g} to {plan.outcome.high:g}"
 
 
-def state(status: Status, default: str | int | None) -> Headline:
+def state(status: ServiceStatus, default: str | int | None) -> Headline:
     """Describe the state of the experiment."""
     if status["ended"]:
         return Headline("ended", "What was learned goes on deciding. Nothing new is learned.")
@@ -81,7 +81,7 @@ def state(status: Status, default: str | int | None) -> Headline:
     }[status["mode"]]
 
 
-def coming(status: Status, next_size: int) -> Headline:
+def coming(status: ServiceStatus, next_size: int) -> Headline:
     """Describe the next release and its time."""
     waiting = [batch for batch in status["batches"] if batch["state"] == "sealed"]
     opened = [batch for batch in status["batches"] if batch["state"] == "open"]
@@ -120,7 +120,7 @@ def coming(status: Status, next_size: int) -> Headline:
     )
 
 
-def _answers(status: Status) -> str:
+def _answers(status: ServiceStatus) -> str:
     return f"answers are awaited for {lasting(status['window'])}"
 
 
@@ -231,7 +231,7 @@ def _aside(value: float, outcome: Outcome) -> str:
 class Summary:
     """Public facts and words; ``hours`` has the decisions of each hour."""
 
-    status: Status
+    status: ServiceStatus
     lift: Lift | None
     tried: str
     state: Headline

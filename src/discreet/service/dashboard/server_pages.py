@@ -24,7 +24,7 @@ from discreet.service.dashboard.experiment_summary import Summary, summary
 from discreet.service.dashboard.page_frame import READERS, Page, PageRequest, View
 from discreet.service.experiment_file import FOLDER_EXAMPLE
 from discreet.service.metrics import Metrics
-from discreet.service.runtime.hosted_experiments import CreatedExperiment, HostedExperiments
+from discreet.service.runtime.hosted_experiments import CreationReply, HostedExperiments
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import faults
 from discreet.service.storage.api_keys import SERVER
@@ -142,7 +142,7 @@ class ServerViews:
             raise InvalidInput("change must be one of those on the page; this is not. Choose one.")
         return page.to(HOME)
 
-    async def _list(self, page: PageRequest, made: CreatedExperiment | None = None) -> Response:
+    async def _list(self, page: PageRequest, made: CreationReply | None = None) -> Response:
         found, services = await self._hosted.listed(), self._hosted.serving()
         summaries = await asyncio.gather(*map(_summary, services.values()))
         return page.render(

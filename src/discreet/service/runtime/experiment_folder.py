@@ -99,7 +99,7 @@ _TITLE = re.compile(r"^experiment\s*=.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class NewExperiment:
+class CreatedExperiment:
     """New experiment: its admin key, shown once, and the key that verifies its releases."""
 
     name: str
@@ -144,7 +144,7 @@ class ExperimentFolder:
             )
         return path
 
-    def new(self, name: str, text: str | None = None, source: Path | None = None) -> NewExperiment:
+    def new(self, name: str, text: str | None = None, source: Path | None = None) -> CreatedExperiment:
         """Create an experiment from the text of a file; a server serves it a second later.
 
         With the path of that file, files in its folder that it names are copied too.
@@ -172,7 +172,7 @@ class ExperimentFolder:
         step("new:served")
         return begun
 
-    def _begin(self, name: str, place: Path) -> NewExperiment:
+    def _begin(self, name: str, place: Path) -> CreatedExperiment:
         settings, server = Settings.read(place / EXPERIMENT_FILE), self.server
         database, vault = open_database(settings), Vault(settings.place(settings.vault))
         with storage_errors(database):
@@ -183,7 +183,7 @@ class ExperimentFolder:
             named = server.anchors and str(self.path / server.anchors / name / "anchor.jsonl")
             anchor = put_anchor(settings, named)
             key = lifecycle.begin(settings)
-        return NewExperiment(name, key, public_key(vault.signing), str(anchor))
+        return CreatedExperiment(name, key, public_key(vault.signing), str(anchor))
 
     def _free_place(self, name: str) -> Path:
         for kind in (SERVED, ARCHIVE):

@@ -58,7 +58,7 @@ class ExperimentEntry(TypedDict, total=False):
     path: str
 
 
-class CreatedExperiment(TypedDict):
+class CreationReply(TypedDict):
     """Name, keys and path of a new experiment."""
 
     name: str
@@ -198,7 +198,7 @@ class HostedExperiments:
         """Return the experiments that could start, in the order of their names."""
         return {name: self.served[name].service for name in sorted(self.served)}
 
-    async def create(self, name: str, text: str | None, by: str) -> CreatedExperiment:
+    async def create(self, name: str, text: str | None, by: str) -> CreationReply:
         """Create an experiment; its admin key is in this answer and nowhere else."""
         if text is not None:
             _refuse_places(text)

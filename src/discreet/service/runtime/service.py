@@ -17,7 +17,7 @@ from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.decisions import WorkerDecisions
 from discreet.service.runtime.fit_process import FitChild
 from discreet.service.runtime.requests import InvalidField
-from discreet.service.runtime.status import Status, status
+from discreet.service.runtime.status import ServiceStatus, status
 from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED, MODES, Settings
@@ -97,7 +97,7 @@ class Service:
         """Number of the newest document that may be shown."""
         return self.state.serving.newest
 
-    async def status(self) -> Status:
+    async def status(self) -> ServiceStatus:
         """Return the public state in figures and sentences."""
         return await status(self.state)
 

@@ -1,4 +1,4 @@
-"""Status of the experiment: its public state in figures and sentences."""
+"""ServiceStatus of the experiment: its public state in figures and sentences."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FileState(TypedDict):
     differs: list[str]
 
 
-class Status(TypedDict):
+class ServiceStatus(TypedDict):
     """Public state of an experiment, as ``GET /v1/status`` returns it."""
 
     experiment: str
@@ -87,7 +87,7 @@ class Status(TypedDict):
     text: str
 
 
-async def status(state: WorkerState) -> Status:
+async def status(state: WorkerState) -> ServiceStatus:
     """Return batches, slots taken, the time of the next release, and faults to repair."""
     now, missed, live, ended = await state.read(lambda connection: _facts(state, connection))
     file, often = state.file, state.settings.plan.participation
