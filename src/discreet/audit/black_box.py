@@ -17,14 +17,16 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.attack import sentence
-from discreet.audit.confidence_bounds import (
+from discreet.audit.finding import (
+    POWER,
+    Finding,
     Hits,
     expected_hits,
     gaussian_hits,
     measured_epsilon,
+    measured_verdict,
     unlucky,
 )
-from discreet.audit.finding import POWER, Finding, measured_verdict
 from discreet.audit.gaussian import GaussianRelease, shift_of
 from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.objective import Objective

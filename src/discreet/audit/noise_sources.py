@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from discreet.privacy.events import Event, NonPrivate
-from discreet.privacy.noise import Noise
+from discreet.privacy.noise import Noise, SecureNoise
+from discreet.types import NumpyArray
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,42 @@ class Shared(Chosen):
 
     def _standard(self, name: str, shape: tuple[int, ...]) -> Any:
         return np.random.default_rng([self.seed, zlib.crc32(name.encode())]).normal(size=shape)
+
+
+class Crash(Exception):  # noqa: N818
+    """The process that released a batch has died."""
+
+
+class Dying(SecureNoise):
+    """Noise that is drawn, by a process that dies before anything can be published."""
+
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+        drawn = super().gaussian(name, shape, scale)
+        if name == "response":
+            raise Crash
+        return drawn
+
+
+@dataclass
+class Remembered(Chosen):
+    """Noise that the auditor knows, and that passes for secure: every draw is kept."""
+
+    kept: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    rng: Any = field(default_factory=lambda: np.random.default_rng(0))
+
+    def claim(self, event: Event) -> Event:
+        return event
+
+    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+        self.kept[name].append(self.rng.standard_normal(shape))
+        return self.kept[name][-1]
+
+    def of_releases(self) -> list[NumpyArray]:
+        """Draws for Gram, response and loss sums, as they are read."""
+        drawn = [self.kept[name] for name in ("gram", "response", "told") if name in self.kept]
+        return [
+            np.concatenate([each.reshape(-1) for each in one]) for one in zip(*drawn, strict=True)
+        ]
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -17,11 +17,19 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.attack import sentence
-from discreet.audit.confidence_bounds import Hits, gaussian_hits, measured_epsilon, unlucky
-from discreet.audit.finding import FAILS, HOLDS, POWER, Finding, measured_verdict
-from discreet.audit.gaussian import shift_of
+from discreet.audit.finding import (
+    FAILS,
+    HOLDS,
+    POWER,
+    Finding,
+    Hits,
+    gaussian_hits,
+    measured_epsilon,
+    measured_verdict,
+    unlucky,
+)
+from discreet.audit.gaussian import RidgeReader, reader_of, shift_of
 from discreet.audit.noise_sources import Chosen, Replayed, Trials
-from discreet.audit.release_reading import RidgeReader, reader_of
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
 from discreet.batches.people_registry import PeopleRegistry

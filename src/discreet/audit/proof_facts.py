@@ -11,9 +11,8 @@ import numpy as np
 
 from discreet.audit.attack import flat
 from discreet.audit.finding import FAILS, HOLDS, ROUNDING, WEAK, Finding, exact_verdict
-from discreet.audit.gaussian import SLOTS, GaussianRelease, shift_of
+from discreet.audit.gaussian import SLOTS, GaussianRelease, reader_of, shift_of
 from discreet.audit.noise_sources import Chosen
-from discreet.audit.release_reading import reader_of
 from discreet.audit.second_accountant import AGREE, agree, epsilon_of
 from discreet.audit.subjects import JOINT, Subject, constants
 from discreet.batch import Batch

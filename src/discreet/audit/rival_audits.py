@@ -16,21 +16,19 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.attack import sentence
-from discreet.audit.confidence_bounds import (
-    Hits,
-    gaussian_epsilon,
-    gaussian_hits,
-    measured_epsilon,
-    unlucky,
-)
 from discreet.audit.finding import (
     FAILS,
     HOLDS,
     POWER,
     WEAK,
     Finding,
+    Hits,
     exact_verdict,
+    gaussian_epsilon,
+    gaussian_hits,
+    measured_epsilon,
     measured_verdict,
+    unlucky,
 )
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.rivals import (
