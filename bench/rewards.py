@@ -45,7 +45,7 @@ from joblib import Parallel, delayed
 
 import discreet as dc
 from discreet.arrays.backend import to_numpy
-from discreet.batches.people_counts import slots_that_count
+from discreet.batches.users import slots_that_count
 from discreet.lab.campaign.hardware import machine, one_thread, shared_gpu
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released

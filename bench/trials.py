@@ -26,7 +26,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.batch import Batch
-from discreet.batches.people_counts import PeopleCounts
+from discreet.batches.users import PeopleCounts
 from discreet.batches.release_batch import release_batch
 from discreet.data.randomised_trials import TRIALS, RandomisedLog, randomised_log
 from discreet.design.outcome import UNIT_LOSS, Outcome

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.privacy.participation import ONCE
+from discreet.privacy.budget import ONCE
 from discreet.simulate import engine
 from discreet.simulate.environment import without_contexts
 from people_sets import People, movielens, of_file, randhie, simulated

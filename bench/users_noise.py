@@ -13,7 +13,7 @@ import argparse
 
 from discreet.oracles import PooledRidge, Problem
 from discreet.privacy.budget import Budget
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 
 QUICK = [5, 10, 20]
 

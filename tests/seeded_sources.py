@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis.internal.conjecture import providers
 from opendp import measurements
 
-from discreet.batches import people_registry
+from discreet.batches import users
 from discreet.privacy import noise
 
 _MADE, _URANDOM, _PROCESS = np.random.default_rng, os.urandom, os.getpid()
@@ -51,7 +51,7 @@ class Sources:
         patched.setattr(measurements, "make_noisy_max", self.make_noisy_max)
         patched.setattr(np.random, "default_rng", self.default_rng)
         keys = types.SimpleNamespace(token_bytes=self.token_bytes)
-        patched.setattr(people_registry, "secrets", keys)
+        patched.setattr(users, "secrets", keys)
         # Hypothesis tries constants of all modules that are loaded: those of earlier tests too.
         if hasattr(providers, "_get_local_constants"):
             patched.setattr(providers, "_get_local_constants", providers.Constants)

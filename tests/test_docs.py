@@ -206,7 +206,7 @@ def test_the_architecture_names_files_that_exist():
 def test_the_quick_start_takes_group_privacy_from_the_library():
     """An event built by hand on the page forgot the sampler's distance."""
     text = "".join(blocks(ROOT / "docs" / "quickstart.md", "python"))
-    assert "epsilon_together" in text
+    assert "epsilon_in_one_batch" in text
     assert not re.search(r"privacy\.events|Gaussian\(", text)
 
 

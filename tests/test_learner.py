@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.batches.saved_rows import private_rows
+from discreet.batches.saved_state import private_rows
 from discreet.privacy.ledger import RELATION_AS_ANSWERED
 from store_state import state_of
 from tolerances import HANG
@@ -692,7 +692,7 @@ def test_threads_share_a_learner():
     draws = OneAtATime(lambda _: time.sleep(1e-4))  # others may try to enter
     one = dc.Learner(plan(first_batch=512), draws=draws)
     assert serve_in_threads(one) == list(range(200))
-    assert one._store.batches[0].unheard == 0
+    assert one._store.batches[0].unobserved == 0
     assert draws.overlaps == 0
 
 

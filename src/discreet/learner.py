@@ -18,8 +18,9 @@ from discreet.actions.available_actions import changed_actions, known_actions
 from discreet.actions.decisions import Decisions
 from discreet.actions.offers import Everything, Offers, ranked
 from discreet.actions.requested_actions import Known, read_offers
-from discreet.batches import saved_rows, saved_state
+from discreet.batches import saved_state
 from discreet.batches.batch_status import LearnerStatus, learner_status
+from discreet.batches.evaluation_data import split_user_column
 from discreet.batches.log_import import logged_rows, release_log
 from discreet.batches.memory_store import MemoryStore
 from discreet.batches.observations import (
@@ -28,9 +29,8 @@ from discreet.batches.observations import (
     observations,
     observed_values,
 )
-from discreet.batches.people_registry import PeopleRegistry
 from discreet.batches.release_batch import release_batch
-from discreet.batches.user_ids import apart, user_id, user_ids
+from discreet.batches.users import PeopleRegistry, user_id, user_ids
 from discreet.design.control import Control, slots_in_control
 from discreet.design.window import WAITING, Window
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, StateClaimed
@@ -38,12 +38,10 @@ from discreet.features.frames import is_frame
 from discreet.plan.noise_forecast import warn_if_too_noisy
 from discreet.plan.plan import Plan
 from discreet.policies.ranking import RankingDraws
-from discreet.privacy.accounting import epsilon
-from discreet.privacy.budget import Budget
-from discreet.privacy.groups import person_event
+from discreet.privacy.accounting import epsilon, person_event
+from discreet.privacy.budget import ONCE, Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SecureNoise
-from discreet.privacy.participation import ONCE
 from discreet.releases.action_change import changes_of
 from discreet.releases.canonical import digest_of
 from discreet.releases.release import Release
@@ -175,7 +173,7 @@ class Learner:
         """
         single = self.plan.features.is_single(contexts)
         if user is not None:
-            contexts, user = apart(self.plan.features, contexts, user)
+            contexts, user = split_user_column(self.plan.features, contexts, user)
         features = self.plan.features.map(contexts)
         needed = self.plan.participation is not None
         users = user_ids("user", user, len(features), needed=needed, single=single)
@@ -274,18 +272,18 @@ class Learner:
         if one and not full:
             value = outcome.loss_of(told)
             with self._custody:
-                self._store.hear_one(int(id), value)
+                self._store.observe_one(int(id), value)
             return
         if full:
             told = action_columns(told, self.plan.actions, id)
         id, told = observed_values(id, told, outcome)
         ids, losses = observations(id, told, self.plan.n_actions if full else None, outcome)
         with self._custody:
-            self._store.hear(ids, losses)
+            self._store.observe(ids, losses)
 
     def import_log(
         self, contexts: Any, actions: Any, losses: Any = None, *, reward: Any = None,
-        user: Any = None,
+        user: Any = None, items: Any = None,
     ) -> None:  # fmt: skip
         """Begin with a private log: its rows are released at once, and then forgotten.
 
@@ -297,9 +295,9 @@ class Learner:
         is a user, ``user`` are ids: at most ``records_per_batch`` rows of a person count, and they
         use one of their batches. A loss is regressed on its context, action by action, so no
         propensities are needed. With full feedback ``actions`` is None and ``losses`` has a column
-        per action.
+        per action. With a catalogue, ``items`` are features of actions that are not in it, by id.
         """
-        rows = logged_rows(self.plan, contexts, actions, losses, reward, user)
+        rows = logged_rows(self.plan, contexts, actions, losses, reward, user, items)
         with self._custody:
             release_log(self._store, self.plan, rows, self._fit)
 
@@ -363,10 +361,10 @@ class Learner:
                 "ledger": self.ledger.to_json(),
                 "releases": [item.to_json() for item in self.released.items],
                 "changes": [change.to_json() for change in self.released.changes],
-                "batches": saved_rows.waiting_facts(self._store),
+                "batches": saved_state.waiting_facts(self._store),
             }
-            saved_state.write(path, header, saved_rows.private_rows(self._store))
-            self._custody.evaluation_data = True
+            saved_state.write(path, header, saved_state.private_rows(self._store))
+            self._custody.saved = True
 
     @classmethod
     def load(
@@ -393,7 +391,7 @@ class Learner:
             plan = Plan.from_config(config)
             learner = cls(plan, **words, noise=noise, draws=draws, clock=clock)
             with saved_state.contents(path):
-                saved_rows.restore(learner._store, releases, changes, ledger, facts, rows)
+                saved_state.restore(learner._store, releases, changes, ledger, facts, rows)
         return learner
 
 

@@ -19,6 +19,13 @@ NumpyArray = np.ndarray[Any, Any]
 Floats = NumpyArray
 """A NumPy array of numbers, where no other kind of array comes."""
 
+Frame = Any
+"""A table or a series of pandas, polars or pyarrow."""
+Contexts = Any
+"""One context or many: numbers, dicts, arrays, or a frame."""
+Values = Any
+"""One value per row: a list, an array, a series, or the name of a column of the frame."""
+
 
 def added_later(default: Any) -> Any:
     """A parameter that documents name only where it differs from its default.

@@ -12,8 +12,8 @@ from discreet.audit import suite
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
 from discreet.cli import audit_command
 from discreet.cli.main import main
+from discreet.privacy.accounting import epsilon_in_different_batches, epsilon_in_one_batch
 from discreet.privacy.events import Gaussian, NonPrivate, ObjectivePerturbation
-from discreet.privacy.groups import epsilon_apart, epsilon_together
 
 
 def run(capsys, *arguments):
@@ -204,20 +204,24 @@ def test_pure_budgets_multiply(capsys):
 )
 def test_groups_of_a_gaussian(k, apart, together):
     event = Gaussian(1 / 0.26805, 1.0)
-    assert epsilon_apart(event, 1e-5, k) == pytest.approx(apart, abs=0.005)
-    assert epsilon_together(event, 1e-5, k) == pytest.approx(together, abs=0.05)
+    assert epsilon_in_different_batches(event, 1e-5, k) == pytest.approx(apart, abs=0.005)
+    assert epsilon_in_one_batch(event, 1e-5, k) == pytest.approx(together, abs=0.05)
 
 
 def test_groups_of_an_objective_go_one_by_one():
     event = ObjectivePerturbation("gaussian", kappa=0.05, shift=0.23)
-    one = epsilon_together(event, 1e-5, 1)
-    costs = [epsilon_together(event, 1e-5, k) for k in (1, 2, 3)]
-    assert costs[0] == pytest.approx(epsilon_apart(event, 1e-5, 1), rel=1e-6) == one
+    one = epsilon_in_one_batch(event, 1e-5, 1)
+    costs = [epsilon_in_one_batch(event, 1e-5, k) for k in (1, 2, 3)]
+    assert costs[0] == pytest.approx(epsilon_in_different_batches(event, 1e-5, 1), rel=1e-6) == one
     assert costs[1] > 2 * one
     assert costs[2] > 3 * one
-    assert epsilon_together(event, 1e-5, 10**6) == float("inf")
+    assert epsilon_in_one_batch(event, 1e-5, 10**6) == float("inf")
 
 
 def test_groups_without_privacy():
     event = NonPrivate("a seed")
-    assert epsilon_apart(event, 1e-5, 2) == epsilon_together(event, 1e-5, 2) == float("inf")
+    assert (
+        epsilon_in_different_batches(event, 1e-5, 2)
+        == epsilon_in_one_batch(event, 1e-5, 2)
+        == float("inf")
+    )

@@ -26,7 +26,7 @@ from discreet.audit.subjects import MECHANISMS, Subject, subjects
 from discreet.errors import CorruptRelease
 from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.privacy.accounting import epsilon
-from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose, to_json
+from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose, event_json
 from discreet.privacy.sensitivities import ridge_sensitivity
 
 RIDGE = Subject("ridge-structured", "bandit", "general", 2.0)
@@ -204,24 +204,24 @@ def test_probabilities_of_a_choice_sum_to_one():
 @pytest.mark.parametrize("subject", [pytest.param(s, id=s.name) for s in subjects(MECHANISMS, [1])])
 def test_costs_agree_with_the_ledger(subject):
     event, delta = subject.calibrated.event, subject.budget.delta
-    assert agree(epsilon_of([to_json(event)], delta), epsilon(event, delta))
+    assert agree(epsilon_of([event_json(event)], delta), epsilon(event, delta))
 
 
 def test_mixed_events_and_radii_agree_with_the_ledger():
     radii = dc.Logistic().calibrate(dc.Problem(3, 11, radii=True), dc.Budget(1.0, 1e-5))
     mixed = compose(Gaussian(4.0, 1.0, 1e-9), Gaussian(6.0, 2.0), ExponentialMechanism(0.25, 1.0))
     for event in (radii.event, mixed):
-        assert agree(epsilon_of([to_json(event)], 1e-5), epsilon(event, 1e-5))
+        assert agree(epsilon_of([event_json(event)], 1e-5), epsilon(event, 1e-5))
 
 
 def test_a_wrong_cost_is_noticed():
     event = Gaussian(3.73, 1.0)
     true = epsilon(event, 1e-5)
-    assert agree(epsilon_of([to_json(event)], 1e-5), true)
-    assert not agree(epsilon_of([to_json(Gaussian(3.73 / 1.01, 1.0))], 1e-5), true)
-    assert epsilon_of([to_json(NonPrivate("a seed"))], 1e-5) == math.inf
-    assert epsilon_of([to_json(event)], 0.0) == math.inf
-    assert epsilon_of([to_json(Gaussian(4.0, 1.0, sampler_distance=4e-6))], 1e-5) == math.inf
+    assert agree(epsilon_of([event_json(event)], 1e-5), true)
+    assert not agree(epsilon_of([event_json(Gaussian(3.73 / 1.01, 1.0))], 1e-5), true)
+    assert epsilon_of([event_json(NonPrivate("a seed"))], 1e-5) == math.inf
+    assert epsilon_of([event_json(event)], 0.0) == math.inf
+    assert epsilon_of([event_json(Gaussian(4.0, 1.0, sampler_distance=4e-6))], 1e-5) == math.inf
     assert not agree(1.0, math.inf)
 
 

@@ -7,7 +7,7 @@ from discreet.audit import people
 from discreet.audit.finding import FAILS, HOLDS
 from discreet.audit.people import OFTEN, TwoLives, which_life
 from discreet.audit.subjects import DEFAULT_PLAN, Subject
-from discreet.batches.people_registry import PeopleRegistry
+from discreet.batches.users import PeopleRegistry
 
 SUBJECT = Subject(DEFAULT_PLAN, "bandit", "general", 4.0)
 TRIALS, ALPHA = 2_500, 1e-6

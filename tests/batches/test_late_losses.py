@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.batches.saved_rows import private_rows, waiting_facts
+from discreet.batches.saved_state import private_rows, waiting_facts
 from discreet.policies.one_row import by_arrays
 from store_state import state_of
 from wording import refused

@@ -47,7 +47,7 @@ def fit(batch, released, ledger):
 def test_slots_are_counted_through_all_batches():
     gap, pipeline = store(first=2, waiting="gap"), store(first=2)
     assert take(gap, 5).tolist() == [0, 1, -1, -1, -1]
-    gap.hear(np.array([0, 1]), np.array([0.0, 1.0]))
+    gap.observe(np.array([0, 1]), np.array([0.0, 1.0]))
     gap.release(fit)
     assert take(gap, 5).tolist() == [2, 3, 4, 5, -1]
     assert take(pipeline, 5).tolist() == [0, 1, 2, 3, 4]
@@ -61,7 +61,7 @@ def test_a_batch_that_is_never_fitted_has_no_slots():
     assert last.batches == []
     assert not last.ready()
     with refused(UnknownDecision):
-        last.hear_one(0, 0.5)
+        last.observe_one(0, 0.5)
 
 
 def test_sealed_by_count_and_ready_by_hearing():
@@ -71,9 +71,9 @@ def test_sealed_by_count_and_ready_by_hearing():
     take(one, 1)
     assert one.batches[0].sealed is not None
     assert not one.ready()
-    one.hear_one(0, 0.5)
+    one.observe_one(0, 0.5)
     assert not one.ready()
-    one.hear_one(1, 0.5)
+    one.observe_one(1, 0.5)
     assert one.ready()
 
 
@@ -83,15 +83,15 @@ def test_sealed_by_count_and_ready_by_hearing():
     )
 )
 def test_one_by_one_is_in_bulk(reports):
-    """hear_one is hear: the same rows, counts and refusals."""
+    """observe_one is observe: the same rows, counts and refusals."""
     one, bulk = store(), store()
     take(one, 4)
     take(bulk, 4)
     for slot, loss in reports:
         answers = []
         for call in (
-            lambda slot=slot, loss=loss: one.hear_one(slot, loss),
-            lambda slot=slot, loss=loss: bulk.hear(np.array([slot]), np.array([loss])),
+            lambda slot=slot, loss=loss: one.observe_one(slot, loss),
+            lambda slot=slot, loss=loss: bulk.observe(np.array([slot]), np.array([loss])),
         ):
             try:
                 call()
@@ -108,8 +108,8 @@ def test_an_id_that_was_never_handed_out_is_unknown(id):
     take(one, 4)
     before = state_of(one)
     for call in (
-        lambda: one.hear_one(id, 0.5),
-        lambda: one.hear(np.array([0, id]), np.array([0.5, 0.5])),
+        lambda: one.observe_one(id, 0.5),
+        lambda: one.observe(np.array([0, id]), np.array([0.5, 0.5])),
     ):
         with refused(UnknownDecision, "decide returned"):
             call()
@@ -121,7 +121,10 @@ def test_a_closed_batch_hears_nothing_more():
     take(one, 2)
     one.close()
     before = state_of(one)
-    for call in (lambda: one.hear_one(0, 0.5), lambda: one.hear(np.array([1]), np.array([0.5]))):
+    for call in (
+        lambda: one.observe_one(0, 0.5),
+        lambda: one.observe(np.array([1]), np.array([0.5])),
+    ):
         with refused(DecisionClosed, "its batch is over"):
             call()
     assert state_of(one) == before
@@ -130,13 +133,13 @@ def test_a_closed_batch_hears_nothing_more():
 def test_an_earlier_batch_hears_nothing_more():
     one = store(first=1)
     take(one, 1)
-    one.hear_one(0, 0.5)
+    one.observe_one(0, 0.5)
     one.release(fit)
     take(one, 2)
     before = state_of(one)
     for call in (
-        lambda: one.hear_one(0, 0.5),
-        lambda: one.hear(np.array([1, 0]), np.array([0.5, 0.5])),
+        lambda: one.observe_one(0, 0.5),
+        lambda: one.observe(np.array([1, 0]), np.array([0.5, 0.5])),
     ):
         with refused(DecisionClosed):
             call()
@@ -146,25 +149,25 @@ def test_an_earlier_batch_hears_nothing_more():
 def test_ids_repeat_in_one_call_only_where_nothing_is_stored():
     one = store()
     take(one, 4)
-    one.hear(np.array([-1, -1, 2]), np.array([0.5, 0.75, 1.0]))
-    assert one.batches[0].unheard == 3
+    one.observe(np.array([-1, -1, 2]), np.array([0.5, 0.75, 1.0]))
+    assert one.batches[0].unobserved == 3
     before = state_of(one)
     with refused(InvalidInput, "distinct"):
-        one.hear(np.array([1, 1]), np.array([0.5, 0.5]))
+        one.observe(np.array([1, 1]), np.array([0.5, 0.5]))
     assert state_of(one) == before
 
 
 def test_a_conflict_in_bulk_stores_nothing():
     one = store()
     take(one, 4)
-    one.hear_one(2, 0.5)
+    one.observe_one(2, 0.5)
     before = state_of(one)
     with refused(LossConflict, "first one is kept") as caught:
-        one.hear(np.array([1, 2]), np.array([0.5, 0.75]))
+        one.observe(np.array([1, 2]), np.array([0.5, 0.75]))
     assert state_of(one) == before
     assert "0.5" not in str(caught.value)
-    one.hear(np.array([1, 2]), np.array([0.25, 0.5]))  # the same again, and a new one
-    assert one.batches[0].unheard == 2
+    one.observe(np.array([1, 2]), np.array([0.25, 0.5]))  # the same again, and a new one
+    assert one.batches[0].unobserved == 2
 
 
 def test_closing_waits_for_the_count():
@@ -192,7 +195,7 @@ def seen_by_fit(one):
 def test_a_bandit_batch_has_one_observed_loss_a_row():
     one = store(first=2)
     take(one, 2, action=2)
-    one.hear(np.array([1, 0]), np.array([0.25, 0.75]))
+    one.observe(np.array([1, 0]), np.array([0.25, 0.75]))
     seen = seen_by_fit(one)
     assert seen["observed"].tolist() == [[False, False, True]] * 2
     assert seen["losses"][:, 2].tolist() == [0.75, 0.25]
@@ -202,7 +205,7 @@ def test_a_bandit_batch_has_one_observed_loss_a_row():
 def test_a_full_batch_has_all_losses():
     one = store(first=1)
     take(one, 1)
-    one.hear(np.array([0]), np.array([[0.0, 0.5, 1.0]]))
+    one.observe(np.array([0]), np.array([[0.0, 0.5, 1.0]]))
     seen = seen_by_fit(one)
     assert seen["observed"].all()
     assert seen["losses"].tolist() == [[0.0, 0.5, 1.0]]
@@ -212,7 +215,7 @@ def test_silence_is_void_or_the_declared_loss():
     void, declared = store(first=2), store(first=2, missing=1.0)
     for one in (void, declared):
         take(one, 2, action=0)
-        one.hear_one(1, 0.5)
+        one.observe_one(1, 0.5)
         one.close()
     seen = seen_by_fit(void)
     assert seen["observed"].tolist() == [[False] * 3, [True, False, False]]
@@ -225,7 +228,7 @@ def test_silence_is_void_or_the_declared_loss():
 def test_a_failed_fit_changes_nothing_and_may_be_tried_again(missing):
     one = store(first=2, missing=missing)
     take(one, 2)
-    one.hear_one(0, 0.5)
+    one.observe_one(0, 0.5)
     one.close()
     before = state_of(one)
 
@@ -244,7 +247,7 @@ def test_nothing_is_released_before_its_time():
     for step, advice in (
         (lambda: None, "Go on deciding"),
         (lambda: take(one, 2), "close()"),
-        (lambda: one.hear_one(0, 0.5), "close()"),
+        (lambda: one.observe_one(0, 0.5), "close()"),
     ):
         step()
         before = state_of(one)
@@ -256,7 +259,7 @@ def test_nothing_is_released_before_its_time():
 def test_the_memory_of_released_rows_is_overwritten():
     one = store(first=2)
     take(one, 2)
-    one.hear(np.array([0, 1]), np.array([0.5, 0.5]))
+    one.observe(np.array([0, 1]), np.array([0.5, 0.5]))
     kept = (one.batches[0].features, one.batches[0].losses, one.batches[0].actions)
     assert all(array.any() for array in kept)
     one.release(fit)

@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.batches.people_counts import PeopleCounts, numbered, slots_that_count
-from discreet.batches.people_registry import PeopleRegistry, keyed_hash
-from discreet.privacy.participation import Participation
+from discreet.batches.users import (
+    PeopleCounts,
+    PeopleRegistry,
+    keyed_hash,
+    numbered,
+    slots_that_count,
+)
+from discreet.privacy.budget import Participation
 
 CALLS = st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 3), max_size=6)), max_size=12)
 OFTEN = st.builds(Participation, st.integers(1, 3), st.integers(1, 3))

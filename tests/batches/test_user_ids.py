@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.batches.user_ids import apart, user_ids
+from discreet.batches.evaluation_data import split_user_column
+from discreet.batches.users import user_ids
 from store_state import state_of
 from wording import refused
 
@@ -45,10 +46,13 @@ def test_a_number_and_its_text_are_one_person(given):
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
 def test_series_and_columns_of_every_library(maker):
     frame = maker({"x": [0.1, 0.2], "who": ["anna", "bob"]})
-    rows, given = apart(dc.UnitBall(1), frame, "who")
+    rows, given = split_user_column(dc.UnitBall(1), frame, "who")
     assert ids(given) == ["anna", "bob"]
     assert dc.UnitBall(1).map(rows).shape == (2, 2)  # the column is no context
-    assert ids(apart(dc.UnitBall(1), [[0.1], [0.2]], frame["who"])[1]) == ["anna", "bob"]
+    assert ids(split_user_column(dc.UnitBall(1), [[0.1], [0.2]], frame["who"])[1]) == [
+        "anna",
+        "bob",
+    ]
 
 
 @pytest.mark.parametrize("wrong", [None, "", 1.0, float("nan"), True, b"anna", ["anna"], np.nan])

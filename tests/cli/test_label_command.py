@@ -16,9 +16,9 @@ from discreet.client import documents
 from discreet.client.label import label_document, verified
 from discreet.errors import CorruptRelease
 from discreet.privacy.attacker import attacker
+from discreet.privacy.budget import Participation
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.participation import Participation
 from wording import refused
 
 pytest.importorskip("jinja2")

@@ -11,8 +11,8 @@ from discreet import Budget, Ledger
 from discreet.cli.main import main
 from discreet.design.control import PARTS
 from discreet.privacy.accounting import epsilon
+from discreet.privacy.budget import Participation
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose
-from discreet.privacy.participation import Participation
 
 QUIET, PURE = Gaussian(6.0, 1.0), ExponentialMechanism(0.4, 1.0)
 

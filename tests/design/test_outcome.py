@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet import InvalidInput, Loss, Reward
-from discreet.batches.saved_rows import private_rows
+from discreet.batches.saved_state import private_rows
 from discreet.design.outcome import declared
 from discreet.errors import CorruptRelease, LossConflict
 from tolerances import EXACT

@@ -27,9 +27,8 @@ from discreet.audit.second_accountant import agree, epsilon_of, recompute
 from discreet.audit.subjects import DEFAULT_PLAN, Subject
 from discreet.batch import Batch
 from discreet.oracles.mechanisms.loss_sums import SENSITIVITY, LossSums, fit_budget
-from discreet.privacy.accounting import epsilon
-from discreet.privacy.events import NO_BUDGET, to_json
-from discreet.privacy.groups import person_event
+from discreet.privacy.accounting import epsilon, person_event
+from discreet.privacy.events import NO_BUDGET, event_json
 from discreet.privacy.ledger import Ledger, partitions
 from discreet.releases.part_losses import COUNT_VARIANCE
 from tolerances import EXACT
@@ -136,7 +135,7 @@ def test_fit_and_sums_together_cost_the_budget_and_a_second_accountant_agrees(bu
     made = plan(budget, oracle)
     cost = epsilon(made.event, budget.delta)
     assert budget.epsilon * 0.995 <= cost <= budget.epsilon
-    assert agree(cost, epsilon_of([to_json(made.event)], budget.delta))
+    assert agree(cost, epsilon_of([event_json(made.event)], budget.delta))
 
 
 def test_shares_of_the_budget_are_as_declared():

@@ -38,8 +38,8 @@ from discreet import (
     UnitBall,
     VanillaPO,
 )
-from discreet.privacy.groups import epsilon_together
-from discreet.privacy.participation import USUAL, Participation
+from discreet.privacy.accounting import epsilon_in_one_batch
+from discreet.privacy.budget import USUAL, Participation
 from discreet.simulate.plan_forecast import plan_forecast
 from discreet.simulate.warm_start import prior_from_logs
 from wording import refused
@@ -362,7 +362,7 @@ def test_forty_records_of_a_customer_are_not_one_unit():
     spent = learner.ledger.spent()
     assert (spent.unit, spent.epsilon) == ("decision", pytest.approx(1.0, abs=1e-4))
     assert learner.released.plan["unit"] == "decision"
-    assert epsilon_together(learner.ledger.entries[0].event, 1e-5, 40) > 100
+    assert epsilon_in_one_batch(learner.ledger.entries[0].event, 1e-5, 40) > 100
 
 
 def test_names_count_the_actions():

@@ -213,16 +213,16 @@ def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, o
     )
     one, two = (exact_moments(each, feedback, "general", matrix) for each in (first, second))
     rows, columns = np.triu_indices(6)
-    moved = int(
+    scaled_event = int(
         (one.gram != two.gram)[:, rows, columns].sum() + (one.response != two.response).sum()
     )
     if matrix is not None and feedback == "bandit":
         # Squares, and half sums and half counts of two actions; the count differs if one of the
         # two slots is void.
         touched += 6
-        moved += int((one.told != two.told).sum())
+        scaled_event += int((one.told != two.told).sum())
     # Two blocks, or one block and all responses; the bias corner, or the count, may be equal.
-    assert touched - 1 <= moved <= touched
+    assert touched - 1 <= scaled_event <= touched
     assert event.coordinates == touched
     off_diagonal = oracle.gram * math.sqrt(0.5) / one.gram_unit
     fewest_steps = min(off_diagonal, oracle.response / one.response_unit)

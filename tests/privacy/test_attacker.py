@@ -22,6 +22,7 @@ from discreet.privacy.attacker import (
     objective_divergence,
     pure_shift,
 )
+from discreet.privacy.budget import Participation
 from discreet.privacy.events import (
     Composed,
     ExponentialMechanism,
@@ -30,7 +31,6 @@ from discreet.privacy.events import (
     ObjectivePerturbation,
     compose,
 )
-from discreet.privacy.participation import Participation
 from tolerances import EXACT
 
 DELTA = 1e-5

@@ -50,38 +50,40 @@ def empty(blocks, p, n_actions):
 def test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks(blocks, p):
     """Each coordinate of the draw moves the Gram by σ in Frobenius norm, at right angles."""
     count = blocks * p * (p + 1) // 2
-    moved = np.stack(
+    scaled_event = np.stack(
         [noisy_gram(empty(blocks, p, 3), SIGMA, UnitDraw(k)).reshape(-1) for k in range(count)]
     )
-    np.testing.assert_allclose(moved @ moved.T, SIGMA**2 * np.eye(count), atol=EXACT * SIGMA**2)
-    matrices = moved.reshape(count, blocks, p, p)
+    np.testing.assert_allclose(
+        scaled_event @ scaled_event.T, SIGMA**2 * np.eye(count), atol=EXACT * SIGMA**2
+    )
+    matrices = scaled_event.reshape(count, blocks, p, p)
     np.testing.assert_array_equal(matrices, np.swapaxes(matrices, -1, -2))
 
 
 def test_unit_draws_of_the_response_are_orthonormal_up_to_sigma():
-    moved = np.stack(
+    scaled_event = np.stack(
         [noisy_response(empty(1, 2, 3), SIGMA, UnitDraw(k)).reshape(-1) for k in range(6)]
     )
-    np.testing.assert_allclose(moved @ moved.T, SIGMA**2 * np.eye(6), atol=EXACT)
+    np.testing.assert_allclose(scaled_event @ scaled_event.T, SIGMA**2 * np.eye(6), atol=EXACT)
 
 
 def test_unit_draws_of_what_is_told_are_orthonormal_up_to_sigma():
     told = replace(empty(3, 2, 3), told=np.zeros(8))
-    moved = np.stack([noisy_told(told, SIGMA, UnitDraw(k)) for k in range(8)])
-    np.testing.assert_allclose(moved, SIGMA * np.eye(8), atol=EXACT)
+    scaled_event = np.stack([noisy_told(told, SIGMA, UnitDraw(k)) for k in range(8)])
+    np.testing.assert_allclose(scaled_event, SIGMA * np.eye(8), atol=EXACT)
     assert noisy_told(empty(3, 2, 3), SIGMA, UnitDraw(0)) is None
 
 
 def test_the_paper_noise_has_the_same_law_in_frobenius_coordinates():
     """E = (W + Wᵀ)/2: as a map from W, E Eᵀ has eigenvalue σ² on every symmetric direction."""
     size = 4
-    moved = np.stack(
+    scaled_event = np.stack(
         [
             dense_noisy_gram(np.zeros((2, 2, 2)), 2, SIGMA, UnitDraw(k)).reshape(-1)
             for k in range(size * size)
         ]
     )
-    covariance = moved.T @ moved
+    covariance = scaled_event.T @ scaled_event
     rows, columns = np.triu_indices(size)
     basis = np.zeros((len(rows), size, size))
     for k, (i, j) in enumerate(zip(rows, columns, strict=True)):

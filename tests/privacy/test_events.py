@@ -41,9 +41,9 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 def test_round_trip_through_json(name):
     event = MADE[name]
-    text = json.dumps(events.to_json(event))
-    assert events.from_json(json.loads(text)) == event
-    assert epsilon(events.from_json(json.loads(text)), 1e-5) == epsilon(event, 1e-5)
+    text = json.dumps(events.event_json(event))
+    assert events.event_from_json(json.loads(text)) == event
+    assert epsilon(events.event_from_json(json.loads(text)), 1e-5) == epsilon(event, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_round_trip_through_json(name):
 )
 def test_other_documents_are_refused(document):
     with pytest.raises(CorruptRelease):
-        events.from_json(document)
+        events.event_from_json(document)
 
 
 def test_paper_events_state_their_idealisation():

@@ -27,15 +27,12 @@ from discreet.batch import Batch
 from discreet.errors import PrivateData
 
 SOURCE = Path(discreet.__file__).parent
+STORED = "batch_slots", "batch_status", "memory_store", "release_batch", "saved_state"
 PRIVATE_PATH = sorted(
     [
         *SOURCE.rglob("oracles/**/*.py"),
         SOURCE / "privacy" / "noise.py",
-        SOURCE / "release_batch.py",
-        SOURCE / "rows" / "batch_slots.py",
-        SOURCE / "rows" / "batch_status.py",
-        SOURCE / "rows" / "memory_store.py",
-        SOURCE / "rows" / "saved_rows.py",
+        *(SOURCE / "batches" / f"{name}.py" for name in STORED),
         SOURCE / "service" / "storage" / "sealed_batch.py",
     ]
 )
@@ -59,6 +56,10 @@ PUBLIC_PARTS = {
     "epsilon": "the budget",
     "delta": "the budget",
     "cost": "charged before any row is read",
+    "word": "loss or reward, as the plan declares",
+    "path": "the file of a saved state",
+    "source": "the file of a saved state",
+    "claimed": "the file of a saved state",
 }
 """What a message in the private path may format, and why."""
 
@@ -160,7 +161,7 @@ def test_functions_of_private_types_are_silent():
 def test_such_functions_are_found():
     named = {(where, node.name) for where, node in typed()}
     assert ("oracles/mechanisms/structured_ridge.py", "fit") in named
-    assert ("release_batch.py", "release_batch") in named
+    assert ("batches/release_batch.py", "release_batch") in named
     assert ("oracles/mechanisms/legal_rows.py", "legal_rows") in named
 
 

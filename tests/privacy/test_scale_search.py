@@ -11,11 +11,9 @@ from discreet.lab.rivals import rival_contract
 from discreet.oracles.mechanisms import gaussian_scales, loss_sums, structured_logistic
 from discreet.oracles.problem import Problem
 from discreet.privacy import calibration
-from discreet.privacy.accounting import epsilon
-from discreet.privacy.budget import Budget
+from discreet.privacy.accounting import epsilon, person_event
+from discreet.privacy.budget import ONCE, Budget, Participation
 from discreet.privacy.events import Gaussian, ObjectivePerturbation, fast_sampled
-from discreet.privacy.groups import person_event
-from discreet.privacy.participation import ONCE, Participation
 
 CALLERS = (structured_logistic, gaussian_scales, loss_sums, rival_contract)
 FEW = 8

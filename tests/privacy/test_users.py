@@ -32,9 +32,9 @@ from discreet.oracles import Problem
 from discreet.plan.plan import Plan
 from discreet.policies import LinUCB
 from discreet.privacy import events
-from discreet.privacy.accounting import epsilon
+from discreet.privacy.accounting import costliest, epsilon, person_event, scaled_event
+from discreet.privacy.budget import ONCE, USUAL, Participation
 from discreet.privacy.calibration import pure_share
-from discreet.privacy.dearest import dearest
 from discreet.privacy.events import (
     Composed,
     ExponentialMechanism,
@@ -44,8 +44,6 @@ from discreet.privacy.events import (
     compose,
     fast_sampled,
 )
-from discreet.privacy.groups import moved, person_event
-from discreet.privacy.participation import ONCE, USUAL, Participation
 from tolerances import EXACT
 from wording import refused
 
@@ -63,7 +61,7 @@ def calibrated(oracle, batches, records, budget=BUDGET, **options):
 
 def copies(event, batches, records):
     """The event of one record, as often as a person has records: no closed form."""
-    return compose(*[moved(event, records)] * batches)
+    return compose(*[scaled_event(event, records)] * batches)
 
 
 # The vocabulary.
@@ -361,7 +359,7 @@ OFTEN = st.builds(Participation, st.integers(1, 4), st.integers(1, 3))
 @given(st.lists(st.one_of(EVENTS, CURVES), min_size=1, max_size=5), st.integers(1, 4))
 def test_no_choice_of_batches_costs_more_than_the_dearest(listed, most):
     """Over all choices that a person could make; equal where all events are of one kind."""
-    bound = epsilon(dearest(listed, most), DELTA)
+    bound = epsilon(costliest(listed, most), DELTA)
     choices = itertools.combinations(listed, min(most, len(listed)))
     worst = max(epsilon(compose(*choice), DELTA) for choice in choices)
     assert worst <= bound * (1 + 1e-9)

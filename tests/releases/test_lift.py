@@ -12,7 +12,7 @@ import discreet as dc
 from discreet.cli.main import main
 from discreet.client.recomputation import recompute
 from discreet.design.schedule import Schedule
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 from discreet.releases.lift import Lift, LiftLine, lift_of
 from discreet.releases.lift_intervals import (
     batch_factors,

@@ -22,7 +22,7 @@ CALIBRATION = "privacy/calibration.py"
 CHAIN = "client/chain.py"
 CHECKS = "service/runtime/release_transaction.py"
 COMMITS = "service/storage/group_commit.py"
-DEAREST = "privacy/dearest.py"
+DEAREST = "privacy/accounting.py"
 DECISIONS = "service/runtime/decisions.py"
 DOOR = "batches/release_batch.py"
 ENDPOINT = "service/http/endpoint.py"
@@ -32,7 +32,7 @@ FILE_LOCK = "service/file_lock.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
 FIT_PROCESS = "service/runtime/fit_process.py"
 GEOMETRY = "oracles/mechanisms/geometry.py"
-GROUPS = "privacy/groups.py"
+GROUPS = "privacy/accounting.py"
 JOINT = "features/joint.py"
 JOURNAL = "service/storage/journal.py"
 LABEL = "client/label.py"
@@ -58,7 +58,7 @@ OUTCOME = "design/outcome.py"
 OWNERS = "service/runtime/requests.py"
 PAGES = "service/dashboard/page_frame.py"
 PAGE_TABLE = "service/dashboard/page_table.py"
-PEOPLE = "batches/people_counts.py"
+PEOPLE = "batches/users.py"
 PEOPLE_TABLE = "service/storage/people_table.py"
 PERTURB = "oracles/mechanisms/perturb.py"
 PLAN = "plan/plan.py"
@@ -78,7 +78,7 @@ RIVAL_LOCAL = "lab/rivals/local_linucb.py"
 RIVAL_RUNS = "lab/rivals/runner.py"
 RIVAL_SHUFFLED = "lab/rivals/shuffled_linucb.py"
 RIVAL_TREE = "lab/rivals/tree_linucb.py"
-SAVED_ROWS = "batches/saved_rows.py"
+SAVED_ROWS = "batches/saved_state.py"
 SAVED_STATE = "batches/saved_state.py"
 SCALES = "oracles/mechanisms/gaussian_scales.py"
 SCHEMA = "features/schema.py"
@@ -165,7 +165,7 @@ BOUNDS_FOLLOW = (
     "audit/test_stretched.py::test_bounds_follow_from_the_release_before_and_the_size_of_the_batch"
 )
 SHORTENED = "np.trunc(rows / np.maximum(lengths, least) * GRID)"
-HASTY = "min(self.batches, key=lambda b: (b.sealed is None, b.unheard), default=None)"
+HASTY = "min(self.batches, key=lambda b: (b.sealed is None, b.unobserved), default=None)"
 """The batch that was answered soonest."""
 
 FAULTS = (
@@ -512,7 +512,11 @@ FAULTS = (
     Fault(
         "full information with the sensitivity of one action",
         "Δ of q grows with A",
-        (Edit(SENSITIVITIES, 'heard = 1 if feedback == "bandit" else n_actions', "heard = 1"),),
+        (
+            Edit(
+                SENSITIVITIES, 'observed = 1 if feedback == "bandit" else n_actions', "observed = 1"
+            ),
+        ),
         (
             "privacy/test_sensitivities.py::test_structured_sensitivity_is_attained_and_never_exceeded",
         ),
@@ -689,7 +693,11 @@ FAULTS = (
         "noise for a person forgets the records of a batch",
         "k records in each of M batches are one Gaussian with μ·k·√M",
         (
-            Edit(GROUPS, "batch = moved(event, participation.records)", "batch = moved(event, 1)"),
+            Edit(
+                GROUPS,
+                "batch = scaled_event(event, participation.records)",
+                "batch = scaled_event(event, 1)",
+            ),
             Edit(CALIBRATION, "once * participation.records * math", "once * math"),
         ),
         (
@@ -712,7 +720,7 @@ FAULTS = (
         (
             Edit(
                 GROUPS,
-                "batch = moved(event, participation.records)",
+                "batch = scaled_event(event, participation.records)",
                 "return event\n    batch = None",
             ),
         ),
@@ -739,8 +747,8 @@ FAULTS = (
         (
             Edit(
                 ATTACKER,
-                "return Attacker(0.5 + 0.5 * apart, not",
-                "return Attacker(0.5 + 0.25 * apart, not",
+                "return Attacker(0.5 + 0.5 * variation, not",
+                "return Attacker(0.5 + 0.25 * variation, not",
             ),
         ),
         ("privacy/test_attacker.py::test_one_decision_and_ten",),
@@ -1181,7 +1189,7 @@ FAULTS = (
             Edit(
                 STORE,
                 "decisions = now.decisions + coming - batch.sealed.decisions",
-                "decisions = now.decisions + coming - batch.sealed.decisions - batch.unheard",
+                "decisions = now.decisions + coming - batch.sealed.decisions - batch.unobserved",
             ),
         ),
         ("batches/test_late_losses.py::test_who_answered_moves_no_window",),
@@ -1192,8 +1200,8 @@ FAULTS = (
         (
             Edit(
                 STORE,
-                "        if self.over(batch):\n            raise batch_over()\n        batch.hear_",
-                "        batch.hear_",
+                "        if self.over(batch):\n            raise batch_over()\n        batch.obs",
+                "        batch.obs",
             ),
         ),
         ("batches/test_late_losses.py::test_a_loss_after_the_window_is_refused",),
@@ -1206,7 +1214,7 @@ FAULTS = (
             Edit(
                 STORE,
                 "tick(self._every, batch.opened, batch.taken, now.seconds)",
-                "tick(self._every, batch.opened, batch.taken - batch.unheard, now.seconds)",
+                "tick(self._every, batch.opened, batch.taken - batch.unobserved, now.seconds)",
             ),
         ),
         ("batches/test_batch_clock.py::test_who_answered_moves_no_slot_and_no_close",),
@@ -1451,10 +1459,10 @@ FAULTS = (
             Edit(STORE, HANDED_OUT, UNTIL_ANSWERED),
             Edit(
                 STORE,
-                "        for batch, checked in news:  #",
+                "        for batch, checked in checks:  #",
                 "        if self.people is not None:\n"
                 "            self.people._counts.held = self.asked\n"
-                "        for batch, checked in news:  #",
+                "        for batch, checked in checks:  #",
             ),
         ),
         ("test_learner_users.py::test_a_slot_counts_whether_or_not_it_is_answered",),
@@ -2417,7 +2425,7 @@ FAULTS = (
             Edit(
                 STORE,
                 "        if not self.on_last_answer:  # the same",
-                "        if not self.on_last_answer and self.batches[0].unheard:  # the same",
+                "        if not self.on_last_answer and self.batches[0].unobserved:  # the same",
             ),
         ),
         ("privacy/test_silence.py::test_silence_moves_nothing_where_the_relation_covers_it",),

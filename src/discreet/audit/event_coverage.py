@@ -37,7 +37,7 @@ from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
-from discreet.privacy.events import to_json
+from discreet.privacy.events import event_json
 from discreet.privacy.ledger import Ledger
 
 MANY = 10
@@ -54,7 +54,7 @@ def covered(subject: Subject) -> Finding:
     for policy in subject.policies:
         plan = subject.plan(policy)
         delta = plan.budget.delta
-        declared = epsilon_of([to_json(plan.mechanism.event)], delta)
+        declared = epsilon_of([event_json(plan.mechanism.event)], delta)
         found = _cost(subject, plan.mechanism, delta)
         kept &= found <= min(declared, subject.epsilon) * (1.0 + AGREE)
         kept &= _sampler_is_paid(subject, plan.mechanism)

@@ -43,7 +43,7 @@ from discreet.types import NumpyArray
 class RidgeReader:
     """(svec G̃, q̃) of releases of a ridge mechanism, for batches of ``records``."""
 
-    mechanism: Any
+    mechanism: Mechanism
     records: int
     n_actions: int
     p: int
@@ -56,7 +56,7 @@ class RidgeReader:
         return joined(*records, void)
 
     @cached_property
-    def _public(self) -> tuple[Any, float]:
+    def _public(self) -> tuple[NumpyArray, float]:
         """The weights of an empty batch without noise, and Λ.
 
         One record b with loss 1 or 0 for the first action moves its weights by b/(‖b‖² + Λ).
@@ -93,7 +93,7 @@ class RidgeReader:
         declared[self.parts[1]] = self.mechanism.response
         return declared
 
-    def __call__(self, release: Any) -> NumpyArray:
+    def __call__(self, release: Fit | Release) -> NumpyArray:
         """Vectors (..., k), one per release."""
         offset, ridge = self._public
         gram, weights = release.gram, release.predictor.weights - offset
@@ -116,7 +116,7 @@ class RidgeReader:
 class PoolReader(RidgeReader):
     """(svec G̃, q̃) of a batch, and its loss sums, as they were released."""
 
-    def __call__(self, release: Any) -> NumpyArray:
+    def __call__(self, release: Fit | Release) -> NumpyArray:
         seen = release.statistics
         response = seen.response.reshape(*seen.response.shape[:-2], -1)
         told = [] if seen.told is None else [seen.told]
@@ -127,18 +127,18 @@ class PoolReader(RidgeReader):
 class GramReader(RidgeReader):
     """svec G̃ alone, of a mechanism that releases its Gram and something else."""
 
-    def __call__(self, release: Any) -> NumpyArray:
+    def __call__(self, release: Fit | Release) -> NumpyArray:
         values = np.asarray(release.gram.values)
         return _svec(values[..., None, :, :] if release.gram.dense else values)
 
 
-def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeReader:
+def reader_of(mechanism: Mechanism, records: int, n_actions: int, p: int) -> RidgeReader:
     """The reader for releases of a ridge mechanism."""
     kind = PoolReader if isinstance(mechanism, PooledStatistics) else RidgeReader
     return kind(mechanism, records, n_actions, p)
 
 
-def _side_by_side(*read: Any) -> NumpyArray:
+def _side_by_side(*read: NumpyArray) -> NumpyArray:
     lead = np.broadcast_shapes(*(each.shape[:-1] for each in read))
     parts = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in read]
     return np.concatenate(parts, axis=-1)
@@ -182,7 +182,7 @@ class GaussianRelease:
     gram_only: bool = False
 
     @property
-    def mechanism(self) -> Any:
+    def mechanism(self) -> Mechanism:
         return self.subject.calibrated_with_gram if self.gram_only else self.subject.calibrated
 
     @cached_property
@@ -260,13 +260,13 @@ def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed
         contexts = rng.normal(size=2 * size)
         losses = _first_losses(subject, rng, start)
 
-        def apart(x: Any, y: Any, one: Any = one, two: Any = two) -> float:
+        def apart(x: NumpyArray, y: NumpyArray, one: int | None = one, two: int | None = two) -> float:
             found = distance(
                 subject.record(x[:size], y[0], one), subject.record(x[size:], y[1], two)
             )
             return -min(found, 1e6)
 
-        def furthest(x: Any, y: Any, steps: int, apart: Any = apart) -> Any:
+        def furthest(x: NumpyArray, y: NumpyArray, steps: int, apart: Objective = apart) -> NumpyArray:
             options = {"eps": _STEP, "maxiter": steps}
             return minimize(apart, x, (y,), "L-BFGS-B", options=options).x
 
@@ -282,7 +282,7 @@ def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed
     return math.inf if best >= 1e6 else best
 
 
-def _first_losses(subject: Subject, rng: Any, start: int) -> Any:
+def _first_losses(subject: Subject, rng: np.random.Generator, start: int) -> NumpyArray:
     if subject.losses == "one_label":
         return (1.0 - np.eye(subject.n_actions))[[0, start % 2]]
     if (
@@ -292,7 +292,7 @@ def _first_losses(subject: Subject, rng: Any, start: int) -> Any:
     return rng.random((2, subject.n_actions))
 
 
-def _loss_choices(subject: Subject) -> list[Any]:
+def _loss_choices(subject: Subject) -> list[NumpyArray]:
     """Losses of two records to be tried; general rows too where one label was declared.
 
     A mechanism that was promised one-label rows must enforce them, so it is tried with others.

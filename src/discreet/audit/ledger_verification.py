@@ -20,7 +20,7 @@ from discreet.client.fetched_documents import (
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.attacker import attacker
-from discreet.privacy.events import compose, to_json
+from discreet.privacy.events import compose, event_json
 from discreet.privacy.ledger import Ledger, disjoint, partitions
 from discreet.releases.canonical import read_document
 from discreet.releases.released import FILE_FORMAT, Released
@@ -118,7 +118,7 @@ def _of_releases(released: Released, head: str) -> tuple[Mapping[str, Any], Mapp
             f"records_per_batch of its plan; got the unit {plan['unit']!r} without. An older "
             "version wrote it: verify it with that version."
         )
-    charged = [(f"batch {item.number}", to_json(item.event)) for item in released.items]
+    charged = [(f"batch {item.number}", event_json(item.event)) for item in released.items]
     budget = {name: plan["budget"][name] for name in ("epsilon", "delta")}
     ledger = _implied(plan, plan["unit"], budget, charged)
     return ledger, {"releases": len(released.items), "head": head}

@@ -32,11 +32,11 @@ from discreet.audit.gaussian import RidgeReader, reader_of, shift_of
 from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
-from discreet.batches.people_registry import PeopleRegistry
+from discreet.batches.users import PeopleRegistry
 from discreet.plan.plan import Plan
-from discreet.privacy.groups import person_event
+from discreet.privacy.accounting import person_event
+from discreet.privacy.budget import Participation
 from discreet.privacy.noise import SecureNoise
-from discreet.privacy.participation import Participation
 from discreet.types import NumpyArray
 
 SIZES = (5, 63, 64, 65, 200)

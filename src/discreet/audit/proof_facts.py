@@ -22,7 +22,7 @@ from discreet.oracles import FiniteClass, Mechanism
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
 from discreet.privacy.accounting import epsilon
-from discreet.privacy.events import to_json
+from discreet.privacy.events import event_json
 from discreet.privacy.sensitivities import centre
 from discreet.releases.statistics import Statistics
 from discreet.types import NumpyArray
@@ -114,7 +114,7 @@ def exact_sums(subject: Subject) -> Finding:
 def calibration(subject: Subject) -> Finding:
     """The cost of its event, computed a second time by dp_accounting, is within the claim."""
     event, delta = subject.calibrated.event, subject.budget.delta
-    ours, theirs = epsilon(event, delta), epsilon_of([to_json(event)], delta)
+    ours, theirs = epsilon(event, delta), epsilon_of([event_json(event)], delta)
     kept = agree(ours, theirs) and theirs <= subject.epsilon * (1.0 + AGREE)
     return Finding(
         "exact",

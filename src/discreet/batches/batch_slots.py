@@ -1,35 +1,65 @@
-"""The private rows of one batch under way: a context, an action and losses per numbered slot."""
+"""Private rows of one batch under way: a context, an action and losses per numbered slot.
+
+The rules of a slot hold for learner and service: its first loss stays, and its batch ends once.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet.batch import Batch
-from discreet.batches.slot_rules import refuse_other_loss
+from discreet.errors import DecisionClosed, LossConflict, UnknownDecision
+from discreet.types import NumpyArray
+
+
+def refuse_other_loss(same: bool, word: str = "loss") -> None:
+    """Raise unless the second loss of a slot is the ``same``; ``word`` is its name in the error."""
+    if not same:
+        raise LossConflict(
+            f"{word} must equal the one already stored for that decision; it differs. "
+            "The first one is kept."
+        )
+
+
+def unknown_decision() -> UnknownDecision:
+    """Error for an id that was never returned here."""
+    return UnknownDecision(
+        "decision id must be one that decide returned here; this one is not. "
+        "Send it unchanged, to the learner or service that returned it."
+    )
+
+
+def batch_over() -> DecisionClosed:
+    """Error for a loss that comes after the end of its batch."""
+    return DecisionClosed(
+        "decision must belong to a batch under way; its batch is over, or not known any more. "
+        "Nothing changed: drop the late loss. If losses often come so late, begin with a longer "
+        "window."
+    )
 
 
 class Moment(NamedTuple):
-    """A public moment: decisions made so far, and seconds by the clock of the window."""
+    """Public moment: decisions made so far, and seconds by the clock of the window."""
 
     decisions: int
     seconds: float
 
 
-class News(NamedTuple):
-    """Losses that were checked and may be written: slots, their rows, how many are new."""
+class CheckedLosses(NamedTuple):
+    """Losses that may be written: slots, their rows, and the number of new ones."""
 
-    slots: np.ndarray[Any, Any]
-    rows: np.ndarray[Any, Any]
+    slots: NumpyArray
+    rows: NumpyArray
     fresh: int
 
 
 class BatchSlots:
-    """Slots ``start`` … ``start + size − 1``; they are taken in order, and hear losses in any.
+    """Slots ``start`` … ``start + size − 1``, taken in order; their losses come in any order.
 
-    ``opened`` is the moment from which a clock that closes the batch runs; with ``parts`` some
-    slots are of a control.
+    ``opened`` is when the clock that closes the batch started; with ``parts`` some slots are of a
+    control.
     """
 
     def __init__(
@@ -43,9 +73,9 @@ class BatchSlots:
         parts: bool = False,
     ) -> None:
         self.number, self.start, self.size, self.opened = number, start, size, opened
-        self.taken = self.unheard = 0
+        self.taken = self.unobserved = 0
         self.sealed: Moment | None = None
-        self.closed = False  # by hand; what the window says is asked of the window
+        self.closed = False  # by hand; the window decides otherwise
         self.features = np.empty((size, p))
         self.losses = np.empty((size, n_actions))
         self.actions = np.empty(size, dtype=np.int64)
@@ -61,19 +91,19 @@ class BatchSlots:
 
     @property
     def end(self) -> int:
-        """The id after the last slot that is taken."""
+        """Id after the last slot that is taken."""
         return self.start + self.taken
 
     def take(
         self,
-        features: np.ndarray[Any, Any],
-        actions: np.ndarray[Any, Any],
-        counts: np.ndarray[Any, Any] | None = None,
-        control: np.ndarray[Any, Any] | None = None,
+        features: NumpyArray,
+        actions: NumpyArray,
+        counts: NumpyArray | None = None,
+        control: NumpyArray | None = None,
     ) -> None:
         """Take as many slots as there are rows; the caller has counted them.
 
-        Slots that do not count are void: they hear a loss as all others do, and no fit reads them.
+        Slots that do not count are void: they accept a loss as all others do, and no fit reads it.
         """
         taken = slice(self.taken, self.taken + len(actions))
         self.features[taken] = features
@@ -85,52 +115,52 @@ class BatchSlots:
             self.control[taken] = control
         self.losses[taken] = np.nan
         self.taken += len(actions)
-        self.unheard += len(actions)
+        self.unobserved += len(actions)
 
     def widen(self, n_actions: int) -> None:
-        """Make room for the losses of actions that were added before any slot was taken."""
+        """Add columns for the losses of actions that joined before any slot was taken."""
         self.losses = np.empty((self.size, n_actions))
 
     def close_to_slots(self, sealed: Moment) -> None:
-        """End the batch before it is full: slots that nobody took are no records of it."""
+        """End the batch before it is full: slots that were not taken are no records of it."""
         self.size, self.sealed, taken = self.taken, sealed, slice(self.taken)
         self.features, self.losses = self.features[taken], self.losses[taken]
         self.actions, self.counts = self.actions[taken], self.counts[taken]
         self.control = None if self.control is None else self.control[taken]
 
-    def news(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> News:
-        """What ``hear`` may write; refused if a slot has another loss already."""
+    def checked(self, ids: NumpyArray, losses: NumpyArray) -> CheckedLosses:
+        """Check losses before they are written; raise if a slot has another loss already."""
         slots = ids - self.start
         rows = losses
         if losses.ndim == 1:
             rows = np.full((len(slots), self.losses.shape[1]), np.nan)
             rows[np.arange(len(slots)), self.actions[slots]] = losses
         known = self.losses[slots]
-        heard = ~np.isnan(known).all(axis=-1)
-        refuse_other_loss(np.array_equal(known[heard], rows[heard], equal_nan=True))
-        return News(slots, rows, int((~heard).sum()))
+        observed = ~np.isnan(known).all(axis=-1)
+        refuse_other_loss(np.array_equal(known[observed], rows[observed], equal_nan=True))
+        return CheckedLosses(slots, rows, int((~observed).sum()))
 
-    def hear(self, news: News) -> None:
-        """Write losses that ``news`` has checked."""
-        self.losses[news.slots] = news.rows
-        self.unheard -= news.fresh
+    def observe(self, losses: CheckedLosses) -> None:
+        """Write losses that ``checked`` returned."""
+        self.losses[losses.slots] = losses.rows
+        self.unobserved -= losses.fresh
 
-    def hear_one(self, id: int, loss: float) -> None:
-        """``news`` and ``hear`` for one loss of one decision, faster, since it uses no arrays."""
+    def observe_one(self, id: int, loss: float) -> None:
+        """Check and write one loss of one decision; faster, since it uses no arrays."""
         slot = id - self.start
         place = slot, self.actions[slot]
         known = self.losses[place]
-        if known == known:  # not NaN: heard before
+        if known == known:  # not NaN: observed before
             refuse_other_loss(known == loss)
             return
         self.losses[place] = loss
-        self.unheard -= 1
+        self.unobserved -= 1
 
     def batch(self, missing: float | None) -> Batch:
-        """The rows as a fit reads them."""
+        """Return the rows as a fit reads them."""
         if self.counts.all():
             return batch_of(self.features, self.losses, self.actions, missing, self.control)
-        # Privacy: what a person says beyond their bound is in no fit, nor is their silence.
+        # Privacy: reports of a person beyond their bound are in no fit, nor is their silence.
         # [docs/privacy/users.md, "Neighbours"]
         losses = np.where(self.counts[:, None], self.losses, np.nan)
         actions = np.where(self.counts, self.actions, -1)
@@ -147,14 +177,14 @@ class BatchSlots:
 
 
 def batch_of(
-    features: np.ndarray[Any, Any],
-    losses: np.ndarray[Any, Any],
-    actions: np.ndarray[Any, Any],
+    features: NumpyArray,
+    losses: NumpyArray,
+    actions: NumpyArray,
     missing: float | None,
-    control: np.ndarray[Any, Any] | None = None,
+    control: NumpyArray | None = None,
 ) -> Batch:
-    """Slots as a batch. Losses (n, A) are NaN if they never came: such a slot takes the missing
-    loss for its action, or is void. A slot with the action −1 is always void."""
+    """Make a batch of slots. Losses (n, A) are NaN if they never came: such a slot takes the
+    missing loss for its action, or is void. A slot with the action −1 is always void."""
     if missing is not None:
         losses = losses.copy()  # a failed release must leave the rows as they were
         silent = np.flatnonzero(np.isnan(losses).all(axis=-1) & (actions >= 0))

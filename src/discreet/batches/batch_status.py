@@ -1,7 +1,6 @@
-"""What may be said of batches under way, in public words: for the learner and the service.
+"""Status of batches under way, in public words, for learner and service.
 
-Slots taken, decisions made and clocks are public; which losses came is not, and nothing here
-reads a loss.
+Slots taken, decisions made and clocks are public. Losses are not, and nothing here reads one.
 """
 
 from __future__ import annotations
@@ -12,32 +11,34 @@ from discreet.batches.memory_store import MemoryStore
 from discreet.text import duration, html_table
 
 UNSTORED = "Until that release, decisions are served and not stored."
+AT_HORIZON = (
+    "The last batch before the horizon is never fitted: decisions are served and not stored."
+)
 
 
 def open_sentence(number: int, taken: int, size: int, closes: str = "") -> str:
-    """For a batch that has free slots; ``closes`` says what a clock does with it."""
+    """Describe a batch with free slots; ``closes`` are words about its clock."""
     return f"Batch {number} is open: {taken:,} of {size:,} slots are taken{closes}."
 
 
 def clock_words(left: float, taken: int) -> str:
-    """What the clock will do to an open batch in so many seconds."""
+    """Describe what the clock will do to an open batch in ``left`` seconds."""
     when = f"in {duration(max(0.0, left))}"
     return f"; it closes {when}, full or not" if taken else f"; its clock ticks {when}"
 
 
-def full_sentence(number: int, heard: str, end: str, word: str = "full") -> str:
-    """For a batch whose slots are all taken, or that a clock closed: what it waits for, and what
-    ends the waiting."""
-    return f"Batch {number} is {word} and waits for {heard}; {end}"
+def full_sentence(number: int, outcomes: str, end: str, word: str = "full") -> str:
+    """Describe a full or closed batch: the outcomes it waits for, and the end of the waiting."""
+    return f"Batch {number} is {word} and waits for {outcomes}; {end}"
 
 
 @dataclass(frozen=True)
 class BatchStatus:
-    """One batch under way. ``state`` is open, waiting (for losses) or closed (to them).
+    """Status of one batch under way. ``state`` is open, waiting (for losses) or closed (to them).
 
     A waiting batch is closed by the decision after ``closes_after`` more, or ``closes_in`` seconds
     from now; both are None without a window. An open one is closed to slots ``closes_in`` seconds
-    from now if the plan has a clock; ``by_clock`` says that this happened before it was full.
+    from now if the plan has a clock; ``by_clock`` means that this happened before it was full.
     """
 
     number: int
@@ -50,7 +51,7 @@ class BatchStatus:
 
     @property
     def end(self) -> str:
-        """What ends the waiting, besides the last loss where that does."""
+        """Describe the end of the waiting."""
         if self.closes_after is not None:
             return f"after {self.closes_after:,} more decisions"
         if self.closes_in is not None:
@@ -60,7 +61,7 @@ class BatchStatus:
 
 @dataclass(frozen=True)
 class LearnerStatus:
-    """Where a learner stands: ``str`` says it in sentences."""
+    """Status of a learner; ``str`` gives its sentences."""
 
     releases: int
     decisions: int
@@ -88,10 +89,10 @@ class LearnerStatus:
         )
 
 
-def learner_status(store: MemoryStore, automatic: bool, heard: str) -> LearnerStatus:
-    """The status of a store whose batches are released at ``decide``, or on request.
+def learner_status(store: MemoryStore, automatic: bool, outcomes: str) -> LearnerStatus:
+    """Return the status of a store whose batches are released at ``decide``, or on request.
 
-    ``heard`` is what people report: losses or rewards.
+    ``outcomes`` is the plural of what people report: losses or rewards.
     """
     store.seal_by_clock()
     now, schedule = store.now(), store.released.schedule
@@ -110,27 +111,19 @@ def learner_status(store: MemoryStore, automatic: bool, heard: str) -> LearnerSt
         counts = batch.number, batch.size, batch.taken
         batches.append(BatchStatus(*counts, state, after, left, early))
     releases = len(store.released.items)
-    said = [
-        _since(releases),
-        *filter(None, [store.released.rule_text]),
-        *(
-            _sentence(each, releases + 1, automatic, heard, store.on_last_answer)
-            for each in batches
-        ),
-    ]
-    if not batches or batches[-1].state != "open":
-        said.append(_nothing_open(store.waiting, bool(batches)))
-    return LearnerStatus(releases, now.decisions, tuple(batches), tuple(said))
-
-
-def _since(releases: int) -> str:
+    sentences = [f"Release {releases} is the newest: it decides until the next one."]
     if releases == 0:
-        return "Nothing was released yet: the policy decides without having learnt anything."
-    return f"Release {releases} is the newest: it decides until the next one."
+        sentences = ["Nothing was released yet: the policy decides without having learnt anything."]
+    sentences += filter(None, [store.released.rule_text])
+    rules = releases + 1, automatic, outcomes, store.on_last_answer
+    sentences += [_sentence(each, *rules) for each in batches]
+    if not batches or batches[-1].state != "open":
+        sentences.append(UNSTORED if store.waiting == "gap" and batches else AT_HORIZON)
+    return LearnerStatus(releases, now.decisions, tuple(batches), tuple(sentences))
 
 
 def _sentence(
-    batch: BatchStatus, next_release: int, automatic: bool, heard: str, on_last_answer: bool
+    batch: BatchStatus, next_release: int, automatic: bool, outcomes: str, on_last_answer: bool
 ) -> str:
     if batch.state == "open":
         closes = "" if batch.closes_in is None else clock_words(batch.closes_in, batch.taken)
@@ -140,13 +133,7 @@ def _sentence(
     if batch.number > next_release:
         by += f", after batch {batch.number - 1},"
     if batch.state == "closed":
-        return f"Batch {batch.number} is {word} and takes no more {heard}; {by} releases it."
+        return f"Batch {batch.number} is {word} and takes no more {outcomes}; {by} releases it."
     early = "when all have come, or else " if on_last_answer else ""
     end = f"{by} releases it {early}{batch.end}."
-    return full_sentence(batch.number, heard, end, word)
-
-
-def _nothing_open(waiting: str, under_way: bool) -> str:
-    if waiting == "gap" and under_way:
-        return UNSTORED
-    return "The last batch before the horizon is never fitted: decisions are served and not stored."
+    return full_sentence(batch.number, outcomes, end, word)

@@ -1,28 +1,28 @@
-"""Rows of a log as a plan reads them: checked whole before anything is stored or summed."""
+"""Import of a private log: rows as a plan reads them, checked before anything is stored."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet.batches.evaluation_data import evaluation_data
 from discreet.batches.memory_store import Compute, MemoryStore
 from discreet.batches.observations import action_columns
-from discreet.batches.user_ids import user_ids
+from discreet.batches.users import user_ids
 from discreet.design.action_names import action_index
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
 from discreet.plan.plan import Plan
-from discreet.types import Floats
+from discreet.types import Contexts, Floats, NumpyArray, Values
 
 
 class LoggedRows(NamedTuple):
     """PRIVATE: features (n, p), actions (n,), losses (n,) or with full feedback (n, A), users.
 
-    With full feedback actions are 0: which one was played does not matter.
+    With full feedback actions are 0: it does not matter which one was played.
     """
 
     features: Floats
@@ -33,13 +33,13 @@ class LoggedRows(NamedTuple):
     def __repr__(self) -> str:
         return "LoggedRows(private)"
 
-    def part(self, rows: Any) -> LoggedRows:
-        """Some of the rows."""
+    def part(self, rows: NumpyArray | range) -> LoggedRows:
+        """Return some of the rows."""
         users = [self.users[row] for row in rows] if self.users else ()
         return LoggedRows(self.features[rows], self.actions[rows], self.losses[rows], users)
 
     def batches(self, schedule: Schedule) -> list[LoggedRows]:
-        """The log in the batches of a schedule. Rows of one person come together, and all that
+        """Cut the log into batches of a schedule. Rows of one person come together, and all that
         count are in one batch: rows that reach into the next have no owner there, and are void."""
         order = np.arange(len(self.actions))
         if self.users:
@@ -56,13 +56,22 @@ class LoggedRows(NamedTuple):
 
 
 def logged_rows(
-    plan: Plan, contexts: Any, actions: Any, losses: Any, reward: Any, user: Any = None
+    plan: Plan,
+    contexts: Contexts,
+    actions: Values,
+    losses: Values,
+    reward: Values,
+    user: Values = None,
+    items: Mapping[str, Values] | None = None,
 ) -> LoggedRows:
-    """The rows of a log, of frames or arrays; an error says what is wrong, and nothing is kept."""
+    """Read the rows of a log from frames or arrays; after an error nothing is kept.
+
+    ``items`` are features of actions that are not in the catalogue, by id.
+    """
     full = plan.feedback == "full"
-    told = action_columns(plan.outcome.told(losses, reward), plan.actions, contexts)
-    beside = {"actions": actions, plan.outcome.plural: told, "user": user}
-    given = evaluation_data(plan.features, contexts, **beside)
+    outcomes = action_columns(plan.outcome.told(losses, reward), plan.actions, contexts)
+    columns = {"actions": actions, plan.outcome.plural: outcomes, "user": user}
+    given = evaluation_data(plan.features, contexts, **columns)
     features = plan.features.map(given.contexts)
     rows = len(features)
     if full != (actions is None):
@@ -72,12 +81,18 @@ def logged_rows(
             + ("Pass None: all losses are known." if full else "Pass what was played, row by row.")
         )
     shape = (rows, plan.n_actions) if full else (rows,)
-    values = plan.outcome.losses_of(given.beside[plan.outcome.plural], shape)
+    values = plan.outcome.losses_of(given.columns[plan.outcome.plural], shape)
     played = np.zeros(rows, dtype=np.int64)
     if not full:
-        played = np.asarray(action_index(plan, given.beside["actions"], "actions"))
-        if plan.catalogue is not None and isinstance(plan.features, Joint):
-            features = plan.features.rows(features, plan.catalogue.rows[played])
+        catalogue, names = plan.catalogue, given.columns["actions"]
+        if catalogue is not None and items is not None:
+            new = {name: each for name, each in items.items() if name not in catalogue}
+            catalogue = catalogue.changed(add=new)
+            played = np.asarray([catalogue.place(name) for name in names], dtype=np.int64)
+        else:
+            played = np.asarray(action_index(plan, names, "actions"))
+        if catalogue is not None and isinstance(plan.features, Joint):
+            features = plan.features.rows(features, catalogue.rows[played])
             played = 0 * played
     if played.shape != (rows,):
         raise InvalidInput(
@@ -85,12 +100,12 @@ def logged_rows(
             "Log one action per decision."
         )
     needed = plan.participation is not None
-    users = user_ids("user", given.beside["user"], rows, needed=needed, single=False)
+    users = user_ids("user", given.columns["user"], rows, needed=needed, single=False)
     return LoggedRows(features, played, values, users or ())
 
 
 def release_log(store: MemoryStore, plan: Plan, rows: LoggedRows, compute: Compute) -> None:
-    """Put a whole log into the first slots of a store, and release it batch by batch."""
+    """Put a log into the first slots of a store, and release it batch by batch."""
     wanted, given = plan.imported, len(rows.actions)
     if wanted is None or store.end > 0:
         raise InvalidInput(
@@ -104,8 +119,8 @@ def release_log(store: MemoryStore, plan: Plan, rows: LoggedRows, compute: Compu
             f"Leave rows out, or begin a new learner with Plan(imported={given})."
         )
     for one in rows.batches(plan.schedule):
-        nobody = None if plan.control is None else np.zeros(len(one.actions), dtype=bool)
-        ids = store.take(one.features, one.actions, one.users, nobody)
-        store.hear(ids, one.losses)
+        control = None if plan.control is None else np.zeros(len(one.actions), dtype=bool)
+        ids = store.take(one.features, one.actions, one.users, control)
+        store.observe(ids, one.losses)
         store.close()  # at a public moment: the whole log is there
         store.release(compute)

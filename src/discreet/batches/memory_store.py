@@ -1,4 +1,4 @@
-"""Keeps private rows until their release, which is one atomic step.
+"""Store of private rows until their release, which is one atomic step.
 
 ``Store.release`` is the single place where private rows become a public release: ledger
 entry, release and deletion of the rows appear together or not at all.
@@ -9,20 +9,19 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from discreet.batch import Batch
-from discreet.batches.batch_slots import BatchSlots, Moment
-from discreet.batches.people_registry import PeopleRegistry
-from discreet.batches.slot_rules import batch_over, unknown_decision
+from discreet.batches.batch_slots import BatchSlots, Moment, batch_over, unknown_decision
+from discreet.batches.users import PeopleRegistry
 from discreet.design.window import Window, may_open, seconds_now, tick
 from discreet.errors import InvalidInput, NotReady
 from discreet.privacy.ledger import Ledger
 from discreet.releases.action_change import ActionChange
 from discreet.releases.release import Release
 from discreet.releases.released import Released
+from discreet.types import NumpyArray
 
 Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
 
@@ -33,7 +32,7 @@ class MemoryStore:
     A decision takes the next slot by count, so later events can only change what is *in* a slot.
     Slot numbers continue through all batches and serve as ids. ``batches`` are under way, the
     oldest first; all but the last are sealed. They are released in that order. Where the schedule
-    has a clock, it closes the open batch; the numbers of slots that nobody took stay unused.
+    has a clock, it closes the open batch; the numbers of slots that were not taken stay unused.
     """
 
     def __init__(
@@ -68,8 +67,8 @@ class MemoryStore:
     def _with_room(
         self, batches: list[BatchSlots], last: int, rows: int, opened: float
     ) -> list[BatchSlots]:
-        """These batches and new ones after number ``last``, as the rules allow, until one slot
-        more is free than there are rows; their clock runs from the moment ``opened``."""
+        """Return these batches and new ones after number ``last``, as the rules allow, until one
+        slot more is free than there are rows; their clock runs from the moment ``opened``."""
         schedule, batches = self.released.schedule, list(batches)
         free = batches[-1].free if batches else 0
         while free <= rows and may_open(self.waiting, len(batches)) and schedule.fitted(last + 1):
@@ -82,24 +81,24 @@ class MemoryStore:
 
     @property
     def open_number(self) -> int:
-        """The number of the batch that takes the next slot, as far as is known."""
+        """Number of the batch that takes the next slot, as far as is known."""
         return self.batches[-1].number if self.batches else len(self.released.items) + 1
 
     @property
     def next_empty(self) -> int:
-        """The number of the first batch of which no slot is taken."""
+        """Number of the first batch of which no slot is taken."""
         return self.open_number + bool(self.batches and self.batches[-1].taken)
 
     def change_actions(self, change: ActionChange) -> None:
-        """Publish a change; an open batch without a slot taken has room for the new actions."""
+        """Publish a change; an open batch without a slot taken gets columns for new actions."""
         self.released = self.released.changed(change)
         if self.batches and not self.batches[-1].taken:
             batch = self.batches[-1]
             batch.widen(self.released.blocks(batch.number))
 
     def now(self) -> Moment:
-        """The public moment by which batches and windows end; a clock that is set back shows the
-        old time."""
+        """Return the public moment by which batches and windows end; a clock that is set back
+        shows the old time."""
         if self._every is not None or self.window.seconds is not None:
             self.seconds = max(self.seconds, seconds_now(self._clock))
         return Moment(self.decisions, self.seconds)
@@ -121,7 +120,7 @@ class MemoryStore:
         self.seal_by_clock()  # the new batch is empty: its clock runs from the newest tick
 
     def over(self, batch: BatchSlots, coming: int = 0) -> bool:
-        """Whether a batch hears no more losses: somebody closed it, or its window is over when
+        """Return whether a batch accepts no more losses: it was closed, or its window is over when
         ``coming`` more decisions are made."""
         if batch.closed or batch.sealed is None:
             return batch.closed
@@ -130,8 +129,8 @@ class MemoryStore:
         return self.window.over(decisions, now.seconds - batch.sealed.seconds)
 
     def ready(self, coming: int = 0) -> bool:
-        """Whether the oldest batch is sealed and its waiting is over: by public counts and clocks,
-        or, with ``on_last_answer``, because all its slots were heard from.
+        """Return whether the oldest batch is sealed and its waiting is over: by public counts and
+        clocks, or, with ``on_last_answer``, because all its losses have come.
 
         Privacy: a release that waits for the last answer makes silence public.
         [docs/privacy/transcript.md, "Silence"]
@@ -140,19 +139,19 @@ class MemoryStore:
         oldest = self.batches[0] if self.batches else None
         if oldest is None or oldest.sealed is None:
             return False
-        if self.on_last_answer and oldest.unheard == 0:
+        if self.on_last_answer and oldest.unobserved == 0:
             return True
         return self.over(oldest, coming)
 
     @property
     def end(self) -> int:
-        """The id of the next slot."""
+        """Id of the next slot."""
         if self.batches:
             return self.batches[-1].end
         return self.released.schedule.start(len(self.released.items) + 1)
 
-    def coming(self, rows: int) -> np.ndarray[Any, Any]:
-        """The ids (n,) that ``take`` will give so many decisions, −1 for those without a slot."""
+    def coming(self, rows: int) -> NumpyArray:
+        """Return the ids (n,) that ``take`` will give so many decisions, −1 without a slot."""
         ids, done = np.full(rows, -1, dtype=np.int64), 0
         for batch in self._room_for(rows, self.seconds):
             count = min(batch.free, rows - done)
@@ -166,16 +165,16 @@ class MemoryStore:
 
     def take(
         self,
-        features: np.ndarray[Any, Any],
-        actions: np.ndarray[Any, Any],
+        features: NumpyArray,
+        actions: NumpyArray,
         users: Sequence[str | None] = (),
-        control: np.ndarray[Any, Any] | None = None,
-    ) -> Any:
-        """Take slots for as many decisions as find one; ids (n,), −1 for decisions without.
+        control: NumpyArray | None = None,
+    ) -> NumpyArray:
+        """Take slots for as many decisions as find one; return ids (n,), −1 without a slot.
 
-        Which slots are void changes nothing that is returned here or later. ``control`` (n,) says
-        which decisions are of the control, where the plan has one. The clock does not tick in
-        here: whoever hands out slots asks ``seal_by_clock`` before.
+        Void slots change nothing that is returned here or later. ``control`` (n,) marks the
+        decisions of the control, where the plan has one. The clock does not tick in here: the
+        caller calls ``seal_by_clock`` before.
         """
         rows, done, first = len(actions), 0, self.end
         if self.batches and rows < self.batches[-1].free:  # the usual call: nothing is sealed
@@ -199,16 +198,16 @@ class MemoryStore:
     def _hand_out(
         self,
         batch: BatchSlots,
-        features: np.ndarray[Any, Any],
-        actions: np.ndarray[Any, Any],
+        features: NumpyArray,
+        actions: NumpyArray,
         users: Sequence[str | None],
-        control: np.ndarray[Any, Any] | None,
+        control: NumpyArray | None,
     ) -> None:
         counts = None if self.people is None else self.people.hand_out(users, batch.number)
         batch.take(features, actions, counts, control)
 
-    def hear(self, ids: np.ndarray[Any, Any], losses: np.ndarray[Any, Any]) -> None:
-        """Store losses (n,) of the chosen actions, or (n, A) of all actions; or store nothing."""
+    def observe(self, ids: NumpyArray, losses: NumpyArray) -> None:
+        """Store losses (n,) of the chosen actions, or (n, A) of all; after an error, none."""
         stored = ids != -1
         if not stored.all():  # decisions without a slot have no loss to store
             ids, losses = ids[stored], losses[stored]
@@ -222,19 +221,19 @@ class MemoryStore:
             if inside.any():
                 parts.append((batch, inside))
         if sum(int(inside.sum()) for _, inside in parts) < ids.size:
-            raise unknown_decision()  # a slot that nobody took before its batch was closed
+            raise unknown_decision()  # a slot that was not taken before its batch was closed
         if any(self.over(batch) for batch, _ in parts):
             raise batch_over()
         if np.unique(ids).size != ids.size:
             raise InvalidInput(
                 "decision ids must be distinct in one call; some repeat. Report each id once."
             )
-        news = [(batch, batch.news(ids[inside], losses[inside])) for batch, inside in parts]
-        for batch, checked in news:  # nothing is written before everything was checked
-            batch.hear(checked)
+        checks = [(batch, batch.checked(ids[inside], losses[inside])) for batch, inside in parts]
+        for batch, checked in checks:  # nothing is written before everything was checked
+            batch.observe(checked)
 
-    def hear_one(self, id: int, loss: float) -> None:
-        """``hear`` for one loss of one decision, faster, since it uses no arrays."""
+    def observe_one(self, id: int, loss: float) -> None:
+        """Store one loss of one decision; faster, since it uses no arrays."""
         if id == -1:
             return
         self.seal_by_clock()
@@ -243,10 +242,10 @@ class MemoryStore:
         if id < batch.start:
             batch = self.batches[bisect_right(self.batches, id, key=_start) - 1]
         if id >= batch.end:
-            raise unknown_decision()  # a slot that nobody took before its batch was closed
+            raise unknown_decision()  # a slot that was not taken before its batch was closed
         if self.over(batch):
             raise batch_over()
-        batch.hear_one(id, loss)
+        batch.observe_one(id, loss)
 
     def _refuse_unknown_or_past(self, lowest: int, highest: int) -> None:
         if highest >= self.end or lowest < 0:
@@ -279,7 +278,7 @@ class MemoryStore:
         return release
 
     def _not_ready(self) -> NotReady:
-        """Why nothing is released; whether slots are free is public."""
+        """Error that names why nothing is released; free slots are public."""
         if not self.batches:
             return NotReady(
                 "batch must be under way to be released; the horizon is reached. "
@@ -289,7 +288,7 @@ class MemoryStore:
             return NotReady(
                 "batch must be full to be released; slots are still free. Go on deciding."
             )
-        if not self.on_last_answer:  # the same words, whoever answered
+        if not self.on_last_answer:  # the same words for all answers
             return NotReady(
                 "batch must be closed to be released; its window is not over. Go on deciding, or "
                 "call close() at a moment that is public: no answer decides when it is released."

@@ -1,21 +1,21 @@
-"""What comes beside contexts: ids, losses, labels, as series, as frames or by a column's name."""
+"""Ids, losses and labels of rows, as series, as frames, or by the name of a column."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput, kind_of
 from discreet.features.frames import Column, column, column_of, is_frame, is_series, opened
+from discreet.types import Frame, NumpyArray, Values
 
 
-def aligned(values: Any, like: Any) -> Any:
-    """A series (or frame) in the order of the rows of ``like``, by the index where both have one.
+def aligned(values: Frame, like: Frame) -> Frame:
+    """Return a series or frame in the order of the rows of ``like``.
 
-    Without an index on both sides rows are matched by position.
+    Rows are matched by the index if both have one, else by position.
     """
     if not hasattr(values, "reindex") or not hasattr(like, "reindex"):
         return values
@@ -30,8 +30,8 @@ def aligned(values: Any, like: Any) -> Any:
     return values.reindex(like.index)
 
 
-def values_of(name: str, data: Any, rows: Any = None) -> Any:
-    """One value per row: a series, or a column of the frame ``rows`` by its name, as an array.
+def values_of(name: str, data: Values, rows: Frame = None) -> Values:
+    """Return a series, or a column of the frame ``rows`` by its name, as an array.
 
     Gaps are refused. Anything else is returned as it is.
     """
@@ -45,8 +45,8 @@ def values_of(name: str, data: Any, rows: Any = None) -> Any:
     return found.values
 
 
-def action_columns(losses: Any, names: Sequence[str] | None, rows: Any = None) -> Any:
-    """A frame with a column per action as an array (n, A): by name where actions have names.
+def action_columns(losses: Values, names: Sequence[str] | None, rows: Frame = None) -> Values:
+    """Return a frame with a column per action as an array (n, A), by name if actions have names.
 
     Anything else is returned as it is.
     """
@@ -67,9 +67,9 @@ def action_columns(losses: Any, names: Sequence[str] | None, rows: Any = None) -
 
 
 def frame_reports(
-    frame: Any, loss: Any, reward: Any, outcome: Outcome, full: bool
+    frame: Frame, loss: Values, reward: Values, outcome: Outcome, full: bool
 ) -> tuple[Column, Column]:
-    """The columns of ``observe(frame)``: "id", and "loss" or "reward"."""
+    """Return the columns of ``observe(frame)``: "id", and "loss" or "reward"."""
     word = outcome.word
     if loss is not None or reward is not None or full:
         raise InvalidInput(
@@ -80,29 +80,30 @@ def frame_reports(
     return column(read, "id", "column"), column(read, word, "column")
 
 
-def observed_values(id: Any, told: Any, outcome: Outcome) -> tuple[Any, Any]:
-    """Ids and reported values as arrays in one order; of columns, the first wrong row is named."""
-    if is_frame(told):
+def observed_values(id: Values, values: Values, outcome: Outcome) -> tuple[Values, Values]:
+    """Return ids and reported values as arrays in one order; an error names the first wrong row."""
+    if is_frame(values):
         raise InvalidInput(
             f"{outcome.word} must be one column; got a frame. "
             f"Call observe(frame['id'], {outcome.word}=frame[{outcome.word!r}])."
         )
-    if is_series(told):
-        told = column_of(aligned(told, id))
+    if is_series(values):
+        values = column_of(aligned(values, id))
     if is_series(id):
         id = column_of(id)
     return (
         _ids(id) if isinstance(id, Column) else id,
-        _outcomes(told, outcome) if isinstance(told, Column) else told,
+        _outcomes(values, outcome) if isinstance(values, Column) else values,
     )
 
 
-def _ids(found: Column) -> Any:
+def _ids(found: Column) -> NumpyArray:
     values = found.values
     whole = np.asarray([_is_whole(each) for each in values.tolist()], dtype=bool)
     wrong = np.flatnonzero(found.missing | ~whole)
     if len(wrong):
-        got = "none" if found.missing[wrong[0]] else _id_kind(values.tolist()[wrong[0]])
+        value = None if found.missing[wrong[0]] else values.tolist()[wrong[0]]
+        got = "a number that is not whole" if type(value) is float else kind_of(value)
         raise InvalidInput(
             f"row {wrong[0]}: id must be the id of a decision, a whole number; got {got}. "
             "Pass decisions.id unchanged, and leave out rows without one."
@@ -110,8 +111,8 @@ def _ids(found: Column) -> Any:
     return values.astype(np.int64)  # a join with gaps makes floats of ids
 
 
-def _outcomes(found: Column, outcome: Outcome) -> Any:
-    """The values as they are: all of them are in the declared range, or the first is refused."""
+def _outcomes(found: Column, outcome: Outcome) -> Values:
+    """Return the values unchanged; raise for the first outside the declared range."""
     _refuse_gaps(outcome.word, found)
     try:
         outcome.losses_of(found.values, found.values.shape)
@@ -124,11 +125,7 @@ def _outcomes(found: Column, outcome: Outcome) -> Any:
     return found.values.tolist() if found.values.dtype == object else found.values
 
 
-def _id_kind(value: Any) -> str:
-    return "a number that is not whole" if type(value) is float else kind_of(value)
-
-
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return type(value) is int or (type(value) is float and value.is_integer())
 
 
@@ -141,12 +138,12 @@ def _refuse_gaps(name: str, found: Column) -> None:
 
 
 def observations(
-    id: Any, values: Any, n_actions: int | None, outcome: Outcome = UNIT_LOSS
-) -> tuple[Any, Any]:
-    """Ids (n,) with losses (n,), or (n, n_actions) where each record has all its losses."""
+    id: Values, values: Values, n_actions: int | None, outcome: Outcome = UNIT_LOSS
+) -> tuple[NumpyArray, NumpyArray]:
+    """Return ids (n,) with losses (n,), or (n, n_actions) if each record has all its losses."""
     single = np.ndim(id) == 0
     ids = np.atleast_1d(np.asarray(id))
-    if ids.shape == (0,):  # an empty list: nobody has answered yet
+    if ids.shape == (0,):  # an empty list: no answers yet
         ids = ids.astype(np.int64)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise InvalidInput(

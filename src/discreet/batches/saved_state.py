@@ -1,4 +1,7 @@
-"""The private file of a learner: only its owner can read it, and it is loaded once."""
+"""Saved state of a learner: a private file for its owner alone, which is loaded once.
+
+Rows of batches under way become arrays, and come back with every check.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,24 @@ import threading
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from discreet.batches.batch_slots import BatchSlots, Moment
+from discreet.batches.memory_store import MemoryStore
+from discreet.batches.users import PeopleRegistry
+from discreet.design.control import PARTS
 from discreet.errors import CorruptRelease, DiscreetError, InvalidInput, StateClaimed
+from discreet.privacy.ledger import Ledger
+from discreet.releases.action_change import ActionChange
 from discreet.releases.canonical import write_atomically
+from discreet.releases.release import Release
+from discreet.types import NumpyArray
 
 FORMAT = "discreet-state/3"
 
@@ -25,7 +37,7 @@ _UNREADABLE = (
     *(LookupError, TypeError, ValueError, OSError, EOFError, RuntimeError),
     *(SyntaxError, tokenize.TokenError, zlib.error),
 )
-"""What zipfile, NumPy and JSON raise on altered bytes, besides BadZipFile."""
+"""Errors of zipfile, NumPy and JSON on altered bytes, besides BadZipFile."""
 
 
 class Custody:
@@ -39,7 +51,7 @@ class Custody:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self.evaluation_data = False
+        self.saved = False
 
     def __enter__(self) -> None:
         # Checked before the lock: a thread of the other process may hold it for ever.
@@ -49,7 +61,7 @@ class Custody:
                 "Make it after the fork, or save it in the process that made it and load it here."
             )
         self._lock.acquire()
-        if self.evaluation_data:
+        if self.saved:
             self._lock.release()
             raise StateClaimed(
                 "learner must not be used after save(); its state goes on in the file. "
@@ -60,21 +72,22 @@ class Custody:
         self._lock.release()
 
 
-def write(path: str | Path, header: Mapping[str, Any], rows: Mapping[str, Any]) -> None:
-    """Header and rows in one file of mode 0600 that appears whole or not at all."""
+def write(path: str | Path, header: Mapping[str, Any], rows: Arrays) -> None:
+    """Write header and rows in one file of mode 0600 that appears whole or not at all."""
     if not Path(path).parent.is_dir():
         raise InvalidInput(
-            f"path must be in a folder that exists; got {str(path)!r}. Make the folder first: "
+            f"path must be in a folder that exists; got '{path}'. Make the folder first: "
             "nothing was written, and the learner stays usable."
         )
     if os.path.lexists(path):
         raise _taken(path)
     text = json.dumps({"format": FORMAT, **header}).encode()
     buffer = io.BytesIO()
-    np.savez(buffer, header=np.frombuffer(text, dtype=np.uint8), **rows)
+    arrays: dict[str, Any] = {"header": np.frombuffer(text, dtype=np.uint8), **rows}
+    np.savez(buffer, **arrays)
     try:
         write_atomically(Path(path), buffer.getvalue(), mode=0o600, new=True)
-    except FileExistsError:  # somebody was faster
+    except FileExistsError:  # another process was faster
         raise _taken(path) from None
 
 
@@ -87,7 +100,7 @@ def _taken(path: str | Path) -> InvalidInput:
 
 @contextmanager
 def contents(path: str | Path) -> Iterator[None]:
-    """Turns errors from altered bytes of the file into CorruptRelease."""
+    """Turn errors from altered bytes of the file into CorruptRelease."""
     try:
         yield
     except DiscreetError:
@@ -100,8 +113,8 @@ def contents(path: str | Path) -> Iterator[None]:
 
 
 @contextmanager
-def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Header and rows of a saved state, which is removed when the caller has taken it over.
+def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], Arrays]]:
+    """Yield header and rows of a saved state, which is removed when the caller has restored it.
 
     Renaming is the claim: if two processes try, one does not find the file. If the file cannot be
     read, or the caller fails, the file is put back untouched.
@@ -132,3 +145,153 @@ def claim(path: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         os.rename(claimed, source)
         raise
     claimed.unlink()
+
+
+Arrays = dict[str, NumpyArray]
+
+
+def waiting_facts(store: MemoryStore) -> dict[str, Any]:
+    """Return the public state: the rules of waiting, and the counts since the start."""
+    now = store.now()
+    return {
+        "waiting": store.waiting,
+        "window": store.window.said,
+        "decisions": now.decisions,
+        "seconds": now.seconds,
+    }
+
+
+def private_rows(store: MemoryStore) -> Arrays:
+    """Return the rows of all batches under way in the order of slots, and the people's counts."""
+    batches, no_features = store.batches, np.empty((0, store.p))
+    widest, no_actions = store.released.blocks(store.open_number), np.empty(0, np.int64)
+    losses = [np.empty((0, widest)), *(_widened(b.losses[: b.taken], widest) for b in batches)]
+    sealed = [batch.sealed for batch in batches if batch.sealed is not None]
+    control = [b.control[: b.taken] for b in batches if b.control is not None]
+    return {
+        "features": np.vstack([no_features, *(b.features[: b.taken] for b in batches)]),
+        "losses": np.vstack(losses),
+        "actions": np.hstack([no_actions, *(b.actions[: b.taken] for b in batches)]),
+        "counts": np.hstack([np.empty(0, bool), *(b.counts[: b.taken] for b in batches)]),
+        "sealed_decisions": np.array([moment.decisions for moment in sealed], dtype=np.int64),
+        "sealed_seconds": np.array([moment.seconds for moment in sealed], dtype=np.float64),
+        "closed": np.asarray(bool(batches) and batches[0].closed),
+        **({} if store.released.schedule.every is None else _clock_of(batches)),
+        **({"control": np.hstack([np.empty(0, bool), *control])} if store.parts else {}),
+        **({} if store.people is None else store.people.arrays()),
+    }
+
+
+def _widened(losses: NumpyArray, width: int) -> NumpyArray:
+    """Add columns for actions that joined later, whose losses cannot have been observed."""
+    missing = ((0, 0), (0, width - losses.shape[1]))
+    return np.pad(losses, missing, constant_values=np.nan)
+
+
+def _clock_of(batches: Sequence[BatchSlots]) -> Arrays:
+    """Return taken slots and opening time per batch, since a clock may close one early."""
+    return {
+        "taken": np.array([batch.taken for batch in batches], dtype=np.int64),
+        "opened": np.array([batch.opened for batch in batches], dtype=np.float64),
+    }
+
+
+def restore(
+    store: MemoryStore,
+    releases: tuple[Release, ...],
+    changes: tuple[ActionChange, ...],
+    ledger: Ledger,
+    facts: Mapping[str, Any],
+    rows: Arrays,
+) -> None:
+    """Restore a saved state in a new store; ValueError for an impossible state."""
+    _require([item.number for item in releases] == list(range(1, len(releases) + 1)))
+    _require(len(ledger.entries) == len(releases) * (len(PARTS) if store.parts else 1))
+    participation = store.ledger.participation
+    _require(ledger.participation == participation)
+    ledger = replace(ledger, assumption=store.ledger.assumption)
+    store.begin_after(replace(store.released, items=releases, changes=changes), ledger)
+    _refuse_impossible_rows(store, rows)
+    store.people = None  # these slots were counted before
+    seconds = float(facts["seconds"])
+    _take_again(store, rows, seconds)
+    _require(rows["losses"].shape[1] == store.released.blocks(store.open_number))
+    store.decisions, store.seconds = int(facts["decisions"]), seconds
+    done = 0
+    for batch in store.batches:
+        part = slice(done, done := done + batch.taken)
+        batch.losses[: batch.taken] = rows["losses"][part, : batch.losses.shape[1]]
+        batch.counts[: batch.taken] = rows["counts"][part]
+        batch.unobserved = int(np.isnan(rows["losses"][part]).all(axis=-1).sum())
+    _restore_moments(store, rows)
+    if participation is not None:
+        newest = store.batches[-1].number if store.batches else len(releases)
+        store.people = PeopleRegistry.of_arrays(participation, rows, newest)
+
+
+def _take_again(store: MemoryStore, rows: Arrays, now: float) -> None:
+    """Put rows into the slots that they had."""
+    features, actions, control = rows["features"], rows["actions"], rows.get("control")
+    if store.released.schedule.every is None:
+        _require(bool((store.take(features, actions, control=control) >= 0).all()))
+        return
+    taken, opened, sealed = rows["taken"], rows["opened"], len(rows["sealed_seconds"])
+    _require(taken.ndim == 1 and taken.dtype == np.int64 and taken.shape == opened.shape)
+    _require(bool((opened <= now).all() and (taken >= 0).all()))
+    _require(int(taken.sum()) == len(actions))
+    ends = np.cumsum(taken)
+    for place, (count, end) in enumerate(zip(taken, ends, strict=True)):
+        _require(len(store.batches) > place)
+        batch = store.batches[place]
+        _require(count <= batch.free and (count > 0 or place >= sealed))
+        part = slice(end - count, end)
+        own = None if control is None else control[part]
+        store.take(features[part], actions[part], control=own)
+        if place < sealed and batch.sealed is None:
+            store.close_to_slots(Moment(store.decisions, float(rows["sealed_seconds"][place])))
+    _require(len(store.batches) == len(taken))
+    for batch, moment in zip(store.batches, opened, strict=True):
+        batch.opened = float(moment)
+
+
+def _restore_moments(store: MemoryStore, rows: Arrays) -> None:
+    sealed = [batch for batch in store.batches if batch.sealed is not None]
+    decisions = [int(each) for each in rows["sealed_decisions"]]
+    seconds = [float(each) for each in rows["sealed_seconds"]]
+    _require(len(decisions) == len(seconds) == len(sealed))
+    _require(sorted(decisions) == decisions and sorted(seconds) == seconds)
+    before = store.released.rounds  # slots of the batches that were released
+    _require(max([before + len(rows["actions"]), *decisions]) <= store.decisions)
+    _require(all(0.0 <= each <= store.seconds < np.inf for each in [0.0, *seconds]))
+    for batch, moment in zip(sealed, map(Moment, decisions, seconds), strict=True):
+        before += batch.taken
+        _require(before <= moment.decisions)
+        batch.sealed = moment
+    if rows["closed"].item():
+        _require(bool(sealed))
+        sealed[0].closed = True
+
+
+def _refuse_impossible_rows(store: MemoryStore, rows: Arrays) -> None:
+    features, losses, actions = rows["features"], rows["losses"], rows["actions"]
+    _require(actions.ndim == 1 and actions.dtype == np.int64 and rows["closed"].dtype == np.bool_)
+    _require(features.shape == (len(actions), store.p))
+    _require(losses.ndim == 2 and len(losses) == len(actions) and losses.shape[1] >= 1)
+    counts, people = rows["counts"], store.people is not None
+    _require(counts.shape == actions.shape and counts.dtype == np.bool_)
+    _require(people == ("people_key" in rows) and bool(people or counts.all()))
+    control = rows.get("control", counts)
+    _require(store.parts == ("control" in rows))
+    _require(control.shape == actions.shape and control.dtype == np.bool_)
+    _require(bool(np.isfinite(features).all()))
+    _require(bool(((actions >= 0) & (actions < losses.shape[1])).all()))
+    observed = ~np.isnan(losses)
+    own = np.arange(losses.shape[1]) == actions[:, None]
+    none_or_own_or_all = ~observed.any(1) | (observed == own).all(1) | observed.all(1)
+    _require(bool(none_or_own_or_all.all()))
+    _require(bool(((losses >= 0.0) & (losses <= 1.0))[observed].all()))
+
+
+def _require(possible: bool) -> None:
+    if not possible:
+        raise ValueError  # the caller names the file, and nothing about its rows

@@ -29,8 +29,7 @@ from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
-from discreet.privacy.budget import Budget
-from discreet.privacy.participation import Participation, user_participation
+from discreet.privacy.budget import Budget, Participation, user_participation
 from discreet.simulate.plan_forecast import reward_document
 from discreet.text import epsilon_text
 from discreet.validate import installed, one_of, whole

@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.plan.registry import ORACLES, POLICIES
-from discreet.privacy.participation import USUAL
+from discreet.privacy.budget import USUAL
 from discreet.simulate.experiment import DEFAULT, Experiment, assign, experiment_of, read_experiment
 
 EXPERIMENT = """\

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 TEXT = """\
 A log is a .csv or .parquet file with a row per decision, or a log of Vowpal Wabbit (.vw, .txt)
-with labels action:cost:probability, whose columns are called action, cost and probability. The
-experiment file has the keys of a plan; actions and features must be in it.
+with labels action:cost:probability, whose columns are called action, cost and probability, or a
+log in dsjson of Vowpal Wabbit or Azure Personalizer (.dsjson, .jsonl, .json). The experiment file
+has the keys of a plan; actions and features must be in it.
 
 Private rows become the first batches: each costs ε once, and is forgotten. Two files are written:
 NAME.state, private, from which Learner.load goes on, and NAME.released.json, which is public.
@@ -67,6 +68,7 @@ def add(commands: Commands) -> None:
 def import_(args: argparse.Namespace) -> Answer:
     """Import a log; all inputs are checked before anything is written."""
     from discreet.data.decision_logs import log_columns
+    from discreet.data.dsjson_log import DSJSON, declared_features
 
     if args.weight is not None and not args.public:
         raise InvalidInput(
@@ -87,7 +89,11 @@ def import_(args: argparse.Namespace) -> Answer:
         if user is not None:
             args.set = ["unit=user", *(args.set or ())]
         plan = experiment_from(args).plan
-    columns = log_columns(args.log)
+    items: dict[str, Any] | None = None if plan.catalogue is None else {}
+    columns = log_columns(args.log, items)
+    if plan.catalogue is not None and items and isinstance(plan.catalogue.schema, Schema):
+        schema = plan.catalogue.schema
+        items = {name: declared_features(schema, each) for name, each in items.items()}
     word = plan.outcome.word
     outcome = getattr(args, word) or ("cost" if word == "loss" and "cost" in columns else word)
     wrong = args.reward if word == "loss" else args.loss
@@ -100,9 +106,11 @@ def import_(args: argparse.Namespace) -> Answer:
     if user is not None:
         named["user"] = user
     values = {kind: _column(columns, name, kind) for kind, name in named.items()}
-    contexts = _contexts(plan, columns, [*named.values(), "probability", *args.ignore])
+    labels = ["probability", *(("cost", "reward") if Path(args.log).suffix in DSJSON else ())]
+    contexts = _contexts(plan, columns, [*named.values(), *labels, *args.ignore])
     if args.public:
         return _prior(args, plan, contexts, values, word)
+    values["items"] = items or None
     if settings is not None:
         return _into_service(args, settings, contexts, values, word)
     return _into_state(args, plan, contexts, values, word)
@@ -146,7 +154,12 @@ def _into_service(
     outcome = {"losses": None, "reward": None}
     outcome["losses" if word == "loss" else "reward"] = values[word]
     rows = logged_rows(
-        settings.plan, contexts, values["action"], **outcome, user=values.get("user")
+        settings.plan,
+        contexts,
+        values["action"],
+        **outcome,
+        user=values.get("user"),
+        items=values["items"],
     )
     with storage_errors(open_database(settings)):
         batches = import_log(settings, rows)
@@ -197,7 +210,9 @@ def _into_state(
         plan = replace(plan, imported=rows)
     learner = Learner(plan)
     outcome = {"losses" if word == "loss" else "reward": values[word]}
-    learner.import_log(contexts, values["action"], **outcome, user=values.get("user"))
+    learner.import_log(
+        contexts, values["action"], **outcome, user=values.get("user"), items=values["items"]
+    )
     learner.released.save(files[1])
     spent = learner.ledger.spent()
     learner.save(files[0])

@@ -12,7 +12,7 @@ from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease
 from discreet.plan.config import config_text
 from discreet.privacy.accounting import epsilon
-from discreet.privacy.events import assumptions, to_json
+from discreet.privacy.events import assumptions, event_json
 from discreet.releases.quality import Quality, quality
 from discreet.releases.release import Release
 from discreet.releases.released import Released
@@ -109,7 +109,7 @@ def _summary(item: Release, delta: float, known: Quality | None, word: str) -> d
         "records": item.records,
         "epsilon": cost,
         "delta": at,
-        "event": to_json(item.event),
+        "event": event_json(item.event),
         "link": item.predictor.link,
         "shape": list(item.predictor.weights.shape),
         "gram": item.gram is not None,

@@ -10,7 +10,7 @@ from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.flags import EXPERIMENT, experiment_flags, experiment_from, group_flag
 from discreet.cli.parser import Commands, command
 from discreet.plan.config import config_text
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 from discreet.simulate.experiment import group_losses, play, result_document
 from discreet.simulate.group_losses import GroupLosses
 from discreet.text import guarantee_text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from discreet.cli.answer import Answer, write
 from discreet.cli.parser import Commands, command
@@ -14,11 +15,13 @@ TEXT = """\
 The sample must be PUBLIC: made up, published, or of people who are not in the experiment. Ranges
 and words that are read off the people of the experiment tell about them; no noise covers that.
 Correct the file by what you know of the columns, then use it with --schema or Schema.from_toml.
+From rank requests of Azure Personalizer, one per line, it drafts a whole experiment file.
 
 examples:
   discreet schema sample.csv --out schema.toml
   discreet schema sample.csv --without clicked id
-  discreet run --data public.csv --target clicked --schema schema.toml"""
+  discreet run --data public.csv --target clicked --schema schema.toml
+  discreet schema requests.jsonl --out experiment.toml"""
 HEAD = """\
 # A schema: what a context is, declared before the first person comes. A first draft from {sample}.
 #
@@ -33,7 +36,7 @@ def add(commands: Commands) -> None:
     summary = "a first schema (TOML) from a public sample of columns"
     parser = command(commands, "schema", summary, schema, TEXT)
     flag = parser.add_argument
-    flag("sample", metavar="SAMPLE", help=".csv or .parquet with named columns")
+    flag("sample", metavar="SAMPLE", help=".csv or .parquet, or requests in .jsonl")
     flag("--without", nargs="+", default=[], metavar="COLUMN", help="columns that are no context")
     flag("--out", metavar="FILE", help="write the schema here; an existing file is kept")
 
@@ -45,6 +48,8 @@ def schema(args: argparse.Namespace) -> Answer:
     from discreet.features.schema_file import schema_text
     from discreet.plan.config import to_config
 
+    if Path(args.sample).suffix == ".jsonl":
+        return _experiment(args)
     columns = sample_columns(args.sample)
     for name in args.without:
         if name not in columns:
@@ -73,3 +78,20 @@ def schema(args: argparse.Namespace) -> Answer:
     return Answer(
         document, f"written to {args.out}: {counts}\nRead it and correct it before you use it."
     )
+
+
+def _experiment(args: argparse.Namespace) -> Answer:
+    from discreet.adapters.personalizer import draft_experiment
+
+    draft = draft_experiment(args.sample)
+    text = draft.experiment()
+    parts = {"contexts": draft.contexts, "actions": draft.actions}
+    document: dict[str, Any] = {
+        "format": "discreet-experiment-sample/1",
+        "experiment": text,
+        "reasons": {part: {each.name: each.reason for each in parts[part]} for part in parts},
+    }
+    if args.out is None:
+        return Answer(document, text.rstrip("\n"))
+    write(args.out, text, keep=True)
+    return Answer(document, f"written to {args.out}\nRead it and correct it before you use it.")

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet.data.dsjson_log import DSJSON, feature_columns, read_dsjson
 from discreet.data.files import sample_columns
 from discreet.data.table import unreadable
 from discreet.errors import InvalidInput
@@ -256,13 +257,18 @@ VW = (".vw", ".txt", ".dat")
 """Suffixes of Vowpal Wabbit logs. Their columns are called action, cost and probability."""
 
 
-def log_columns(path: str) -> dict[str, NumpyArray]:
-    """All columns by name; of a log of Vowpal Wabbit every feature is one."""
+def log_columns(path: str, items: dict[str, dict[str, Any]] | None = None) -> dict[str, NumpyArray]:
+    """All columns by name; of a log of Vowpal Wabbit every feature is one.
+
+    With ``items``, actions of a dsjson log are items, and their features are put there.
+    """
     suffix = Path(path).suffix.lower()
+    if suffix in DSJSON:
+        return _dsjson_columns(path, items)
     if suffix not in VW:
         if suffix not in (".csv", ".parquet"):
             raise InvalidInput(
-                f"log must be a .csv, .parquet or {' or '.join(VW)} file; got {path!r}. "
+                f"log must be a .csv, .parquet, .dsjson or {' or '.join(VW)} file; got {path!r}. "
                 "Save it as CSV (UTF-8), or as text that Vowpal Wabbit reads."
             )
         return sample_columns(path)
@@ -271,9 +277,29 @@ def log_columns(path: str) -> dict[str, NumpyArray]:
     # Where rows were offered different actions, places have no meaning: ids are read.
     actions = read.actions if read.same_offers else np.asarray(read.played, dtype=object)
     logged = {"action": actions, "cost": read.costs, "probability": read.propensities}
+    return _with_features(logged, columns)
+
+
+def _dsjson_columns(path: str, items: dict[str, dict[str, Any]] | None) -> dict[str, NumpyArray]:
+    read = read_dsjson(path)
+    actions = read.actions if items is not None else [read.ids[each] for each in read.actions]
+    if items is not None:
+        items |= read.items
+    logged = {
+        "action": np.asarray(actions, dtype=object),
+        "cost": read.costs,
+        "reward": 0.0 - read.costs,
+        "probability": read.propensities,
+    }
+    return _with_features(logged, feature_columns(read.contexts))
+
+
+def _with_features(
+    logged: dict[str, NumpyArray], columns: Mapping[str, NumpyArray]
+) -> dict[str, NumpyArray]:
     for name in logged:
         if name in columns:
             raise InvalidInput(
-                f"features must not be called action, cost or probability; got {name!r}. Rename it."
+                f"features must not be called {', '.join(logged)}; got {name!r}. Rename it."
             )
-    return columns | logged
+    return {**columns, **logged}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.privacy.participation import ONCE, Participation
+from discreet.privacy.budget import ONCE, Participation
 
 
 @dataclass(frozen=True)

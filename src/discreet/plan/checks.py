@@ -13,11 +13,9 @@ from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.privacy.accounting import epsilon
-from discreet.privacy.budget import Budget
+from discreet.privacy.accounting import epsilon, person_event
+from discreet.privacy.budget import Budget, Participation
 from discreet.privacy.events import Event
-from discreet.privacy.groups import person_event
-from discreet.privacy.participation import Participation
 from discreet.releases.prior import Prior, shared_digest
 from discreet.text import advise
 from discreet.validate import in_range, instance, one_of

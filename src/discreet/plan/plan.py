@@ -36,9 +36,8 @@ from discreet.plan.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.policies import AdaptivePO, Policy
 from discreet.policies.floored import Floored
 from discreet.privacy import events
-from discreet.privacy.budget import Budget
+from discreet.privacy.budget import ONCE, USUAL, Budget, Participation
 from discreet.privacy.ledger import Ledger, disjoint
-from discreet.privacy.participation import ONCE, USUAL, Participation
 from discreet.releases.canonical import digest_of
 from discreet.releases.catalogue import Catalogue
 from discreet.releases.prior import Prior

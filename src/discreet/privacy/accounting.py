@@ -1,32 +1,40 @@
-"""The cost of an event: ε at a given δ, through dp_accounting, rounded outward.
+"""Cost of an event: ε at a given δ, for one record and for a person with several records.
 
-dp_accounting takes a second to import, so it is imported only where a private event is priced.
+ε comes from dp_accounting and is rounded outward. That library takes a second to import, so it is
+imported only where a private event is priced.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
+from discreet.errors import InvalidInput
+from discreet.privacy.budget import Participation
 from discreet.privacy.events import (
+    Composed,
     Event,
+    ExponentialMechanism,
     Gaussian,
     NonPrivate,
     ObjectivePerturbation,
+    compose,
     flattened,
     is_renyi,
     pure_epsilon,
 )
+from discreet.types import Floats
 
 RENYI_ORDERS = tuple(np.concatenate([1 + np.geomspace(0.01, 8, 120), np.geomspace(9.5, 2000, 120)]))
 
 
 @lru_cache(maxsize=4096)
 def epsilon(event: Event, delta: float) -> float:
-    """The smallest ε that we can prove for ``event`` at ``delta``; ∞ if there is none."""
+    """Return the smallest ε that we can prove for ``event`` at ``delta``; ∞ if there is none."""
     parts = flattened(event)
     if any(isinstance(part, NonPrivate) for part in parts):
         return math.inf
@@ -69,7 +77,7 @@ def _approximate_epsilon(
     return float(dp_accounting.rdp.compute_epsilon(orders, curve, delta)[0])
 
 
-def objective_renyi(event: ObjectivePerturbation, orders: Any) -> Any:
+def objective_renyi(event: ObjectivePerturbation, orders: Floats) -> Floats:
     """Rényi divergence of Gaussian objective perturbation under replacement.
 
     ε(α) = κ + m²/2 + [m²(α−1)²/2 + log(2Φ(m(α−1)))]/(α−1), m = 2/σ, for each block.
@@ -79,4 +87,173 @@ def objective_renyi(event: ObjectivePerturbation, orders: Any) -> Any:
 
     m, excess = event.shift, np.asarray(orders) - 1.0
     moment = m**2 * excess**2 / 2 + math.log(2.0) + log_ndtr(m * excess)
-    return event.blocks * (event.kappa + m**2 / 2 + moment / excess)
+    return np.asarray(event.blocks * (event.kappa + m**2 / 2 + moment / excess))
+
+
+def person_event(event: Event, participation: Participation) -> Event:
+    """Return the cost of a person whose records enter releases of ``event``, as one event.
+
+    Privacy: k records in each of M batches are one Gaussian with μ·k·√M; a pure ε becomes kMε; the
+    Rényi curve of a Gaussian objective is taken M times. [docs/privacy/users.md, "Claim"]
+
+    >>> person_event(Gaussian(12.0, 1.0), Participation(batches=4, records=3)).multiplier
+    2.0
+    """
+    batch = scaled_event(event, participation.records)
+    if batch is None:
+        raise InvalidInput(
+            "records_per_batch must be 1 for a perturbed objective with Gaussian noise; "
+            f"got {participation.records}. No bound is known for several records of one person in "
+            "one such release: choose Ridge or PooledRidge, or Logistic(noise='gamma')."
+        )
+    return _repeated(batch, participation.batches)
+
+
+def epsilon_in_different_batches(event: Event, delta: float, records: int) -> float:
+    """ε of a person whose records lie in different batches, each released by ``event``.
+
+    Privacy: releases of different batches on one person's records compose.
+    [docs/privacy/threat-model.md, "Several records of one person"]
+
+    >>> round(epsilon_in_different_batches(Gaussian(1 / 0.26805, 1.0), 1e-5, 2), 2)
+    1.47
+    """
+    return epsilon(compose(*[event] * records), delta)
+
+
+def epsilon_in_one_batch(event: Event, delta: float, records: int) -> float:
+    """ε of a person whose records all lie in one batch, released by ``event``.
+
+    Privacy: Gaussian statistics move k times as far; a pure ε becomes kε; other events are
+    priced record by record. [docs/privacy/threat-model.md, "Several records of one person"]
+
+    >>> round(epsilon_in_one_batch(Gaussian(1 / 0.26805, 1.0), 1e-5, 2), 2)
+    2.15
+    """
+    together = scaled_event(event, records)
+    if together is None:
+        return _group_epsilon(event, delta, records)
+    return epsilon(together, delta)
+
+
+def scaled_event(event: Event, records: int) -> Event | None:
+    """Return the event for k times the sensitivity; None where no event describes this."""
+    if records == 1:
+        return event
+    if isinstance(event, Composed):
+        parts = [scaled_event(part, records) for part in event.events]
+        return None if None in parts else Composed(tuple(part for part in parts if part))
+    if isinstance(event, Gaussian):
+        return replace(
+            event,
+            multiplier=event.multiplier / records,
+            sensitivity=event.sensitivity * records,
+            sampler_distance=event.sampler_distance * records,
+            coordinates=event.coordinates * records,
+        )
+    if isinstance(event, ObjectivePerturbation) and event.noise == "gaussian":
+        return None
+    if isinstance(event, (ExponentialMechanism, ObjectivePerturbation)):
+        return replace(event, epsilon=event.epsilon * records)
+    return event
+
+
+def _repeated(event: Event, batches: int) -> Event:
+    """Return the releases of several batches on one person's records, as one event."""
+    if isinstance(event, Composed):
+        return Composed(tuple(_repeated(part, batches) for part in event.events))
+    if isinstance(event, Gaussian):
+        root = math.sqrt(batches)
+        return replace(
+            event,
+            multiplier=event.multiplier / root,
+            sensitivity=event.sensitivity * root,
+            sampler_distance=event.sampler_distance * batches,
+            coordinates=event.coordinates * batches,
+        )
+    if isinstance(event, ObjectivePerturbation) and event.noise == "gaussian":
+        return replace(event, blocks=event.blocks * batches)
+    if isinstance(event, (ExponentialMechanism, ObjectivePerturbation)):
+        return replace(event, epsilon=event.epsilon * batches)
+    return event
+
+
+def _group_epsilon(event: Event, delta: float, records: int) -> float:
+    """(ε₀, δ₀) for one record is (kε₀, δ₀·(e^{kε₀} − 1)/(e^{ε₀} − 1)) for k. [Vadhan 2017, 2.2]"""
+
+    def total(each: float) -> tuple[float, float]:
+        cost = epsilon(event, each)
+        if not math.isfinite(cost) or records * cost > 700.0:
+            return math.inf, math.inf
+        return records * cost, each * math.expm1(records * cost) / math.expm1(cost)
+
+    # The least δ₀ that is needed: step down until k records fit into δ, then halve the last step.
+    down = next((j for j in range(700) if total(delta * math.exp(-j))[1] <= delta), None)
+    if down is None:
+        return math.inf
+    fits, fails = float(down), max(0.0, down - 1.0)
+    for _ in range(30):
+        middle = (fits + fails) / 2
+        enough = total(delta * math.exp(-middle))[1] <= delta
+        fits, fails = (middle, fails) if enough else (fits, middle)
+    return total(delta * math.exp(-fits))[0]
+
+
+def costliest(partitions: Sequence[Event], most: int) -> Event:
+    """Return an event that costs at least as much as any ``most`` of these partitions together.
+
+    If all partitions are of one kind this is the cost of the costliest ones. Mixed kinds are
+    bounded one by one: a person may not be in the costliest partition of every kind.
+
+    Privacy: pure ε, squared shifts, distances of samplers and Rényi curves add up, so the largest
+    ``most`` of each bound the batches of a person. [docs/privacy/users.md, "The dearest batches"]
+
+    >>> costliest([Gaussian(4.0, 1.0), Gaussian(5.0, 1.0), Gaussian(3.0, 1.0)], 1).multiplier
+    3.0
+    """
+    if len(partitions) <= most or len(set(partitions)) == 1:
+        return compose(*partitions[:most])
+    parts = [flattened(event) for event in partitions]
+    for part in (part for listed in parts for part in listed):
+        if isinstance(part, NonPrivate):
+            return part
+    bounds = [_shifts(parts, most), _pure(parts, most), *_objectives(parts, most)]
+    return compose(*(bound for bound in bounds if bound is not None))
+
+
+def _largest(values: Iterable[float], most: int) -> float:
+    return sum(sorted(values, reverse=True)[:most])
+
+
+def _shifts(parts: list[list[Event]], most: int) -> Event | None:
+    """All Gaussians as one: 1/multiplier² add up, and so do the distances of the samplers."""
+    gaussians = [[part for part in listed if isinstance(part, Gaussian)] for listed in parts]
+    if not any(gaussians):
+        return None
+    square = _largest((sum(part.multiplier**-2 for part in each) for each in gaussians), most)
+    distance = _largest((sum(part.sampler_distance for part in each) for each in gaussians), most)
+    return Gaussian(square**-0.5, 1.0, distance)
+
+
+def _pure(parts: list[list[Event]], most: int) -> Event | None:
+    totals = [sum(map(pure_epsilon, listed)) for listed in parts]
+    return ExponentialMechanism(_largest(totals, most), 1.0) if any(totals) else None
+
+
+def _objectives(parts: list[list[Event]], most: int) -> list[Event]:
+    """Return as many objectives as ``most`` partitions can have, each with the largest curve."""
+    curves = [[part for part in listed if is_renyi(part)] for listed in parts]
+    every = [part for each in curves for part in each]
+    if not every:
+        return []
+    largest = ObjectivePerturbation(
+        "gaussian",
+        kappa=max(part.kappa for part in every),
+        shift=max(part.shift for part in every),
+        blocks=max(part.blocks for part in every),
+    )
+    return [largest] * round(_largest((float(len(each)) for each in curves), most))
+
+
+NOTHING = Composed(())
+"""Event of a ledger without charges."""

@@ -1,4 +1,4 @@
-"""What the best attacker can do: ε in words that anyone can check by counting."""
+"""Success of the best attacker: ε in words that anyone can check by counting."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from discreet.privacy.events import (
 )
 
 _DELTAS = tuple(10.0 ** (-step / 8) for step in range(1, 81))
-"""At these δ a guarantee is turned into a bound on the attacker; any would do, the best is kept."""
+"""Values of δ at which a guarantee is turned into a bound on the attacker; the best is kept."""
 
 
 @dataclass(frozen=True)
 class Attacker:
-    """Who chooses between two given contents of one unit, each with probability ½.
+    """Attacker who chooses between two given contents of one unit, each with probability ½.
 
-    ``success`` is ½ + ½·δ(0) of the event: how often the best such attacker is right, or, where
-    not ``exact``, a bound. ``mu`` is the shift of the Gaussian that is at least as telling, None
-    where none is known. ``zcdp`` is ρ. Shift and ρ are those of ideal samplers.
+    ``success`` is ½ + ½·δ(0) of the event: the share of right choices of the best attacker, or a
+    bound on it if not ``exact``. ``mu`` is the shift of a Gaussian that reveals at least as much,
+    None where none is known. ``zcdp`` is ρ. Shift and ρ are those of ideal samplers.
     """
 
     success: float
@@ -36,7 +36,7 @@ class Attacker:
     zcdp: float
 
     def sentence(self, unit: str = "decision") -> str:
-        """One sentence, in counts of one hundred.
+        """Describe the attacker in one sentence, in counts of one hundred.
 
         >>> "is right 55 times in 100" in attacker(Gaussian(1 / 0.26805, 1.0)).sentence()
         True
@@ -51,8 +51,7 @@ class Attacker:
 
 
 def hundredths(success: float, exact: bool) -> int:
-    """``success`` in counts of one hundred: the nearest count where it is exact; a bound is
-    rounded up, so that it stays one.
+    """Return ``success`` in counts of one hundred, rounded if exact; a bound is rounded up.
 
     >>> hundredths(0.731, exact=True), hundredths(0.731, exact=False), hundredths(0.99999, False)
     (73, 74, 100)
@@ -61,7 +60,7 @@ def hundredths(success: float, exact: bool) -> int:
 
 
 def attacker(event: Event) -> Attacker:
-    """The best attacker on releases of this event.
+    """Return the best attacker on releases of this event.
 
     Privacy: with equal odds the best test is right with probability ½ + ½·TV, and the total
     variation TV is δ at ε = 0. [docs/privacy/users.md, "The attacker"]
@@ -81,18 +80,18 @@ def attacker(event: Event) -> Attacker:
     rho = mu**2 / 2 + math.fsum(each**2 / 2 for each in pure)
     rho += math.fsum(objective_divergence(part) for part in objectives)
     if objectives:
-        apart = _bounded(event, mu, pure, objectives)
-        return Attacker(0.5 + 0.5 * apart, False, None, rho)
+        variation = _bounded(event, mu, pure, objectives)
+        return Attacker(0.5 + 0.5 * variation, False, None, rho)
     # Two samplers, each as far from its ideal as the event says, add twice the distance.
-    apart = min(1.0, mixed_variation(math.fsum(pure), mu) + 2.0 * distance)
+    variation = min(1.0, mixed_variation(math.fsum(pure), mu) + 2.0 * distance)
     whole = math.hypot(mu, pure_shift(math.fsum(pure)))
-    return Attacker(0.5 + 0.5 * apart, not pure, whole, rho)
+    return Attacker(0.5 + 0.5 * variation, not pure, whole, rho)
 
 
 def mixed_variation(pure: float, mu: float) -> float:
-    """δ(0) of a randomised response of ``pure`` beside a Gaussian of shift ``mu``.
+    """δ(0) of a randomised response of ``pure`` together with a Gaussian of shift ``mu``.
 
-    Of all pure mechanisms the randomised response tells most. Its privacy loss is ±ε, and
+    Of all pure mechanisms the randomised response reveals most. Its privacy loss is ±ε, and
     δ(0) = q·δ_μ(−ε) + (1 − q)·δ_μ(ε) with q = e^ε/(1 + e^ε). [Kairouz et al. 2015]
     """
     if mu == 0.0:
@@ -102,7 +101,7 @@ def mixed_variation(pure: float, mu: float) -> float:
 
 
 def pure_shift(pure: float) -> float:
-    """The least μ whose Gaussian tells as much as any ``pure``-DP release: 2Φ⁻¹(e^ε/(1 + e^ε)).
+    """The least μ whose Gaussian reveals as much as any ``pure``-DP release: 2Φ⁻¹(e^ε/(1 + e^ε)).
 
     The trade-off of a randomised response has three corners, and this Gaussian's passes through
     all of them; both are convex, so the Gaussian's lies below. [Dong et al. 2022]

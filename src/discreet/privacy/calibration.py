@@ -1,4 +1,4 @@
-"""From a budget to noise: the inverse of accounting, rounded outward."""
+"""Noise scales for a budget: the inverse of accounting, rounded outward."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from functools import lru_cache, partial
 from operator import le
 
 from discreet.errors import InvalidInput
-from discreet.privacy.accounting import epsilon
-from discreet.privacy.budget import Budget
-from discreet.privacy.events import FAST_DISTANCE, Composed, Event, Gaussian, fast_sampled
-from discreet.privacy.groups import person_event
-from discreet.privacy.participation import ONCE, Participation
+from discreet.privacy.accounting import epsilon, person_event
+from discreet.privacy.budget import ONCE, Budget, Participation
+from discreet.privacy.events import FAST_DISTANCE, Event, Gaussian, fast_sampled, flattened
 
 OUTWARD = 1.0 + 1e-6
 """Every scale is multiplied by this, so that rounding never favours utility over privacy."""
@@ -37,7 +35,7 @@ def need_delta(budget: Budget, what: str) -> None:
 
 
 def gaussian_multiplier(budget: Budget, participation: Participation = ONCE) -> float:
-    """σ over sensitivity for an ideal Gaussian: a good first guess for a search."""
+    """Return σ over sensitivity for an ideal Gaussian: a good first guess for a search."""
     once = _multiplier_once(budget)
     return once * participation.records * math.sqrt(participation.batches)
 
@@ -50,7 +48,7 @@ def _multiplier_once(budget: Budget) -> float:
 
 
 def pure_share(budget: Budget, participation: Participation) -> float:
-    """ε of one record in one release, where pure costs add up.
+    """Return ε of one record in one release, where pure costs add up.
 
     Privacy: k records in each of M batches cost kM times as much. [docs/privacy/users.md, "Claim"]
     """
@@ -65,14 +63,12 @@ def smallest_scale(
     guess: float = 1.0,
     participation: Participation = ONCE,
 ) -> float:
-    """The smallest scale s at which a person costs at most ε at δ, for a cost that falls with s.
+    """Return the smallest scale s at which a person costs at most ε at δ.
 
-    ``event_at(s)`` is what one record costs in one release, and a person takes part as
-    ``participation`` allows. The answer is where a search ends that widens a bracket around the
-    ``guess``, then bisects. As the cost falls, its two last scales decide all earlier ones, so
-    only scales where it may end are priced. The answer is one that was proven sufficient, so it
-    errs on the safe side. A release may use either sampler, so the scale leaves room for the fast
-    one wherever that sampler takes at most half of δ.
+    ``event_at(s)`` is the cost of one record in one release, which falls with s; a person takes
+    part as ``participation`` allows. The search widens a bracket around the ``guess``, then
+    bisects; only scales where it may end are priced. The result was proven sufficient. A release
+    may use either sampler, so the scale leaves δ for the fast one if it takes at most half of it.
     """
 
     def cost_at(scale: float) -> Event:
@@ -99,7 +95,7 @@ def smallest_scale(
 def _last_bracket(
     price: Callable[[float], float], most: float, guess: float
 ) -> tuple[float, float]:
-    """Where ``_bisected`` ends for a falling price; both ends were priced."""
+    """Return the bracket where ``_bisected`` ends for a falling price; both ends were priced."""
     too_small, enough = 0.0, math.inf  # the nearest scales with a price
     priced: list[tuple[float, float]] = []  # log scale, log of price over the most that it may be
     expected = guess
@@ -118,9 +114,9 @@ def _last_bracket(
 
 
 def _bisected(guess: float, affordable: Callable[[float], bool]) -> tuple[float, float]:
-    """Where a search ends that widens a bracket around the guess, then bisects.
+    """Widen a bracket around the guess, then bisect; return the last bracket.
 
-    Released scales are these numbers: how the root is found must not change their last bits.
+    Released scales are these numbers: a faster search must not change their last bits.
     """
     low, high, widening = guess, guess, _PRECISION
     if affordable(guess):
@@ -138,7 +134,7 @@ def _bisected(guess: float, affordable: Callable[[float], bool]) -> tuple[float,
 
 
 def _expected_root(priced: list[tuple[float, float]], too_small: float, enough: float) -> float:
-    """A scale above ``too_small`` and up to ``enough``: by the secant, or else in the middle."""
+    """Return a scale in (``too_small``, ``enough``], by the secant or else in the middle."""
     (x, y), (before, y_before) = priced[-1], priced[-2] if len(priced) > 1 else (0.0, math.inf)
     # With one point, take the price for one that is inverse to the scale.
     slope = (y - y_before) / (x - before) if math.isfinite(y_before) else -1.0
@@ -153,6 +149,5 @@ def _expected_root(priced: list[tuple[float, float]], too_small: float, enough: 
 
 def _taken_by_fast_sampler(event: Event, budget: Budget) -> float:
     """The share of δ that would pay for the fast sampler."""
-    parts = event.events if isinstance(event, Composed) else (event,)
-    coordinates = sum(part.coordinates for part in parts if isinstance(part, Gaussian))
+    coordinates = sum(part.coordinates for part in flattened(event) if isinstance(part, Gaussian))
     return (1.0 + math.exp(min(budget.epsilon, 700.0))) * coordinates * FAST_DISTANCE

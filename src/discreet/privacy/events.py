@@ -1,6 +1,6 @@
-"""What a release did, as plain frozen data; accounting.py computes the cost from it.
+"""Privacy events: what a release did, as frozen data; accounting.py computes the cost.
 
-``assumes`` lists, in words, what the guarantee takes for granted beyond the mechanism's own
+``assumes`` lists in words what the guarantee assumes beyond the mechanism's own
 mathematics. With an empty list the guarantee holds for the numbers that the computer returned.
 """
 
@@ -15,7 +15,7 @@ from discreet.errors import CorruptRelease
 
 @dataclass(frozen=True)
 class NonPrivate:
-    """No guarantee: there is no noise, or somebody can reproduce the noise."""
+    """No guarantee: there is no noise, or the noise can be reproduced."""
 
     reason: str
 
@@ -74,7 +74,7 @@ Event = NonPrivate | Gaussian | ObjectivePerturbation | ExponentialMechanism | C
 
 NO_BUDGET = NonPrivate("no privacy budget was set")
 STACKED = NonPrivate("a stack of simulated runs")
-"""The event of a stack: its runs are experiments, and no budget covers them together."""
+"""Event of a stack: its runs are experiments, and no budget covers them together."""
 REAL_ARITHMETIC = "real arithmetic"
 """Assumed where a proof holds only for real numbers: for comparison, not to protect people."""
 
@@ -87,26 +87,27 @@ _KINDS: dict[str, Any] = {
 
 
 def compose(*events: Event) -> Event:
-    """The events as one event; a single event stays as it is."""
+    """Return the events as one event; a single event stays as it is."""
     return events[0] if len(events) == 1 else Composed(tuple(events))
 
 
 def flattened(event: Event) -> list[Event]:
-    """The parts of an event, none of which is composed."""
+    """Return the parts of an event, none of which is composed."""
     if isinstance(event, Composed):
         return [part for each in event.events for part in flattened(each)]
     return [event]
 
 
 def is_renyi(part: Event) -> TypeGuard[ObjectivePerturbation]:
-    """Whether only a Rényi curve says what the part costs."""
+    """Return whether the cost of the part is a Rényi curve."""
     return isinstance(part, ObjectivePerturbation) and part.noise == "gaussian"
 
 
 def pure_epsilon(part: Event) -> float:
-    """The ε of a pure part; 0 for every other."""
-    pure = isinstance(part, (ExponentialMechanism, ObjectivePerturbation)) and not is_renyi(part)
-    return part.epsilon if pure else 0.0  # type: ignore[union-attr]
+    """Return ε of a pure part; 0 for every other."""
+    if isinstance(part, ExponentialMechanism):
+        return part.epsilon
+    return part.epsilon if isinstance(part, ObjectivePerturbation) and not is_renyi(part) else 0.0
 
 
 FAST_DISTANCE = 1e-15
@@ -114,7 +115,7 @@ FAST_DISTANCE = 1e-15
 
 
 def fast_sampled(event: Event) -> Event:
-    """The event of a release that uses the fast sampler in place of the exact one.
+    """Return the event of a release that uses the fast sampler in place of the exact one.
 
     Privacy: distances of independent coordinates add up; δ pays (1 + e^ε) times their sum.
     [docs/privacy/arithmetic.md, "The fast sampler"]
@@ -128,7 +129,7 @@ def fast_sampled(event: Event) -> Event:
 
 
 def not_audited(event: Event, oracle: str) -> Event:
-    """The event with the remark that discreet does not audit the oracle."""
+    """Add the remark that discreet does not audit the oracle."""
     if isinstance(event, Composed):
         return Composed(tuple(not_audited(part, oracle) for part in event.events))
     if isinstance(event, NonPrivate):
@@ -137,17 +138,17 @@ def not_audited(event: Event, oracle: str) -> Event:
 
 
 def assumptions(event: Event) -> tuple[str, ...]:
-    """Everything that the guarantee of an event takes for granted, in words."""
+    """Return everything that the guarantee of an event assumes, in words."""
     if isinstance(event, Composed):
         listed = [each for part in event.events for each in assumptions(part)]
         return tuple(dict.fromkeys(listed))
     return () if isinstance(event, NonPrivate) else event.assumes
 
 
-def to_json(event: Event) -> dict[str, Any]:
-    """A JSON object with the kind of the event; decimals as text, so that bytes are canonical."""
+def event_json(event: Event) -> dict[str, Any]:
+    """Return a JSON object with the kind of the event; decimals are text, for canonical bytes."""
     if isinstance(event, Composed):
-        return {"kind": "Composed", "events": [to_json(part) for part in event.events]}
+        return {"kind": "Composed", "events": [event_json(part) for part in event.events]}
     written = {
         name: repr(value) if isinstance(value, float) else value
         for name, value in asdict(event).items()
@@ -155,12 +156,12 @@ def to_json(event: Event) -> dict[str, Any]:
     return {"kind": type(event).__name__, **written}
 
 
-def from_json(document: Mapping[str, Any]) -> Event:
-    """The event of a JSON object made by ``to_json``."""
+def event_from_json(document: Mapping[str, Any]) -> Event:
+    """Read the event that ``event_json`` wrote."""
     try:
         values = {name: value for name, value in document.items() if name != "kind"}
         if document["kind"] == "Composed":
-            return Composed(tuple(from_json(part) for part in values["events"]))
+            return Composed(tuple(event_from_json(part) for part in values["events"]))
         kind = _KINDS[document["kind"]]
         for name, annotation in kind.__annotations__.items():
             if name in values and annotation == "float":

@@ -1,4 +1,4 @@
-"""An immutable list of charges against a budget."""
+"""Ledger: an immutable list of charges against a budget."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from discreet.design.control import PARTS
 from discreet.errors import BudgetExceeded
 from discreet.features.frames import new_frame
 from discreet.privacy import events
-from discreet.privacy.accounting import epsilon
-from discreet.privacy.budget import Budget
-from discreet.privacy.dearest import NOTHING, dearest
-from discreet.privacy.groups import moved
-from discreet.privacy.participation import ONCE, Participation
+from discreet.privacy.accounting import NOTHING, costliest, epsilon, scaled_event
+from discreet.privacy.budget import ONCE, Budget, Participation
 from discreet.text import epsilon_text, guarantee_text, html_table
+from discreet.types import Frame
 
 RELATION = "replace one record"
 RELATION_AS_ANSWERED = f"{RELATION}; which slots are answered, and when, stays the same"
@@ -45,7 +43,7 @@ UNBOUNDED = events.NonPrivate(
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: which records paid, for which event, and why partitions are disjoint."""
+    """One charge: the records that paid, the event, and the reason why partitions are disjoint."""
 
     partition: str
     event: events.Event
@@ -55,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Spent:
-    """The guarantee of everything published so far."""
+    """Guarantee of everything published so far."""
 
     epsilon: float
     delta: float
@@ -69,14 +67,14 @@ class Ledger:
     """Charges on one partition compose; disjoint partitions take the maximum.
 
     With a ``participation`` the unit is a person, who may enter so many partitions, with so many
-    records each: then the dearest of them compose, and there is no limit to how many there are.
+    records each: then the costliest of them compose; the number of partitions is not limited.
 
     Privacy: one record lies in one partition, so neighbouring streams differ in one
     partition's releases; everything else is post-processing. [paper, Lemma "Privacy when each batch
     is used in one fit"; docs/privacy/transcript.md, "Proof"; docs/privacy/users.md, "Claim"]
 
     Args:
-        budget: What may be spent on one unit.
+        budget: Limit for one unit.
         entries: Charges so far.
         unit: "decision" or "user".
         assumption: Why partitions are disjoint.
@@ -97,17 +95,17 @@ class Ledger:
     entries: tuple[Entry, ...] = ()
     unit: str = "decision"
     assumption: str = DISJOINT
-    """Why partitions are disjoint, as later entries will say."""
+    """Reason why partitions are disjoint, for later entries."""
     participation: Participation | None = None
-    """How often one person may contribute; None where the unit is in one partition."""
+    """Bound on the contributions of a person; None where the unit is in one partition."""
 
     def charge(self, partition: str, event: events.Event, unit: str | None = None) -> Ledger:
-        """This ledger with one more entry; BudgetExceeded where the budget does not allow it.
+        """Return this ledger with one more entry.
 
         Args:
             partition: The name of a disjoint part of the data, as "batch 3".
             event: What is charged.
-            unit: What the entry says that it protects; by default the ledger's unit.
+            unit: Unit of the entry; by default that of the ledger.
 
         Raises:
             BudgetExceeded: The sum would exceed the budget; nothing is charged.
@@ -134,10 +132,10 @@ class Ledger:
         return charged
 
     def spent(self) -> Spent:
-        """ε and δ of everything published so far, for one unit."""
+        """Return ε and δ of everything published so far, for one unit."""
         worst = epsilon(self.cost_event(), self.budget.delta)
         pure = all(epsilon(entry.event, 0.0) < float("inf") for entry in self.entries)
-        said = [each for entry in self.entries for each in events.assumptions(entry.event)]
+        assumed = [each for entry in self.entries for each in events.assumptions(entry.event)]
         because = [entry.assumption for entry in self.entries]
         if self.participation is not None:
             because.append(self.participation.assumption)
@@ -146,36 +144,36 @@ class Ledger:
             delta=0.0 if pure else self.budget.delta,
             unit=self.unit,
             relation=self.relation,
-            assumptions=tuple(dict.fromkeys(because + said)),
+            assumptions=tuple(dict.fromkeys(because + assumed)),
         )
 
     @property
     def relation(self) -> str:
-        """What two neighbouring streams differ in."""
-        said = {self.assumption, *(entry.assumption for entry in self.entries)}
-        return relation(self.participation, any(AS_ANSWERED in each for each in said))
+        """Describe the difference between neighbouring streams."""
+        assumed = {self.assumption, *(entry.assumption for entry in self.entries)}
+        return relation(self.participation, any(AS_ANSWERED in each for each in assumed))
 
     def cost_event(self, partition: str | None = None) -> events.Event:
-        """What everything published so far costs one unit, as one event.
+        """Return the cost of everything published so far for one unit, as one event.
 
-        For a record that is the dearest partition, or the one that is named; for a person the
-        dearest of those that one may enter.
+        For a record that is the costliest partition, or the named one; for a person the costliest
+        of those that one may enter.
         """
         charged: dict[str, list[events.Event]] = defaultdict(list)
         for entry in self.entries:
             charged[entry.partition].append(entry.event)
         if self.participation is not None:
-            batches = _dearest_parts(charged)
+            batches = _batch_charges(charged)
             each = [_of_records(some, self.participation.records) for some in batches]
-            return dearest(each, self.participation.batches) if each else NOTHING
+            return costliest(each, self.participation.batches) if each else NOTHING
         names = charged if partition is None else [partition]
         costs = [events.compose(*charged[name]) for name in names]
         return max(costs, key=lambda event: epsilon(event, self.budget.delta), default=NOTHING)
 
     def bounding_event(self) -> events.Event:
-        """An event that costs at least what ``cost_event`` does, at every δ.
+        """Return an event that costs at least what ``cost_event`` does, at every δ.
 
-        The partition that is dearest at one δ need not be the dearest at another.
+        The costliest partition at one δ need not be the costliest at another.
         """
         return replace(self, participation=self.participation or ONCE).cost_event()
 
@@ -193,15 +191,15 @@ class Ledger:
     @property
     def _facts(self) -> list[tuple[str, str]]:
         spent = self.spent()
-        said = guarantee_text(spent.epsilon, spent.delta) if self.entries else "nothing"
+        cost = guarantee_text(spent.epsilon, spent.delta) if self.entries else "nothing"
         return [
             ("budget", self.budget.text),
-            ("spent", f"{said} for one {self.unit}"),
+            ("spent", f"{cost} for one {self.unit}"),
             ("charges", f"{len(self.entries)}"),
         ]
 
-    def to_frame(self) -> Any:
-        """A row per charge, with its ε at the budget's δ, in the first library installed."""
+    def to_frame(self) -> Frame:
+        """Return a row per charge, with its ε at the budget's δ, in the first library installed."""
         names = {
             "partition": [each.partition for each in self.entries],
             "event": [type(each.event).__name__ for each in self.entries],
@@ -215,10 +213,10 @@ class Ledger:
         return [epsilon(entry.event, self.budget.delta) for entry in self.entries]
 
     def to_json(self) -> dict[str, Any]:
-        """Entries in order; an assumption that several entries share is written once."""
+        """Return entries in order; an assumption that several entries share is written once."""
         grouped: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for entry in self.entries:
-            event = events.to_json(entry.event)
+            event = events.event_json(entry.event)
             charge = {"partition": entry.partition, "event": event, "unit": entry.unit}
             grouped[entry.assumption].append(charge)
         often = self.participation
@@ -235,7 +233,7 @@ class Ledger:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Ledger:
-        """The ledger that ``to_json`` wrote."""
+        """Read the ledger that ``to_json`` wrote."""
         budget = document["budget"]
         return cls(
             budget=Budget(float(budget["epsilon"]), float(budget["delta"])),
@@ -246,7 +244,7 @@ class Ledger:
 
 
 def relation(often: Participation | None, on_last_answer: bool) -> str:
-    """What neighbours differ in, by how often a person takes part and by what triggers releases.
+    """Describe the difference between neighbouring streams.
 
     A plan for users never releases on the last answer.
     """
@@ -256,17 +254,17 @@ def relation(often: Participation | None, on_last_answer: bool) -> str:
 
 
 def disjoint(*, control: bool, on_last_answer: bool) -> str:
-    """Why the batches of a plan are disjoint, and what that takes as public."""
+    """Describe why the batches of a plan are disjoint, and what that assumes public."""
     because = DISJOINT_PARTS if control else DISJOINT
     return f"{because} {AS_ANSWERED}" if on_last_answer else because
 
 
 def entries_of(group: Mapping[str, Any]) -> tuple[Entry, ...]:
-    """The entries that share an assumption, as ``Ledger.to_json`` wrote them."""
+    """Read the entries that share an assumption, as ``Ledger.to_json`` wrote them."""
     return tuple(
         Entry(
             charge["partition"],
-            events.from_json(charge["event"]),
+            events.event_from_json(charge["event"]),
             charge["unit"],
             group["assumption"],
         )
@@ -275,18 +273,18 @@ def entries_of(group: Mapping[str, Any]) -> tuple[Entry, ...]:
 
 
 def partitions(part: str, control: bool) -> list[str]:
-    """The partitions that pay for the release of a batch: one, or the batch's two parts."""
+    """Return the partitions that pay for the release of a batch: one, or its two parts."""
     return [f"{part}, {name}" for name in PARTS] if control else [part]
 
 
 def batch_of_partition(partition: str) -> str:
-    """The batch that a partition is, or is a part of."""
+    """Return the batch that a partition is, or is a part of."""
     whole, _, name = partition.rpartition(", ")
     return whole if name in PARTS else partition
 
 
-def _dearest_parts(charged: Mapping[str, list[events.Event]]) -> list[list[events.Event]]:
-    """What each batch costs a person, who is in one of its parts; for parts that differ, both.
+def _batch_charges(charged: Mapping[str, list[events.Event]]) -> list[list[events.Event]]:
+    """Return the charges of each batch for a person in one of its parts; if parts differ, both.
 
     Privacy: a person is never in both parts of a batch. [docs/privacy/lift.md, "People"]
     """
@@ -299,6 +297,6 @@ def _dearest_parts(charged: Mapping[str, list[events.Event]]) -> list[list[event
 
 
 def _of_records(charged: list[events.Event], records: int) -> events.Event:
-    """A partition's charges for a person with so many records in it."""
-    event = moved(events.compose(*charged), records)
+    """Return a partition's charges for a person with so many records in it."""
+    event = scaled_event(events.compose(*charged), records)
     return event if event is not None else UNBOUNDED

@@ -1,4 +1,4 @@
-"""Where privacy noise comes from.
+"""Sources of privacy noise.
 
 Two sources draw from the same four distributions. ``SecureNoise`` takes the operating system's
 entropy through OpenDP's exact samplers; private releases need it. ``SeededNoise`` draws from a
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.errors import PrivateData
 from discreet.privacy.events import Event, NonPrivate, fast_sampled
-from discreet.types import Floats
+from discreet.types import Array, Floats, NumpyArray
 
 LARGEST_NORMAL = 8.3
 """No secure normal draw is larger in size: Φ⁻¹(2⁻⁵³) = −8.21."""
@@ -34,33 +34,33 @@ _LEAST_FAST_SCALE = 2.0**20
 
 
 class Noise(Protocol):
-    """The draws that a mechanism may ask for. ``name`` distinguishes the draws of one batch."""
+    """Draws for a mechanism; ``name`` distinguishes the draws of one batch."""
 
     exact: bool
     """True: statistics are integers and noise is drawn on their grid."""
 
     def for_batch(self, batch: int) -> Noise:
-        """The noise of one batch."""
+        """Return the noise of one batch."""
 
     def claim(self, event: Event) -> Event:
-        """The event that a release made with this noise may claim."""
+        """Return the event that a release made with this noise may claim."""
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
         """Gaussian noise for a statistic: integers if ``exact``, else ``scale`` × normals."""
 
-    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+    def normal(self, name: str, shape: tuple[int, ...]) -> Array:
         """Standard normal draws."""
 
-    def ball(self, name: str, shape: tuple[int, ...]) -> Any:
+    def ball(self, name: str, shape: tuple[int, ...]) -> Array:
         """Vectors along the last axis with density ∝ exp(−‖v‖)."""
 
-    def choose(self, name: str, scores: Any, scale: Any) -> Any:
+    def choose(self, name: str, scores: Array, scale: Array) -> Array:
         """An index with probability ∝ exp(−scores / scale), over the last axis."""
 
 
 @dataclass(frozen=True)
 class SecureNoise:
-    """Noise that nobody can reproduce: system entropy, exact samplers on an integer grid.
+    """Noise that cannot be reproduced: system entropy, exact samplers on an integer grid.
 
     ``fast`` replaces OpenDP's discrete Gaussian (15–60 µs per entry) by integer sums of draws
     from a table (under 1 µs), within 1e-15 of it in total variation per coordinate; the
@@ -79,7 +79,7 @@ class SecureNoise:
     def claim(self, event: Event) -> Event:
         return fast_sampled(event) if self.fast else event
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:  # noqa: ARG002
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:  # noqa: ARG002
         scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), shape)
         draw = _fast_gaussian if self.fast else _discrete_gaussian
         drawn = np.zeros(shape, dtype=np.int64)
@@ -100,7 +100,7 @@ class SecureNoise:
         radius = -np.log(_uniforms(shape)).sum(axis=-1, keepdims=True)
         return np.asarray(direction * radius)
 
-    def choose(self, name: str, scores: Any, scale: Any) -> Any:  # noqa: ARG002
+    def choose(self, name: str, scores: Array, scale: Array) -> Array:  # noqa: ARG002
         if not np.issubdtype(np.asarray(scores).dtype, np.integer) or np.ndim(scores) != 1:
             raise PrivateData(
                 "scores must be one row of integers for SecureNoise; got another type or shape. "
@@ -135,7 +135,7 @@ class SeededNoise:
             return event
         return NonPrivate("seeded noise: whoever knows the seed can remove it")
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
         return self.normal(name, shape) * scale
 
     def normal(self, name: str, shape: tuple[int, ...]) -> Floats:
@@ -149,11 +149,11 @@ class SeededNoise:
 
         return self._each(name, draw)
 
-    def choose(self, name: str, scores: Any, scale: Any) -> Any:
+    def choose(self, name: str, scores: Array, scale: Array) -> Array:
         gumbel = self._each(name, lambda rng: rng.gumbel(size=np.shape(scores)[-1]))
         return np.argmin(np.asarray(scores) - scale * gumbel, axis=-1)
 
-    def _each(self, name: str, draw: Any) -> Floats:
+    def _each(self, name: str, draw: Callable[[np.random.Generator], Array]) -> Floats:
         tag = zlib.crc32(name.encode())
         if isinstance(self.seed, (int, np.integer)):
             return np.asarray(draw(np.random.default_rng([int(self.seed), self.batch, tag])))
@@ -167,12 +167,12 @@ def _uniforms(shape: tuple[int, ...]) -> Floats:
     return ((bits.astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
 
 
-def _words(count: int) -> np.ndarray[Any, Any]:
+def _words(count: int) -> NumpyArray:
     """Uniform 64-bit words from the operating system."""
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
 
-def _discrete_gaussian(scale: float, count: int) -> Any:
+def _discrete_gaussian(scale: float, count: int) -> NumpyArray:
     """Exact draws of the discrete Gaussian on the integers."""
     if scale == 0.0:
         return np.zeros(count, dtype=np.int64)
@@ -183,7 +183,7 @@ def _discrete_gaussian(scale: float, count: int) -> Any:
     return np.asarray(drawn, dtype=np.int64)
 
 
-def _fast_gaussian(scale: float, count: int) -> Any:
+def _fast_gaussian(scale: float, count: int) -> NumpyArray:
     """Nearly exact draws of the discrete Gaussian: y = x + z·x' with table draws x', repeated.
 
     Privacy: with z ≤ 0.66·(scale of x) the sum is a discrete Gaussian up to 1e-19, and its
@@ -200,14 +200,14 @@ def _fast_gaussian(scale: float, count: int) -> Any:
     return drawn
 
 
-def _table_draws(count: int) -> np.ndarray[Any, Any]:
+def _table_draws(count: int) -> NumpyArray:
     """Discrete Gaussian draws of scale 128 by inversion of 64-bit uniforms."""
     thresholds = _table()
     return np.searchsorted(thresholds, _words(count), side="right") - len(thresholds) // 2
 
 
 @lru_cache(maxsize=1)
-def _table() -> np.ndarray[Any, Any]:
+def _table() -> NumpyArray:
     """⌊2^64·P(x ≤ k)⌋ for k = −K … K − 1, K = 10 scales; words above the last give x = K."""
     top = 10 * _TABLE_SCALE
     with localcontext() as context:

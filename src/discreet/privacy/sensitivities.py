@@ -1,4 +1,4 @@
-"""The constants of the privacy proofs, each with its derivation in ``docs/privacy``.
+"""Constants of the privacy proofs, each with its derivation in ``docs/privacy``.
 
 Neighbours replace one record; a bandit record's action may change with it. Feature rows are
 b = (1, c̄)/√2, so ‖b‖ ≤ 1 and b·b' ∈ [0, 1]; losses lie in [0, 1].
@@ -26,7 +26,7 @@ the leading term is 4φ(1)/48 = 0.0202: see docs/privacy/arithmetic.md."""
 
 
 def centre(losses: str, n_actions: int) -> float:
-    """What is subtracted from a loss before it enters the structured statistics.
+    """Return what is subtracted from a loss before it enters the structured statistics.
 
     ½ for general losses, which puts them into [−½, ½]; their mean 1 − 1/A, on the grid, for
     rows with exactly one zero.
@@ -62,8 +62,8 @@ def ridge_sensitivity(
         # v·v' of different labels
         inner = weight**2 * ((n_actions - 2) * (1 - c) ** 2 - 2 * c * (1 - c))
         return math.sqrt(2 + 2 * norm + (norm if normalised else inner) ** 2 / 2)
-    heard = 1 if feedback == "bandit" else n_actions
-    spread = heard * weight**2 / 4  # Σ h² over the losses that one record tells
+    observed = 1 if feedback == "bandit" else n_actions
+    spread = observed * weight**2 / 4  # Σ h² over the observed losses of one record
     rows = (2 + spread) ** 2 / 2 if spread <= 2 else 4 * spread
     if normalised and feedback == "bandit":
         return math.sqrt(max(rows + same_action_sums(spread), different_actions(spread)))

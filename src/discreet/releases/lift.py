@@ -12,7 +12,7 @@ import numpy as np
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.frames import new_frame
-from discreet.privacy.participation import ONCE, Participation
+from discreet.privacy.budget import ONCE, Participation
 from discreet.releases.lift_intervals import Pooled, pooled
 from discreet.releases.release import DecidingRelease, Release
 from discreet.releases.released import Released

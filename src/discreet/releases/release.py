@@ -133,7 +133,7 @@ class Release:
             "records": self.records,
             "plan": self.plan_digest,
             "previous": self.previous,
-            "event": events.to_json(self.event),
+            "event": events.event_json(self.event),
             "predictor": predictor,
             "gram": gram,
         }
@@ -165,7 +165,7 @@ class Release:
                 gram=None
                 if gram is None
                 else Gram(decode_array(gram["values"]), bool(gram["dense"]), float(gram["step"])),
-                event=events.from_json(document["event"]),
+                event=events.event_from_json(document["event"]),
                 plan_digest=document["plan"],
                 previous=document["previous"],
                 statistics=None if sums is None else Statistics.from_json(sums),

@@ -21,9 +21,8 @@ import numpy as np
 
 from discreet.arrays.backend import namespace, row_blocks, to_numpy
 from discreet.arrays.stacking import stack, structures
-from discreet.batches.people_counts import numbered, slots_that_count
 from discreet.batches.release_batch import fit_batch
-from discreet.batches.user_ids import user_ids
+from discreet.batches.users import numbered, slots_that_count, user_ids
 from discreet.design.control import Control
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
@@ -36,9 +35,9 @@ from discreet.oracles.mechanisms.paper_ridge import PaperRidge
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.plan import Plan
 from discreet.policies import Policy
+from discreet.privacy.budget import Participation
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
-from discreet.privacy.participation import Participation
 from discreet.releases.forgetting import remembered
 from discreet.releases.released import Released
 from discreet.simulate.environment import refuse_imported
@@ -224,8 +223,8 @@ def lost(
     results = np.full((len(plans), len(seeds), len(ends), kinds), np.nan)
 
     @lru_cache(maxsize=1)
-    def rows_of(chosen_seeds: tuple[int, ...]) -> tuple[Array, ...]:
-        return _shuffled(features, truth, chosen_seeds, machine, rounds, groups)
+    def rows_of(chosen_seeds: tuple[int, ...], used: Machine) -> tuple[Array, ...]:
+        return _shuffled(features, truth, chosen_seeds, used, rounds, groups)
 
     @lru_cache(maxsize=1)
     def slots_of(chosen_seeds: tuple[int, ...], often: Participation | None) -> Array | None:
@@ -247,7 +246,8 @@ def lost(
         one, some = plans[indices[0]], tuple(seeds[s] for s in some_seeds)
         family, n_actions = family_of(tuple(indices)), one.n_actions
         counts = slots_of(some, one.participation)
-        found = _play_family(family, n_actions, schedule, rows_of(some), some, kinds, counts)
+        rows = rows_of(some, _machine(one, machine))
+        found = _play_family(family, n_actions, schedule, rows, some, kinds, counts)
         results[np.ix_(indices, some_seeds)] = np.moveaxis(found, 2, 0).cumsum(axis=2)
     return results, ends
 
@@ -342,7 +342,8 @@ def parts(
     policies = [repr(each) for each in structures(plan.played_policy for plan in plans)]
     for members in groups.values():
         members.sort(key=policies.__getitem__)
-        each = _held_by_a_run(plans[members[0]], shape, schedule, machine, offered)
+        one = plans[members[0]]
+        each = _held_by_a_run(one, shape, schedule, _machine(one, machine), offered)
         together = max(1, machine.memory // each)
         # A CPU forms the products of a seed's rows once for all runs; a GPU wants few launches.
         seeds_at_once = min(seeds, together) if machine.device == "cuda" else 1
@@ -367,6 +368,15 @@ def _double(plan: Plan) -> bool:
     """Whether sums are made in double precision, as those of some regressions without noise."""
     ridge = getattr(plan.oracle, "ridge", 0.0)
     return needs_double(getattr(plan.mechanism, "response", 1.0), ridge)
+
+
+def _machine(plan: Plan, machine: Machine) -> Machine:
+    """Return the machine, with float64 for pooled statistics without noise.
+
+    Rounding of float32 features makes small eigenvalues of collinear columns arbitrary.
+    """
+    pooled = isinstance(plan.mechanism, PooledStatistics)
+    return replace(machine, dtype="float64") if pooled and _double(plan) else machine
 
 
 def _held_by_a_run(

@@ -11,9 +11,8 @@ import numpy as np
 from discreet.batch import Batch
 from discreet.batches.evaluation_data import evaluation_data
 from discreet.batches.observations import action_columns
-from discreet.batches.people_counts import numbered, slots_that_count
 from discreet.batches.release_batch import release_batch
-from discreet.batches.user_ids import user_ids
+from discreet.batches.users import numbered, slots_that_count, user_ids
 from discreet.design.outcome import UNIT_LOSS, Outcome, Reward
 from discreet.errors import InvalidInput
 from discreet.features.frames import library_of, new_frame
@@ -206,7 +205,7 @@ def evaluate(
     refuse_imported(plan)
     given = evaluation_data(plan.contexts, contexts, groups, labels=labels, users=users)
     features: Any = plan.features.map(given.contexts)
-    labels = given.beside["labels"]
+    labels = given.columns["labels"]
     with_offers = offers is not None or plan.catalogue is not None
     outcomes = {"labels": labels, "losses": losses, "rewards": rewards, "offers": offers}
     losses = given_losses(plan, contexts, len(features), **outcomes)
@@ -215,18 +214,18 @@ def evaluate(
         refuse_groups_of_offers(groups)
     else:
         truth = truth_of(plan, len(features), labels, losses)
-    advise_on_contexts(plan.contexts, given.contexts, given.columns)
+    advise_on_contexts(plan.contexts, given.contexts, given.context_names)
     warn_if_too_noisy(plan, float(np.nanstd(truth)) if truth.ndim == 2 else None)
     rounds = min(len(features), plan.horizon or len(features))
     order, u = (drawn[:rounds] for drawn in shuffle(seed, len(features)))
     by_group = None
     if groups is not None:
-        found = Groups.of(given.beside["groups"], len(features), rounds)
+        found = Groups.of(given.columns["groups"], len(features), rounds)
         by_group = PlayedGroups.of(found, order, truth, plan.n_actions)
     noise = noise or SeededNoise(seed)
     schedule = replace(plan.schedule, horizon=rounds)
     often, total = plan.participation, len(features)
-    owners = user_ids("users", given.beside["users"], total, needed=bool(often), single=False)
+    owners = user_ids("users", given.columns["users"], total, needed=bool(often), single=False)
     counts = None
     if owners is not None and often is not None:
         counts = slots_that_count(numbered(owners)[order], schedule.lengths(), often)

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.features.frames import new_frame
-from discreet.simulate.intervals import MeanLoss, over_rounds, over_seeds
+from discreet.simulate.intervals import LossInterval, over_rounds, over_seeds
 from discreet.simulate.public_groups import Groups
 from discreet.text import epsilon_text, html_table
 
@@ -190,7 +190,7 @@ def lines_over_seeds(
 
 
 def _line(
-    name: str, epsilon: float, rounds: float, mean: MeanLoss, plain: Sequence[float]
+    name: str, epsilon: float, rounds: float, mean: LossInterval, plain: Sequence[float]
 ) -> GroupLoss:
     best_fixed, uniform = map(float, plain)
     low, high = (min(max(end, 0.0), 1.0) for end in (mean.low, mean.high))  # as losses are

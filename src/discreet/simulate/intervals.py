@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
-class MeanLoss(NamedTuple):
+class LossInterval(NamedTuple):
     """A mean, its standard error and its interval; NaN where there is no spread to tell."""
 
     loss: float
@@ -17,19 +17,19 @@ class MeanLoss(NamedTuple):
     high: float
 
 
-def over_seeds(losses: Any, confidence: float) -> MeanLoss:
+def over_seeds(losses: Any, confidence: float) -> LossInterval:
     """Student's t over the seeds (seeds,) that have a loss; NaN where one has none."""
     from scipy.special import stdtrit
 
     known = np.asarray(losses)[~np.isnan(losses)]
     if len(known) < 2:
-        return MeanLoss(float(known.sum()) if len(known) else math.nan, *[math.nan] * 3)
+        return LossInterval(float(known.sum()) if len(known) else math.nan, *[math.nan] * 3)
     mean, error = float(known.mean()), float(known.std(ddof=1) / math.sqrt(len(known)))
     wide = float(stdtrit(len(known) - 1, 0.5 + confidence / 2)) * error
-    return MeanLoss(mean, error, mean - wide, mean + wide)
+    return LossInterval(mean, error, mean - wide, mean + wide)
 
 
-def over_rounds(losses: np.ndarray[Any, Any], confidence: float) -> MeanLoss:
+def over_rounds(losses: np.ndarray[Any, Any], confidence: float) -> LossInterval:
     """Wilson's interval of the losses in [0, 1] of one run.
 
     A loss in [0, 1] with mean m has a variance of at most m(1 − m), with equality for 0 and 1, and
@@ -43,10 +43,10 @@ def over_rounds(losses: np.ndarray[Any, Any], confidence: float) -> MeanLoss:
 
     rounds = len(losses)
     if not rounds:
-        return MeanLoss(*[math.nan] * 4)
+        return LossInterval(*[math.nan] * 4)
     mean, z = float(losses.mean()), float(ndtri(0.5 + confidence / 2))
     variance = mean * (1.0 - mean) / rounds
     middle = (mean + z**2 / (2 * rounds)) / (1 + z**2 / rounds)
     wide = z * math.sqrt(variance + (z / (2 * rounds)) ** 2) / (1 + z**2 / rounds)
     low, high = max(0.0, middle - wide), min(1.0, middle + wide)
-    return MeanLoss(mean, math.sqrt(variance), min(low, mean), max(high, mean))
+    return LossInterval(mean, math.sqrt(variance), min(low, mean), max(high, mean))

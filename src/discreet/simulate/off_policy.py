@@ -112,7 +112,7 @@ class Logs:
         given = evaluation_data(
             plan.contexts, contexts, actions=actions, losses=losses, propensities=propensities
         )
-        beside = given.beside
+        beside = given.columns
         if offers is not None or plan.catalogue is not None:
             features = plan.features.map(given.contexts)
             played = offers_alone(plan, features, offers)

@@ -18,12 +18,16 @@ from discreet.plan.noise_forecast import (
 )
 from discreet.plan.plan import Plan
 from discreet.plan.size import plan_size
-from discreet.privacy.accounting import epsilon
+from discreet.privacy.accounting import (
+    epsilon,
+    epsilon_in_different_batches,
+    epsilon_in_one_batch,
+    person_event,
+)
 from discreet.privacy.attacker import attacker
-from discreet.privacy.events import assumptions, to_json
-from discreet.privacy.groups import epsilon_apart, epsilon_together, person_event
+from discreet.privacy.budget import ONCE
+from discreet.privacy.events import assumptions, event_json
 from discreet.privacy.ledger import disjoint, relation
-from discreet.privacy.participation import ONCE
 
 OPEN_ENDED = 25
 """Number of batches listed without a horizon: nearly a million rounds by default."""
@@ -71,7 +75,7 @@ def plan_forecast(
             "assumptions": [*assumed, *assumptions(event)] if plan.budget.private else [],
         },
         "attacker": _attacker(plan),
-        "noise": {"scales": _scales(plan), "expected_norm": norm, "event": to_json(event)},
+        "noise": {"scales": _scales(plan), "expected_norm": norm, "event": event_json(event)},
         "helpful_from_batch": helpful[0] if helpful else None,
         "rewards": None if sizes is None else reward_document(plan, sizes),
         "warning": too_noisy(plan) if sizes is None else too_few(plan, sizes),
@@ -129,8 +133,8 @@ def forecast_for_person(plan: Plan, records: int) -> dict[str, Any]:
     delta = _cost(plan, event)["delta"]
     return {
         "records": records,
-        "epsilon_in_different_batches": epsilon_apart(event, delta, records),
-        "epsilon_in_one_batch": epsilon_together(event, delta, records),
+        "epsilon_in_different_batches": epsilon_in_different_batches(event, delta, records),
+        "epsilon_in_one_batch": epsilon_in_one_batch(event, delta, records),
         "delta": delta,
     }
 

@@ -230,7 +230,7 @@ def privacy_curve(
         groups = file_groups(data, groups) if isinstance(groups, str) else groups
     reading = None if plan is None else plan.contexts
     given = evaluation_data(reading, contexts, groups, labels=labels, users=users)
-    labels, users = given.beside["labels"], given.beside["users"]
+    labels, users = given.columns["labels"], given.columns["users"]
     outcomes = {"labels": labels, "losses": losses, "rewards": rewards, "offers": offers}
     losses = given_losses(plan, contexts, len(given.contexts), **outcomes)
     plan = plan or _default(given.contexts, labels, losses, "decision" if users is None else "user")
@@ -245,12 +245,12 @@ def privacy_curve(
     levels = sorted({float(Budget(epsilon).epsilon) for epsilon in epsilons})
     if not levels:
         raise InvalidInput("epsilons must name at least one ε; got none. Leave it out for six.")
-    advise_on_contexts(plan.contexts, given.contexts, given.columns)
+    advise_on_contexts(plan.contexts, given.contexts, given.context_names)
     delta = plan.budget.delta or DELTA
     plans = [replace(plan, budget=_budget(epsilon, delta)) for epsilon in levels]
     found = None
     if groups is not None:
-        found = Groups.of(given.beside["groups"], len(features), rounds)
+        found = Groups.of(given.columns["groups"], len(features), rounds)
     lost, _ = engine.lost(
         *(plans, features, truth, list(range(seeds))),
         rounds=rounds,

@@ -11,8 +11,7 @@ import pytest
 
 from discreet.design.outcome import Loss, Reward
 from discreet.plan.plan import Plan
-from discreet.privacy.budget import Budget
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Budget, Participation
 from discreet.releases.lift import Lift, LiftLine
 from discreet.releases.quality import Quality
 from discreet.service.dashboard import document_words, experiment_summary, overview

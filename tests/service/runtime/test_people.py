@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from discreet.audit.finding import HOLDS
 from discreet.audit.people import installed, one_row_each
 from discreet.audit.subjects import DEFAULT_PLAN, subjects
-from discreet.batches.people_counts import PeopleCounts
+from discreet.batches.users import PeopleCounts
 from discreet.errors import InvalidInput, LossConflict
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.sealing import Sealer

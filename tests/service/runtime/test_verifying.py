@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.privacy.events import to_json
+from discreet.privacy.events import event_json
 from discreet.privacy.ledger import Ledger
 from discreet.releases.canonical import canonical
 from discreet.releases.release import Predictor
@@ -190,7 +190,7 @@ def charge_once_more(connection, settings, number):
     """Somebody else's charge on the partition that pays for the first batch."""
     event = settings.plan.mechanism.event
     (entry,) = Ledger(settings.plan.budget).charge("batch 1 of epoch 1", event).to_json()["entries"]
-    assert to_json(event) == entry["charges"][0]["event"]
+    assert event_json(event) == entry["charges"][0]["event"]
     connection.execute("INSERT INTO charges VALUES (?, ?)", (number, canonical(entry).decode()))
 
 

@@ -37,7 +37,7 @@ async def fill(service, count, **options):
 def true_cost(bodies, delta):
     """ε of all releases that anybody was ever shown, for one who may have been in each."""
     shown = {body for body in bodies if json.loads(body)["kind"] == "release"}
-    spent = [events.from_json(json.loads(body)["release"]["event"]) for body in shown]
+    spent = [events.event_from_json(json.loads(body)["release"]["event"]) for body in shown]
     return epsilon(events.compose(*spent), delta)
 
 

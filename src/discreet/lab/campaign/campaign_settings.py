@@ -16,7 +16,7 @@ from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.lab.campaign.grid import Grid, Setting, setting
 from discreet.plan.config import to_config
-from discreet.privacy.participation import user_participation
+from discreet.privacy.budget import user_participation
 from discreet.releases.canonical import digest_of
 from discreet.text import read_toml
 from discreet.validate import nearest, positive, whole

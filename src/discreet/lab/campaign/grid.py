@@ -32,8 +32,7 @@ from discreet.lab.rivals.rival_contract import RivalPlan
 from discreet.plan.config import to_config
 from discreet.plan.plan import Plan
 from discreet.plan.registry import ORACLES, POLICIES
-from discreet.privacy.budget import Budget
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Budget, Participation
 from discreet.releases.canonical import digest_of
 from discreet.validate import one_of, positive, whole
 

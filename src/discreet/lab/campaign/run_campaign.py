@@ -42,7 +42,7 @@ from discreet.lab.campaign.result_files import (
 from discreet.lab.campaign.results_folder import FORMAT, NOTHING, Folder
 from discreet.lab.campaign.tasks import NOT_PRIVATE, Task, TaskOutcome, reason, runs
 from discreet.lab.campaign.workers import Workers, answer, outcomes, workers
-from discreet.privacy.events import NonPrivate, to_json
+from discreet.privacy.events import NonPrivate, event_json
 from discreet.simulate.engine import Machine
 from discreet.simulate.schema_columns import with_schema
 
@@ -155,7 +155,7 @@ def _manifest(
         "device": known["device"],
         "datasets": datasets,
         **({"reading": reading} if reading else {}),
-        **({} if both.features == "raw" else {"event": to_json(NonPrivate(NOT_PRIVATE))}),
+        **({} if both.features == "raw" else {"event": event_json(NonPrivate(NOT_PRIVATE))}),
     }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.lab.campaign.results_folder import Folder, file_name
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 from discreet.text import epsilon_text
 from discreet.validate import installed
 

@@ -13,11 +13,10 @@ from discreet.arrays.backend import as_like, namespace, per_run
 from discreet.batch import Batch
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_losses
 from discreet.privacy.accounting import epsilon
-from discreet.privacy.budget import Budget
+from discreet.privacy.budget import Budget, Participation
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
 from discreet.privacy.events import NO_BUDGET, STACKED, Event, Gaussian, compose
 from discreet.privacy.noise import Noise
-from discreet.privacy.participation import Participation
 from discreet.privacy.sensitivities import centre, sampler_distance
 from discreet.releases.part_losses import COUNT_VARIANCE, PartLosses
 from discreet.types import Array

@@ -9,9 +9,8 @@ from typing import Any
 from discreet.design.action_names import action_name
 from discreet.design.outcome import Outcome
 from discreet.plan.plan import Plan
-from discreet.privacy.budget import Budget
+from discreet.privacy.budget import Budget, Participation
 from discreet.privacy.ledger import Spent
-from discreet.privacy.participation import Participation
 from discreet.releases.lift import Lift, within
 from discreet.service.dashboard.templating import figure, lasting
 from discreet.service.runtime.service import Service

@@ -26,6 +26,7 @@ from discreet.service.http import openapi
 from discreet.service.http.bodies import Bodies, Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint
 from discreet.service.http.handlers import Call, ExperimentHandlers
+from discreet.service.http.personalizer_routes import personalizer_paths
 from discreet.service.http.routes import ANY, Route, routes
 from discreet.service.http.tracing import Traces
 from discreet.service.metrics import Metrics
@@ -64,7 +65,10 @@ class CrossOrigin(CORSMiddleware):
             app,
             allow_origins=list(origins),
             allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", "Idempotency-Key"],
+            allow_headers=[
+                *("Authorization", "Content-Type", "Idempotency-Key"),
+                "Ocp-Apim-Subscription-Key",
+            ],
         )
         self.routes = app.routes
 
@@ -75,7 +79,7 @@ def experiment_app(
     """Return the routes and pages of one experiment; the caller starts and stops the service."""
     access = ExperimentAccess(service)
     table = routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
-    own = pages(service, access, metrics)
+    own = personalizer_paths(service, access, metrics) + pages(service, access, metrics)
     return routed(table, own, access, metrics, service.settings.experiment, ANY, traces)
 
 

@@ -34,7 +34,10 @@ from discreet.service.settings import Settings
 BELOW = "/v1/experiments/"
 LOOK = 0.1
 """Seconds between two checks of the supervisor."""
-FIRST_PARTS = ("v1", "ui", "metrics", "internal", "healthz", "readyz", "openapi.json", "")
+FIRST_PARTS = (
+    *("v1", "ui", "metrics", "internal", "healthz", "readyz", "openapi.json", ""),
+    "personalizer",
+)
 """First parts of the paths of an experiment; others are short for /v1/…."""
 
 
@@ -76,7 +79,7 @@ class ServerApp(ExperimentApp):
 
     def _only(self, path: str) -> tuple[str | None, str]:
         """The only experiment, where the path is not one of the server's own."""
-        mine = path.startswith("/v1/") and not self._servers(path)
+        mine = path.startswith(("/v1/", "/personalizer/")) and not self._servers(path)
         return (self._hosted.only() if mine else None), path
 
     def _servers(self, path: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.batches.slot_rules import batch_over, refuse_other_loss
+from discreet.batches.batch_slots import batch_over, refuse_other_loss
 from discreet.design.action_names import action_index, action_name
 from discreet.errors import InvalidInput, ServiceError
 from discreet.service.event_loop import SharedCalls
@@ -129,11 +129,7 @@ class WorkerDecisions:
         return await self._unstored_decision(features, owner, named, sticky)
 
     async def _unstored_decision(
-        self,
-        features: Offered,
-        owner: Owner | None,
-        named: RequestName | None,
-        sticky: str | None,
+        self, features: Offered, owner: Owner | None, named: RequestName | None, sticky: str | None
     ) -> DecisionReply:
         """Decide without a slot, while no batch is open."""
         release, newest = self.state.served(), self.state.serving.newest
@@ -221,6 +217,12 @@ class WorkerDecisions:
         if self.state.mode != "shadow":
             action = await self.state.serving.action(release, offered, control, u)
         return Choice(offered, action, action_name(self.plan, action))
+
+    async def earlier(self, caller: str, idempotency: str) -> DecisionReply | None:
+        """Return the reply to an earlier request of this name, while its batch is under way."""
+        named = self._named(caller, idempotency)
+        known = await self.state.read(partial(self.state.journal.find, named))
+        return self._unstored.get(named) if known is None else self._repeated(known)
 
     def _repeated(self, known: WriteResult) -> DecisionReply:
         """Return the reply that this request received before, while its batch is under way."""

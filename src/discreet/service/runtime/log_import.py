@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from discreet.batches.log_import import LoggedRows
-from discreet.batches.people_registry import keyed_hash
+from discreet.batches.users import keyed_hash
 from discreet.errors import InvalidInput, StateClaimed
 from discreet.service.kill_points import step
 from discreet.service.runtime.lifecycle import awaits_log, check_stored

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.batches.people_registry import keyed_hash
+from discreet.batches.users import keyed_hash
 from discreet.design.control import people_in_control
 from discreet.errors import InvalidInput
 from discreet.plan.plan import Plan

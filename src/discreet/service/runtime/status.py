@@ -12,7 +12,7 @@ from discreet.design.window import may_open
 from discreet.errors import CorruptRelease
 from discreet.plan.config import to_config
 from discreet.plan.plan import Plan
-from discreet.privacy.participation import Participation
+from discreet.privacy.budget import Participation
 from discreet.service.runtime.release_transaction import LATE
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED as ENDED_MODE

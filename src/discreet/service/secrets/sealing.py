@@ -18,7 +18,7 @@ import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from discreet.batches.slot_rules import unknown_decision
+from discreet.batches.batch_slots import unknown_decision
 
 ROW, ACTIVATION, LOSS, WHOLE, REPLY = range(5)
 """Kinds of content: a decision, its activation, its loss, decision and loss, a stored reply."""

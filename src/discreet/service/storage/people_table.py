@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from discreet.batches.people_counts import Count, PeopleCounts
-from discreet.privacy.participation import Participation
+from discreet.batches.users import Count, PeopleCounts
+from discreet.privacy.budget import Participation
 from discreet.service.storage.database import Connection, Database
 
 UPSERT = """ON CONFLICT (person) DO UPDATE SET
