@@ -35,7 +35,9 @@ def bound_name(finding: Finding) -> str:
     return finding.question if finding.part == "transcript" else finding.subject
 
 
-def _draw(shown: Any, names: list[str], levels: list[float], figure: Any, ink: str) -> None:
+def _draw(
+    shown: Sequence[Finding], names: list[str], levels: list[float], figure: Any, ink: str
+) -> None:
     axes = figure.subplots(1, len(levels), squeeze=False, sharey=True)[0]
     for axis, level in zip(axes, levels, strict=True):
         axis.axvspan(0.0, 1.0, color=ink, alpha=0.07, linewidth=0)

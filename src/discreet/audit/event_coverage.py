@@ -33,12 +33,14 @@ from discreet.audit.subjects import Subject
 from discreet.batch import Batch
 from discreet.batches.release_batch import release_batch
 from discreet.design.control import Control
+from discreet.oracles.contract import Mechanism
 from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import event_json
 from discreet.privacy.ledger import Ledger
+from discreet.types import NumpyArray
 
 MANY = 10
 _LEADING = 4.0 * math.exp(-0.5) / math.sqrt(2.0 * math.pi) / 48.0
@@ -71,7 +73,7 @@ def covered(subject: Subject) -> Finding:
     )
 
 
-def _cost(subject: Subject, mechanism: Any, delta: float) -> float:
+def _cost(subject: Subject, mechanism: Mechanism, delta: float) -> float:
     if subject.mechanism == "finite":
         return _choice_cost(subject, mechanism)
     if subject.ridge:
@@ -100,7 +102,7 @@ def _sampler_is_paid(subject: Subject, mechanism: Any) -> bool:
     return distance <= float(mechanism.event.sampler_distance)
 
 
-def _choice_cost(subject: Subject, mechanism: Any) -> float:
+def _choice_cost(subject: Subject, mechanism: Mechanism) -> float:
     """Twice the largest move of a score over the scale of the choice."""
     fits = []
     for batch in (*subject.worst_pair(), subject.record([0.0], 0.0, None)):
@@ -205,7 +207,9 @@ def exact_parts(subject: Subject) -> Finding:
     )
 
 
-def _part_sums(plan: Plan, policy: Any, control: Any, noise: Chosen | None = None) -> Any:
+def _part_sums(
+    plan: Plan, policy: float | None, control: float | None, noise: Chosen | None = None
+) -> NumpyArray:
     """The four numbers of a release of two records, who answer this."""
     answers = [policy, control]
     losses = np.array([[answer or 0.0] * plan.n_actions for answer in answers])
@@ -216,10 +220,10 @@ def _part_sums(plan: Plan, policy: Any, control: Any, noise: Chosen | None = Non
     unpaid = Ledger(Budget.none())
     made, _ = release_batch(plan, noise or Chosen(), batch, plan.nothing_released(), unpaid)
     assert made.part_losses is not None
-    return made.part_losses.sums.reshape(4)
+    return np.asarray(made.part_losses.sums).reshape(4)
 
 
-def _distance(covariance: Any, moved: Any) -> float:
+def _distance(covariance: NumpyArray, moved: NumpyArray) -> float:
     """Standard deviations; ∞ if something moves that has no noise."""
     if np.linalg.matrix_rank(covariance) < len(moved):
         return math.inf if np.any(moved) else 0.0

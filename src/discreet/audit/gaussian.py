@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.linear_algebra import inverse_repaired, triangle
+from discreet.audit.attack import Published
 from discreet.audit.finding import (
     FAILS,
     HOLDS,
@@ -43,7 +44,7 @@ from discreet.types import NumpyArray
 class RidgeReader:
     """(svec G̃, q̃) of releases of a ridge mechanism, for batches of ``records``."""
 
-    mechanism: Mechanism
+    mechanism: Any
     records: int
     n_actions: int
     p: int
@@ -93,7 +94,7 @@ class RidgeReader:
         declared[self.parts[1]] = self.mechanism.response
         return declared
 
-    def __call__(self, release: Fit | Release) -> NumpyArray:
+    def __call__(self, release: Published) -> NumpyArray:
         """Vectors (..., k), one per release."""
         offset, ridge = self._public
         gram, weights = release.gram, release.predictor.weights - offset
@@ -116,7 +117,7 @@ class RidgeReader:
 class PoolReader(RidgeReader):
     """(svec G̃, q̃) of a batch, and its loss sums, as they were released."""
 
-    def __call__(self, release: Fit | Release) -> NumpyArray:
+    def __call__(self, release: Published) -> NumpyArray:
         seen = release.statistics
         response = seen.response.reshape(*seen.response.shape[:-2], -1)
         told = [] if seen.told is None else [seen.told]
@@ -127,12 +128,12 @@ class PoolReader(RidgeReader):
 class GramReader(RidgeReader):
     """svec G̃ alone, of a mechanism that releases its Gram and something else."""
 
-    def __call__(self, release: Fit | Release) -> NumpyArray:
+    def __call__(self, release: Published) -> NumpyArray:
         values = np.asarray(release.gram.values)
         return _svec(values[..., None, :, :] if release.gram.dense else values)
 
 
-def reader_of(mechanism: Mechanism, records: int, n_actions: int, p: int) -> RidgeReader:
+def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeReader:
     """The reader for releases of a ridge mechanism."""
     kind = PoolReader if isinstance(mechanism, PooledStatistics) else RidgeReader
     return kind(mechanism, records, n_actions, p)
@@ -152,6 +153,7 @@ def _svec(blocks: NumpyArray) -> NumpyArray:
 
 
 Distance = Callable[[Batch, Batch], float]
+Apart = Callable[[NumpyArray, NumpyArray], float]
 TIGHT = 0.999
 """An optimiser that finds less than this share of the declared distance has failed."""
 _STEP = 1e-4
@@ -182,7 +184,7 @@ class GaussianRelease:
     gram_only: bool = False
 
     @property
-    def mechanism(self) -> Mechanism:
+    def mechanism(self) -> Any:
         return self.subject.calibrated_with_gram if self.gram_only else self.subject.calibrated
 
     @cached_property
@@ -260,15 +262,17 @@ def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed
         contexts = rng.normal(size=2 * size)
         losses = _first_losses(subject, rng, start)
 
-        def apart(x: NumpyArray, y: NumpyArray, one: int | None = one, two: int | None = two) -> float:
+        def apart(
+            x: NumpyArray, y: NumpyArray, one: int | None = one, two: int | None = two
+        ) -> float:
             found = distance(
                 subject.record(x[:size], y[0], one), subject.record(x[size:], y[1], two)
             )
             return -min(found, 1e6)
 
-        def furthest(x: NumpyArray, y: NumpyArray, steps: int, apart: Objective = apart) -> NumpyArray:
+        def furthest(x: NumpyArray, y: NumpyArray, steps: int, apart: Apart = apart) -> NumpyArray:
             options = {"eps": _STEP, "maxiter": steps}
-            return minimize(apart, x, (y,), "L-BFGS-B", options=options).x
+            return np.asarray(minimize(apart, x, (y,), "L-BFGS-B", options=options).x)
 
         for _ in range(2):
             contexts, before = furthest(contexts, losses, 30), losses

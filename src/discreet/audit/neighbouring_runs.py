@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -130,7 +131,7 @@ class Play:
         )
 
     @cached_property
-    def _others(self) -> tuple[Any, Any]:
+    def _others(self) -> tuple[NumpyArray, NumpyArray]:
         """Contexts and losses of all other people, which this attacker knows."""
         rng = np.random.default_rng(0)
         return rng.normal(size=(ROUNDS, DIMENSION)), rng.integers(2, size=(ROUNDS, ACTIONS))
@@ -172,7 +173,7 @@ class Play:
             learner.save(path)
             return Learner.load(path, noise=noise, draws=SameDraws())
 
-    def residuals(self, released: Released, noise: Any = ()) -> list[NumpyArray]:
+    def residuals(self, released: Released, noise: Sequence[NumpyArray] = ()) -> list[NumpyArray]:
         """Each release minus the statistics of all other records and minus known noise."""
         contexts, losses = self._others
         found = []
@@ -234,7 +235,9 @@ class Play:
     def _pasts(self) -> dict[int, tuple[Released, Released]]:
         return {}
 
-    def _rows(self, past: Released, contexts: Any, losses: Any, observed_rows: Any) -> Batch:
+    def _rows(
+        self, past: Released, contexts: NumpyArray, losses: NumpyArray, observed_rows: NumpyArray
+    ) -> Batch:
         """Records with the actions that the policy takes after these releases."""
         features = self.plan.features.map(contexts)
         actions = self.plan.played_policy.sample(
@@ -260,7 +263,7 @@ class Play:
         return self._known[key]
 
     @cached_property
-    def _known(self) -> dict[Any, NumpyArray]:
+    def _known(self) -> dict[tuple[int | bytes | None, ...], NumpyArray]:
         return {}
 
     def _reader(self, length: int) -> RidgeReader:
