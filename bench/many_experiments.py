@@ -84,7 +84,7 @@ class Server:
 
     def __init__(self, folder: Path, count: int) -> None:
         from discreet.service.runtime.experiment_folder import ExperimentFolder
-        from discreet.service.storage.server_keys import begin_server
+        from discreet.service.storage.api_keys import begin_server
 
         folder.mkdir()
         (folder / "server.toml").write_text(f'anchors = "{folder}/anchors"\nport = 0\n')

@@ -26,8 +26,8 @@ import numpy as np
 
 import discreet as dc
 from discreet.batch import Batch
-from discreet.batches.users import PeopleCounts
 from discreet.batches.release_batch import release_batch
+from discreet.batches.users import PeopleCounts
 from discreet.data.randomised_trials import TRIALS, RandomisedLog, randomised_log
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.privacy.ledger import Ledger

@@ -12,8 +12,7 @@ from __future__ import annotations
 import argparse
 
 from discreet.oracles import PooledRidge, Problem
-from discreet.privacy.budget import Budget
-from discreet.privacy.budget import Participation
+from discreet.privacy.budget import Budget, Participation
 
 QUICK = [5, 10, 20]
 

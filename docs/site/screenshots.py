@@ -31,7 +31,7 @@ from discreet.data import load
 from discreet.design.outcome import declared
 from discreet.lab.traffic import Habits, contexts, labels, play
 from discreet.service.runtime.experiment_folder import ExperimentFolder
-from discreet.service.storage.server_keys import begin_server
+from discreet.service.storage.api_keys import begin_server
 
 COMMAND = [sys.executable, "-c", "from discreet.cli.main import main; raise SystemExit(main())"]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)

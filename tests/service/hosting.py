@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from discreet.service.http.server_app import make_server_app
 from discreet.service.runtime.experiment_folder import ExperimentFolder
-from discreet.service.storage.server_keys import begin_server
+from discreet.service.storage.api_keys import begin_server
 from service.conftest import toml
 from service.dashboard.visitor import Visitor
 

@@ -4,7 +4,6 @@ Tests of guides and commands start the program itself.
 """
 
 import http.client
-import importlib
 import json
 import os
 import signal
@@ -14,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from discreet.cli.main import main
-from discreet.service import kill_points
 from discreet.service.settings import Settings
+from discreet.service.storage.database import kill_at
 from ports import free_port
 from service.conftest import time_passes
 from service.forks import FORKS, started
@@ -27,7 +26,7 @@ def serve(folder, environment, logs, words):
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    importlib.reload(kill_points)  # it reads the environment once
+    kill_at(os.environ.get("DISCREET_STEP", ""))
     for name, number in (("out", 1), ("told", 2)):
         file = os.open(logs / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(file, number)

@@ -11,7 +11,7 @@ from discreet.service import logs
 from discreet.service.access import ANSWER
 from discreet.service.http.bodies import Bodies
 from discreet.service.http.handlers import ExperimentHandlers
-from discreet.service.http.routes import routes
+from discreet.service.http.routes import experiment_routes
 from discreet.service.logs import EVENTS, Log, ServerMessages
 from discreet.service.metrics import Metrics, text_of
 from service.dashboard.visitor import Visitor
@@ -151,7 +151,7 @@ def test_requests_of_those_who_answer_are_counted_nowhere(settings):
     """Every route whose requests are answers: how many came tells who answered."""
     answers = {
         each.path
-        for each in routes(Bodies(settings().plan), ExperimentHandlers(None, None))
+        for each in experiment_routes(Bodies(settings().plan), ExperimentHandlers(None, None))
         if each.bucket == ANSWER
     }
     assert answers == {"/v1/observe", "/v1/observe:batch", "/v1/activate"}

@@ -51,8 +51,8 @@ def _all(path: Path, target: Path) -> Answer:
     """Copy every experiment of a folder, and the keys of the server."""
     from discreet.service.runtime.experiment_folder import ExperimentFolder
     from discreet.service.settings import Settings
+    from discreet.service.storage.api_keys import DATABASE
     from discreet.service.storage.locations import open_database
-    from discreet.service.storage.server_keys import DATABASE
     from discreet.service.storage.sqlite import Sqlite
 
     folder, files = ExperimentFolder(path), {}

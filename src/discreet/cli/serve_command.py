@@ -95,7 +95,7 @@ def _serve_folder(args: argparse.Namespace) -> Answer:
 def _init_folder(folder: Path) -> Answer:
     from discreet.service.experiment_file import SERVER_EXAMPLE
     from discreet.service.settings import SERVER_FILE
-    from discreet.service.storage.server_keys import begin_server
+    from discreet.service.storage.api_keys import begin_server
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = begin_server(folder)

@@ -12,8 +12,7 @@ from discreet.errors import ServiceError
 from discreet.service.logs import Log
 from discreet.service.runtime.service import Service
 from discreet.service.settings import ServerSettings
-from discreet.service.storage.api_keys import Key
-from discreet.service.storage.server_keys import ServerKeys
+from discreet.service.storage.api_keys import Key, ServerKeys
 
 # Privacy: whether somebody answers is protected, and whether a decision gets a slot is public. So
 # answers never empty a bucket of decisions. [docs/privacy/service.md, "Slots do not move"]

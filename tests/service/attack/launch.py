@@ -5,7 +5,6 @@ fraction of a second, so that a test can afford many crashes. The forked process
 command is: its own session, a real server.
 """
 
-import importlib
 import json
 import os
 import signal
@@ -46,9 +45,9 @@ def become(asked):
     for mine, wanted in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(mine, wanted)
     os.environ.update(asked["environment"])
-    from discreet.service import kill_points
+    from discreet.service.storage.database import kill_at
 
-    importlib.reload(kill_points)  # it reads the environment once
+    kill_at(os.environ.get("DISCREET_STEP", ""))
     if asked["sabotage"]:
         from service.attack import sabotage
 

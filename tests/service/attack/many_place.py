@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from discreet.service.runtime.experiment_folder import ExperimentFolder
-from discreet.service.storage.server_keys import begin_server
+from discreet.service.storage.api_keys import begin_server
 from ports import free_port
 from service.attack.harness import Place
 from service.attack.processes import alive, family

@@ -14,7 +14,7 @@ from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation
 from discreet.releases.lift import Lift, LiftLine
 from discreet.releases.quality import Quality
-from discreet.service.dashboard import document_words, experiment_summary, overview
+from discreet.service.dashboard import experiment_summary, overview, page_data
 from discreet.service.dashboard.experiment_summary import answer
 from service.dashboard.visitor import Visitor
 
@@ -175,13 +175,13 @@ def test_documents_have_names():
         return SimpleNamespace(number=number, kind=kind, release=told)
 
     links = [link(0, "genesis"), link(1, "release", 1), link(2, "burn"), link(3, "release", 2)]
-    assert [*document_words.names(links).values()] == [
+    assert [*page_data.document_names(links).values()] == [
         "start",
         "release 1",
         "batch given up after release 1",
         "release 2",
     ]
-    assert document_words.counts(links) == {0: 0, 1: 1, 2: 1, 3: 2}
+    assert page_data.release_counts(links) == {0: 0, 1: 1, 2: 1, 3: 2}
 
 
 async def entered(service, key):

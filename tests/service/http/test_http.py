@@ -9,10 +9,10 @@ import pytest
 
 from discreet.service import access, logs
 from discreet.service.access import PER_SECOND
-from discreet.service.dashboard.session import COOKIE, Sessions
+from discreet.service.dashboard.page_frame import COOKIE, Sessions
 from discreet.service.http.bodies import Bodies
 from discreet.service.http.handlers import ExperimentHandlers
-from discreet.service.http.routes import PUBLIC, routes
+from discreet.service.http.routes import PUBLIC, experiment_routes
 from discreet.service.metrics import on_this_machine
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import Vault
@@ -163,7 +163,7 @@ def test_every_route_with_every_scope(written, server):
     running = server(folder)
     keys = {scope: new_key(running, admin, scope) for scope in SCOPES}
     shapes = Bodies(Settings.read(folder / "experiment.toml").plan)
-    for route in routes(shapes, ExperimentHandlers(None, None)):
+    for route in experiment_routes(shapes, ExperimentHandlers(None, None)):
         path = route.path.replace("{number}", "0")
         body = {} if route.method == "POST" else None
         if route.path == "/v1/admin/burn":
@@ -413,7 +413,8 @@ def test_the_openapi_document_lists_every_route(written, server):
     shapes = Bodies(Settings.read(folder / "experiment.toml").plan)
     listed = {(method.upper(), path) for path, each in document["paths"].items() for method in each}
     assert listed == {
-        (route.method, route.path) for route in routes(shapes, ExperimentHandlers(None, None))
+        (route.method, route.path)
+        for route in experiment_routes(shapes, ExperimentHandlers(None, None))
     }
     decide = document["components"]["schemas"]["Decide"]
     assert decide["additionalProperties"] is False

@@ -11,11 +11,11 @@ import pytest
 
 from discreet.errors import InvalidInput, StateClaimed
 from discreet.service.dashboard.experiment_summary import summary
-from discreet.service.dashboard.page_table import PAGES
+from discreet.service.dashboard.server_pages import PAGES
 from discreet.service.http import hosted_experiments
 from discreet.service.http.bodies import Bodies
 from discreet.service.http.handlers import ExperimentHandlers
-from discreet.service.http.routes import PUBLIC, routes
+from discreet.service.http.routes import PUBLIC, experiment_routes
 from discreet.service.runtime import upkeep
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.settings import ServerSettings, Settings, experiment_name
@@ -65,7 +65,7 @@ def test_each_stores_its_own(folder):
 def test_a_key_opens_no_other_experiment_and_not_the_server(folder):
     async def scenario(asking, hosted):
         plan = hosted.served["a"].service.settings.plan
-        for route in routes(Bodies(plan), ExperimentHandlers(None, None)):
+        for route in experiment_routes(Bodies(plan), ExperimentHandlers(None, None)):
             path = route.path.replace("{number}", "0")
             # Both are accepted at home first, where headers that were accepted are remembered.
             for name in ("a", "b"):

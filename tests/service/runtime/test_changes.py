@@ -3,7 +3,7 @@
 from contextlib import closing
 
 from discreet.service.runtime import lifecycle
-from discreet.service.storage import history_tables
+from discreet.service.storage import document_table
 from discreet.service.storage.locations import open_database
 from discreet.service.storage.migrations import history
 
@@ -47,8 +47,8 @@ def test_what_is_not_confirmed_is_not_told(settings, play, released):
     async def scenario(service):
         await fill(service, 4)
         await released(service)
-        both = await service.state.read(lambda c: history_tables.list_changes(c, 1))
-        before = await service.state.read(lambda c: history_tables.list_changes(c, 0))
+        both = await service.state.read(lambda c: document_table.list_changes(c, 1))
+        before = await service.state.read(lambda c: document_table.list_changes(c, 0))
         assert [each.what for each in both if each not in before] == ["released"]
 
     play(settings(), scenario)
@@ -67,7 +67,7 @@ def test_an_older_database_tells_what_it_knows(settings, play, released):
         for table in ("changes", "traffic"):
             connection.execute(f"DROP TABLE {table}")
         history(connection, database)
-        found = history_tables.list_changes(connection, 1)
+        found = document_table.list_changes(connection, 1)
     assert [(each.what, each.document) for each in found] == [
         ("released", 1),
         ("key created", None),
@@ -87,16 +87,16 @@ def test_decisions_are_counted_by_the_hour_for_all_workers(settings, play):
     for _ in range(2):
         play(chosen, scenario)
     with closing(open_database(chosen).connect()) as connection:
-        found = history_tables.decisions_by_hour(connection)
+        found = document_table.decisions_by_hour(connection)
     assert sum(found.values()) == 12
-    assert all(hour % history_tables.HOUR == 0 for hour in found)
+    assert all(hour % document_table.HOUR == 0 for hour in found)
 
 
 def test_a_clean_stop_loses_no_count(settings, play):
     chosen = settings()
     play(chosen, lambda service: fill(service, 3))
     with closing(open_database(chosen).connect()) as connection:
-        assert sum(history_tables.decisions_by_hour(connection).values()) == 3
+        assert sum(document_table.decisions_by_hour(connection).values()) == 3
 
 
 def test_a_restored_backup_is_told(settings, play):

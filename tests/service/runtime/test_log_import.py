@@ -16,13 +16,13 @@ from discreet.client.recomputation import recompute
 from discreet.client.signing import public_key
 from discreet.errors import InvalidInput, NotReady, StateClaimed
 from discreet.plan.config import to_config
-from discreet.service import kill_points
 from discreet.service.http.server import preflight
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.log_import import import_log
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
+from discreet.service.storage.database import kill_at
 from discreet.service.storage.locations import open_database
 from discreet.service.storage.people_table import slots_that_count
 from discreet.service.storage.sealed_batch import read_batch
@@ -187,7 +187,7 @@ def killed_at(name, times, made):
     """The exit code of an import that is killed at a step, in a process of its own."""
 
     def child():
-        kill_points._NAME, kill_points._left = name, times
+        kill_at(f"{name}@{times}")
         import_log(made, rows(made))
 
     process = multiprocessing.get_context("fork").Process(target=child)

@@ -11,11 +11,10 @@ from contextlib import closing, contextmanager
 import pytest
 
 from discreet.errors import NotReady
-from discreet.service.storage import file_sync, group_commit
-from discreet.service.storage.file_sync import FileSync
+from discreet.service.storage import group_commit, sqlite
 from discreet.service.storage.group_commit import CommitThread, Writer
 from discreet.service.storage.locations import open_database
-from discreet.service.storage.sqlite import Sqlite
+from discreet.service.storage.sqlite import FileSync, Sqlite
 from waiting import PATIENCE
 
 FULL, NORMAL = 2, 1
@@ -234,7 +233,7 @@ def test_what_waits_for_another_program_is_done_before_the_end(made):
     assert values(held) == [1]
 
 
-TOGETHER = sys.platform == "linux" and platform.machine() in file_sync._NUMBERS
+TOGETHER = sys.platform == "linux" and platform.machine() in sqlite._NUMBERS
 
 
 @pytest.fixture
@@ -273,7 +272,7 @@ def test_each_file_has_its_own_error(disk, files):
 
 def test_several_files_are_one_call(files, monkeypatch):
     disk, alone = FileSync(), []
-    monkeypatch.setattr(file_sync, "_to_disk", alone.append)
+    monkeypatch.setattr(sqlite, "_to_disk", alone.append)
     assert disk.sync(files[:40]) == [None] * 40
     assert alone == ([] if TOGETHER else files[:40])
     disk.close()
@@ -282,7 +281,7 @@ def test_several_files_are_one_call(files, monkeypatch):
 def test_a_machine_that_takes_one_at_a_time(files, monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "pdp11")
     disk, alone = FileSync(), []
-    monkeypatch.setattr(file_sync, "_to_disk", alone.append)
+    monkeypatch.setattr(sqlite, "_to_disk", alone.append)
     assert disk.sync(files[:3]) == [None] * 3
     assert alone == files[:3]
 

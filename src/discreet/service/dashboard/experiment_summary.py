@@ -14,9 +14,9 @@ from discreet.privacy.ledger import Spent
 from discreet.releases.lift import Lift, within
 from discreet.service.dashboard.templating import figure, lasting
 from discreet.service.runtime.service import Service
-from discreet.service.storage import history_tables
+from discreet.service.storage import document_table
 from discreet.service.storage.database import Connection
-from discreet.service.storage.history_tables import HOUR
+from discreet.service.storage.document_table import HOUR
 from discreet.text import epsilon_text
 
 MOST_NAMED = 6
@@ -279,4 +279,4 @@ def _facts(connection: Connection) -> tuple[float, int, dict[int, int]]:
     # The first key is made in the transaction that begins the experiment.
     began = connection.execute("SELECT min(created) FROM keys").fetchone()[0]
     kept = connection.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0]
-    return float(began), int(kept), history_tables.decisions_by_hour(connection)
+    return float(began), int(kept), document_table.decisions_by_hour(connection)

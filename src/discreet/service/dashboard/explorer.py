@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from starlette.responses import Response
 
+from discreet.actions.decision_explanation import Explanation, explain_decision
+from discreet.actions.requested_actions import Known, read_offers
 from discreet.client.chain import Chain
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
@@ -19,19 +23,139 @@ from discreet.features.schema import Field
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
 from discreet.releases.released import Released
-from discreet.service.dashboard import document_words
-from discreet.service.dashboard.explored_actions import (
-    LATEST,
-    SHOWN,
-    explained,
-    lines,
-    named_actions,
-    probabilities,
-    shown,
-    whole_releases,
-)
+from discreet.service.dashboard import page_data
 from discreet.service.dashboard.page_frame import PageRequest
+from discreet.service.dashboard.templating import figure
 from discreet.service.runtime.service import Service
+from discreet.service.runtime.worker_state import WorkerState
+from discreet.service.storage import document_table
+
+LATEST = 16
+"""How many releases the chart over time covers."""
+SHOWN = 20
+"""The most actions that a page shows; a search finds the others."""
+
+Columns = dict[str, np.ndarray[Any, Any]]
+
+
+def probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Columns:
+    """Return the probabilities of the available actions after a document, by name: (n,) each."""
+    # Not through ``PolicyVersions``, which keeps its few versions for decisions.
+    until = chain.until(number)
+    released, known = _read(_Version(until.links[-1].digest, until))
+    if plan.catalogue is None and not released.changes:
+        rows = plan.played_policy.probabilities(released, features)
+    elif not known.places:
+        return {}
+    else:
+        offers = read_offers(plan, known, features, None, single=False)
+        rows = np.stack(offers.chances(plan.played_policy, released, None))
+    return dict(zip(map(label, known.places), np.asarray(rows).T, strict=True))
+
+
+def named_actions(chain: Chain, number: int, labels: list[str]) -> list[Any]:
+    """The actions behind these labels, as offers name them."""
+    until = chain.until(number)
+    _, known = _read(_Version(until.links[-1].digest, until))
+    by_label = {label(name): name for name in known.places}
+    return [by_label[each] for each in labels]
+
+
+def label(name: Any) -> str:
+    """Return the name of an action on the page."""
+    return name if isinstance(name, str) else f"action {name}"
+
+
+def shown(columns: Columns, wanted: str) -> list[str]:
+    """The most likely of the actions whose name contains ``wanted``; all in their order if few."""
+    found = [name for name in columns if wanted.casefold() in name.casefold()]
+    if len(found) <= SHOWN:
+        return found
+    return sorted(found, key=lambda name: -float(columns[name][0]))[:SHOWN]
+
+
+def lines(columns: list[Columns], names: list[str]) -> list[dict[str, Any]]:
+    """A line of a chart for each name; an action that was not there has probability zero."""
+    missing = [np.zeros(len(next(iter(each.values()), np.zeros(1)))) for each in columns]
+    return [
+        {
+            "label": name,
+            "values": np.concatenate(
+                [each.get(name, none) for each, none in zip(columns, missing, strict=True)]
+            ).tolist(),
+        }
+        for name in names
+    ]
+
+
+@dataclass(frozen=True)
+class _Version:
+    """A chain up to a document; the digest of the document identifies it."""
+
+    digest: str
+    chain: Chain = field(compare=False)
+
+
+@lru_cache(LATEST + 2)
+def _read(version: _Version) -> tuple[Released, Known]:
+    """The releases of a chain and its actions, cached for all moves of a slider."""
+    return version.chain.deciding.as_released, version.chain.known
+
+
+LINES = 12
+"""The most effects that a page shows."""
+_HELD: OrderedDict[str, Released] = OrderedDict()
+"""Whole releases by the digest of the newest document: two, for the one served and one chosen."""
+
+
+@dataclass(frozen=True)
+class EffectLine:
+    """One effect in words."""
+
+    feature: str
+    effect: str
+    error: str
+
+
+async def whole_releases(state: WorkerState, chain: Chain, number: int) -> Released:
+    """Releases up to a document with their statistics, which decisions do not keep in memory."""
+    digest = chain.until(number).links[-1].digest
+    if digest not in _HELD:
+        contents = await state.read(lambda c: document_table.after(c, -1))
+        # In a thread: to verify a long chain takes a while, and decisions do not wait for a page.
+        _HELD[digest] = await asyncio.to_thread(_whole, chain.key, contents, number)
+        while len(_HELD) > 2:
+            _HELD.popitem(last=False)
+    return _HELD[digest]
+
+
+def _whole(key: str, contents: list[bytes], number: int) -> Released:
+    return Chain(key).extended(contents).until(number).released
+
+
+def explained(released: Released, context: Any, names: list[Any]) -> dict[str, Any] | None:
+    """Words and lines for the page; None before the first release, or with nothing to compare."""
+    if released.latest is None or len(names) < 2:
+        return None
+    found: Explanation = explain_decision(released, context, actions=names)
+    outcome = released.outcome
+    lines = [
+        EffectLine(
+            each.feature,
+            figure(outcome.difference_of(each.loss), outcome, "+"),
+            "" if each.error is None else f"± {figure(outcome.error_of(each.error), outcome)}",
+        )
+        for each in found.effects[:LINES]
+    ]
+    mean = sum(found.predicted.values()) / len(found.predicted)
+    return {
+        "action": label(found.action),
+        "predicted": figure(outcome.value_of(found.predicted[found.action]), outcome),
+        "mean": figure(outcome.value_of(mean), outcome),
+        "count": len(found.predicted),
+        "lines": lines,
+    }
+
 
 COMPARED = 200
 """Up to so many actions an explanation compares with all of them, else with those shown."""
@@ -149,7 +273,7 @@ async def explorer(page: PageRequest, service: Service) -> Response:
         inputs=inputs,
         texts=texts,
         numbers=numbers[::-1],
-        names=document_words.names(chain.links),
+        names=page_data.document_names(chain.links),
         release=int(release),
         sliders=sliders,
         varied=varied,
@@ -182,7 +306,7 @@ def _evaluated(
         rows = [values | {varied.name: float(value)} for value in at]
         curves = probabilities(plan, chain, release, _features(plan, inputs, rows))
         along = _chart(varied.label, at.tolist(), lines([curves], names))
-    counted = document_words.counts(chain.links)
+    counted = page_data.release_counts(chain.links)
     # Of the documents between two releases the last one stands for all.
     followed = {counted[number]: number for number in numbers if number <= release}
     latest = list(followed)[-LATEST:]

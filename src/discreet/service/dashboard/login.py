@@ -5,8 +5,14 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from discreet.errors import ServiceError
-from discreet.service.dashboard.page_frame import LOG_IN, READERS, PageRequest, set_cookie
-from discreet.service.dashboard.session import COOKIE, Sessions
+from discreet.service.dashboard.page_frame import (
+    COOKIE,
+    LOG_IN,
+    READERS,
+    PageRequest,
+    Sessions,
+    set_cookie,
+)
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
 from discreet.service.storage.api_keys import SCOPES

@@ -13,7 +13,7 @@ from discreet.service.dashboard import experiment_summary
 from discreet.service.dashboard.experiment_summary import summary
 from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
-from discreet.service.storage.history_tables import HOUR
+from discreet.service.storage.document_table import HOUR
 
 
 async def overview(page: PageRequest, service: Service) -> Response:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from discreet.client.chain import Link
 from discreet.client.documents import digest, verify
 from discreet.errors import CorruptRelease
 from discreet.privacy.accounting import epsilon
@@ -92,3 +94,34 @@ def charges(ledger: Ledger) -> list[ChargeLine]:
             ChargeLine(entry.partition, _mechanism(entry.event), cost, so_far.spent().epsilon)
         )
     return lines
+
+
+DOCUMENT_KINDS = {
+    "genesis": "start",
+    "release": "release",
+    "burn": "batch given up",
+    "restore": "backup restored",
+    "actions": "actions changed",
+}
+
+
+def document_names(links: Iterable[Link]) -> dict[int, str]:
+    """Return the names by number; a document between two releases names the release before it."""
+    found, count = {}, 0
+    for link in links:
+        if link.release is not None:
+            count = link.release.number
+            found[link.number] = f"release {count}"
+        else:
+            after = f" after release {count}" if count else ""
+            found[link.number] = DOCUMENT_KINDS.get(link.kind, link.kind) + after
+    return found
+
+
+def release_counts(links: Iterable[Link]) -> dict[int, int]:
+    """Return the count of releases up to each document, by number."""
+    found, count = {}, 0
+    for link in links:
+        count = link.release.number if link.release is not None else count
+        found[link.number] = count
+    return found

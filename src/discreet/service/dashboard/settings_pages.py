@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import Response
 
 from discreet.errors import InvalidInput
-from discreet.service.dashboard import document_words
+from discreet.service.dashboard import page_data
 from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import control_words
@@ -32,7 +32,7 @@ async def settings(page: PageRequest, service: Service) -> Response:
         control=control_words(service.settings.plan) or "none",
         modes=MODES,
         alias=service.state.alias,
-        names=dict(reversed(document_words.names(links).items())),
+        names=dict(reversed(page_data.document_names(links).items())),
         done=DONE.get(done, ""),
     )
 

@@ -20,14 +20,13 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from discreet.errors import ServiceError
 from discreet.service.access import Access, ExperimentAccess
-from discreet.service.dashboard.page_table import pages
+from discreet.service.dashboard.server_pages import pages
 from discreet.service.error_responses import problem_of
-from discreet.service.http import openapi
 from discreet.service.http.bodies import Bodies, Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint
 from discreet.service.http.handlers import Call, ExperimentHandlers
 from discreet.service.http.personalizer_routes import personalizer_paths
-from discreet.service.http.routes import ANY, Route, routes
+from discreet.service.http.routes import ANY, Route, experiment_routes, openapi_document
 from discreet.service.http.tracing import Traces
 from discreet.service.metrics import Metrics
 from discreet.service.runtime.service import Service
@@ -78,7 +77,7 @@ def experiment_app(
 ) -> ExperimentApp:
     """Return the routes and pages of one experiment; the caller starts and stops the service."""
     access = ExperimentAccess(service)
-    table = routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
+    table = experiment_routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
     own = personalizer_paths(service, access, metrics) + pages(service, access, metrics)
     return routed(table, own, access, metrics, service.settings.experiment, ANY, traces)
 
@@ -95,7 +94,7 @@ def routed(
     """Return the application of a table of routes, its OpenAPI document and pages."""
 
     async def described_api(call: Call) -> Any:  # noqa: ARG001
-        return openapi.document(table, title, access.prefix)
+        return openapi_document(table, title, access.prefix)
 
     document = Route("GET", "/openapi.json", readers, described_api, "This document")
     endpoints = {

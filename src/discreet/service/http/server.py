@@ -16,10 +16,9 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
-from discreet.service.file_lock import locked_file
 from discreet.service.logs import Log
 from discreet.service.runtime.lifecycle import PlanDiffers, check
-from discreet.service.secrets.vault import Vault
+from discreet.service.secrets.vault import Vault, locked_file
 from discreet.service.settings import (
     SERVER_FILE,
     ServerSettings,
@@ -27,9 +26,9 @@ from discreet.service.settings import (
     port_number,
     read_experiment_file,
 )
+from discreet.service.storage.api_keys import ServerKeys
 from discreet.service.storage.database import storage_errors
 from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
-from discreet.service.storage.server_keys import ServerKeys
 
 LARGEST = 100_000
 """The most bytes of an experiment file, which workers get through their environment."""

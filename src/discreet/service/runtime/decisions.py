@@ -16,7 +16,6 @@ from discreet.batches.batch_slots import batch_over, refuse_other_loss
 from discreet.design.action_names import action_index, action_name
 from discreet.errors import InvalidInput, ServiceError
 from discreet.service.event_loop import SharedCalls
-from discreet.service.kill_points import step
 from discreet.service.runtime.leased_slots import LeasedSlots
 from discreet.service.runtime.offered_actions import Choice, Offer, OfferedActions
 from discreet.service.runtime.policy_versions import Draw, sticky_draw
@@ -33,6 +32,7 @@ from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import sealing
 from discreet.service.secrets.sealing import DecisionId, DecisionRow, Sealer, pack_loss
 from discreet.service.storage.batches import Lease, slot_in_control
+from discreet.service.storage.database import step
 from discreet.service.storage.journal import (
     KEPT,
     OVER,

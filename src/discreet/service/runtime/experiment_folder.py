@@ -18,7 +18,6 @@ from pathlib import Path
 from discreet.client.signing import public_key
 from discreet.errors import DiscreetError, InvalidInput, StateClaimed
 from discreet.service.experiment_file import FOLDER_EXAMPLE
-from discreet.service.kill_points import step
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.lifecycle import close_down, refuse_under_way
 from discreet.service.secrets.vault import Vault
@@ -37,7 +36,7 @@ from discreet.service.settings import (
 )
 from discreet.service.settings_sources import from_environment, named_files
 from discreet.service.storage.batches import under_way
-from discreet.service.storage.database import Connection, Database, storage_errors
+from discreet.service.storage.database import Connection, Database, step, storage_errors
 from discreet.service.storage.locations import POINTER, anchor_of, open_database, put_anchor
 from discreet.service.storage.migrations import migrate
 

@@ -29,14 +29,13 @@ from discreet.plan.plan import Plan
 from discreet.privacy.noise import SecureNoise
 from discreet.releases.canonical import canonical
 from discreet.releases.release import Release
-from discreet.service.kill_points import step
 from discreet.service.runtime.release_transaction import LATE, ReleaseRefused
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table as documents
 from discreet.service.storage.batches import opened_after
-from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.database import Connection, Database, step
 from discreet.service.storage.locations import open_database
 from discreet.service.storage.sealed_batch import read_batch
 

@@ -9,10 +9,10 @@ from functools import partial
 
 from discreet.errors import NotReady
 from discreet.service.event_loop import running_loop
-from discreet.service.kill_points import step
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import STORING
 from discreet.service.storage.batches import Lease, SlotRequest
+from discreet.service.storage.database import step
 
 RETRY = 0.25
 """Seconds until a worker that found no open batch queries the database again."""

@@ -12,15 +12,14 @@ from discreet.client.signing import public_key
 from discreet.errors import InvalidInput, NotReady, StateClaimed
 from discreet.releases.canonical import canonical
 from discreet.service.experiment_file import changed_keys
-from discreet.service.kill_points import step
 from discreet.service.runtime.release_transaction import burn as burn_batch
 from discreet.service.runtime.release_transaction import destroy_keys, finish
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import ENDED, Settings
-from discreet.service.storage import api_keys, document_table, history_tables, journal
+from discreet.service.storage import api_keys, document_table, journal
 from discreet.service.storage.anchor import Anchor, AnchorContent, AnchorMark, behind
 from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState, under_way
-from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.database import Connection, Database, step
 from discreet.service.storage.journal import forget
 from discreet.service.storage.locations import anchor_of, open_database
 from discreet.service.storage.migrations import migrate
@@ -78,7 +77,7 @@ def begin(settings: Settings) -> str:
                 (settings.experiment, _plan(settings), settings.mode),
             )
             mark = document_table.append(connection, document, vault.signing)
-            history_tables.note_change(database, connection, "begun", document=mark.number)
+            document_table.note_change(database, connection, "begun", document=mark.number)
             text, _ = api_keys.create(database, connection, ["admin"], "first key")
             anchor.create()
             anchor.intend(mark)
@@ -106,7 +105,7 @@ def change_mode(database: Database, connection: Connection, mode: str, by: str =
             "experiment: what this one learned can be its prior."
         )
     connection.execute("UPDATE experiment SET mode = ?", (mode,))
-    history_tables.note_change(database, connection, "mode changed", by, value=mode)
+    document_table.note_change(database, connection, "mode changed", by, value=mode)
 
 
 def awaits_log(settings: Settings, connection: Connection) -> bool:
@@ -231,7 +230,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
                     missed = missed + ?""",
                 (mark.epoch, len(charged)),
             )
-            history_tables.note_change(database, connection, "restored", document=mark.number)
+            document_table.note_change(database, connection, "restored", document=mark.number)
             step("restore:before-commit")
             anchor.intend(mark)
             step("restore:intended")

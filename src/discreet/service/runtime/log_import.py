@@ -12,13 +12,12 @@ from contextlib import closing
 from discreet.batches.log_import import LoggedRows
 from discreet.batches.users import keyed_hash
 from discreet.errors import InvalidInput, StateClaimed
-from discreet.service.kill_points import step
 from discreet.service.runtime.lifecycle import awaits_log, check_stored
 from discreet.service.secrets.sealing import WHOLE, DecisionRow, Sealer, pack_loss
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.batches import LOG_EPOCH
-from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.database import Connection, Database, step
 from discreet.service.storage.locations import anchor_of, open_database
 from discreet.service.storage.people_table import OwnedSlot, People
 

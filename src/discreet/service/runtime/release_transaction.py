@@ -25,13 +25,12 @@ from discreet.privacy.noise import SecureNoise
 from discreet.releases.canonical import decode_array
 from discreet.releases.prior import prior_of
 from discreet.releases.release import Release
-from discreet.service.kill_points import step
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.storage import document_table, history_tables
+from discreet.service.storage import document_table
 from discreet.service.storage.anchor import Anchor
 from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState
-from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.database import Connection, Database, step
 from discreet.service.storage.journal import forget
 from discreet.types import Array
 
@@ -207,7 +206,7 @@ class Publisher:
         document_table.charge(connection, mark.number, entry)
         step("release:after-charge")
         finish(self._database, connection, batch, "released")
-        history_tables.note_change(
+        document_table.note_change(
             self._database, connection, "released", document=mark.number, batch=batch.id
         )
         connection.execute(f"UPDATE experiment SET clock = {self._database.later}")
@@ -256,7 +255,7 @@ def burn(
         connection, burn_document(document_table.newest(connection), [batch]), vault.signing
     )
     finish(database, connection, found, "burned")
-    history_tables.note_change(
+    document_table.note_change(
         database, connection, "batch burned", by, document=mark.number, batch=found.id
     )
     forget(connection, found.epoch, found.id)

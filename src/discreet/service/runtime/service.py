@@ -13,7 +13,6 @@ from discreet.client.documents import actions_document
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.lift import Lift, lift
 from discreet.service.experiment_file import ExperimentFile
-from discreet.service.kill_points import step
 from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.decisions import WorkerDecisions
 from discreet.service.runtime.fit_process import FitChild
@@ -22,9 +21,9 @@ from discreet.service.runtime.status import status
 from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED, MODES, Settings
-from discreet.service.storage import api_keys, document_table, history_tables
+from discreet.service.storage import api_keys, document_table
 from discreet.service.storage.batches import under_way
-from discreet.service.storage.database import Connection, safe_name
+from discreet.service.storage.database import Connection, safe_name, step
 from discreet.service.storage.group_commit import CommitThread
 from discreet.validate import one_of
 
@@ -217,10 +216,10 @@ class Service:
         await state.store_key_use()
         return await state.read(lambda c: api_keys.listed(state.database, c))
 
-    async def changes(self) -> list[history_tables.Change]:
+    async def changes(self) -> list[document_table.Change]:
         """Return the history of changes, the newest first, up to the newest document shown."""
         newest = self.state.serving.newest
-        return await self.state.read(lambda c: history_tables.list_changes(c, newest))
+        return await self.state.read(lambda c: document_table.list_changes(c, newest))
 
     async def end_sessions(self, id: str) -> None:
         """End every session of the dashboard that began with this key."""
@@ -251,7 +250,7 @@ def _publish_actions(
         raise InvalidField(str(error), field) from None
     document = actions_document(document_table.newest(connection), change)
     mark = document_table.append(connection, document, state.vault.signing)
-    history_tables.note_change(
+    document_table.note_change(
         state.database, connection, "actions changed", by, document=mark.number
     )
     step("actions:before-commit")

@@ -14,13 +14,12 @@ from typing import Any
 
 from discreet.errors import NotReady
 from discreet.releases.release import Release
-from discreet.service.kill_points import step
 from discreet.service.runtime import fit_process, release_transaction
 from discreet.service.runtime.release_transaction import ReleaseRefused
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets.vault import NAMES
 from discreet.service.storage import journal
-from discreet.service.storage.database import safe_name
+from discreet.service.storage.database import safe_name, step
 
 Duty = Callable[[], Awaitable[Any]]
 TICK = 0.5

@@ -15,13 +15,12 @@ from discreet.client.signing import public_key
 from discreet.errors import DiscreetError, StateClaimed
 from discreet.privacy.ledger import Ledger
 from discreet.service.experiment_file import ExperimentFile
-from discreet.service.kill_points import step
 from discreet.service.logs import Log
 from discreet.service.runtime.lifecycle import check
 from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING, Settings
-from discreet.service.storage import api_keys, document_table, history_tables
+from discreet.service.storage import api_keys, document_table
 from discreet.service.storage.anchor import Anchor, AnchorContent, AnchorMark, behind
 from discreet.service.storage.batches import (
     BatchRules,
@@ -31,7 +30,7 @@ from discreet.service.storage.batches import (
     refuse_set_back,
     under_way,
 )
-from discreet.service.storage.database import Connection, Database, FileReplaced, safe_name
+from discreet.service.storage.database import Connection, Database, FileReplaced, safe_name, step
 from discreet.service.storage.group_commit import CommitThread, Writer
 from discreet.service.storage.idempotency import RequestNames
 from discreet.service.storage.journal import Journal
@@ -255,7 +254,7 @@ class WorkerState:
         """Add the decisions since the last call to the current hour."""
         decided, self.decided = self.decided, 0
         if decided:
-            await self.write(lambda c: history_tables.count_decisions(self.database, c, decided))
+            await self.write(lambda c: document_table.count_decisions(self.database, c, decided))
 
     def confirmed(self) -> dict[int, str]:
         """Return number and digest of every document that may be shown."""
@@ -332,7 +331,7 @@ class WorkerState:
 
         def write(connection: Connection) -> None:
             connection.execute("UPDATE experiment SET serving = ?", (number,))
-            history_tables.note_change(
+            document_table.note_change(
                 self.database, connection, "serving changed", by, value=number
             )
 

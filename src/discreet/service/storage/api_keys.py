@@ -7,13 +7,18 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from discreet.design.window import seconds_of
-from discreet.errors import InvalidInput, ServiceError
-from discreet.service.storage import history_tables
+from discreet.errors import InvalidInput, ServiceError, StateClaimed
+from discreet.service.secrets.vault import Vault
+from discreet.service.storage import api_keys, document_table
 from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.migrations import migrate
+from discreet.service.storage.sqlite import Sqlite
 from discreet.validate import one_of, whole
 
 SCOPES = ("decide", "observe", "ticket", "release:read", "audit", "admin")
@@ -92,7 +97,7 @@ def create(
             VALUES (?, ?, ?, ?, ?, {database.now}, {database.now} + ?)""",
         (id, _hash(secret), " ".join(wanted), label, rate, lasts),
     )
-    history_tables.note_change(database, connection, "key created", by, key=id)
+    document_table.note_change(database, connection, "key created", by, key=id)
     return f"dk_{id}_{secret}", _by_id(database, connection, id)
 
 
@@ -125,7 +130,7 @@ def revoke(database: Database, connection: Connection, id: str, by: str = "") ->
         f"UPDATE keys SET revoked = {database.now} WHERE id = ? AND revoked IS NULL", (id,)
     )
     if known[id].revoked is None:
-        history_tables.note_change(database, connection, "key revoked", by, key=id)
+        document_table.note_change(database, connection, "key revoked", by, key=id)
     return _by_id(database, connection, id)
 
 
@@ -169,3 +174,53 @@ def _hash(secret: str) -> str:
 
 
 _NO_HASH = "0" * 64
+
+
+DATABASE, VAULT = "server.db", "vault"
+
+
+def begin_server(folder: Path) -> str:
+    """Create the keys of a server and return the text of the first key, which is shown once."""
+    database, vault = Sqlite(folder / DATABASE), Vault(folder / VAULT)
+    if database.path.exists():
+        raise StateClaimed(
+            f"folder must be new for a new server; {database.path} exists. Serve it with discreet "
+            f"serve --folder {folder}."
+        )
+    vault.create()
+    with closing(database.connect()) as connection:
+        migrate(database, connection)
+        with database.transaction(connection):
+            text, _ = api_keys.create(database, connection, [SERVER], "first key", known=(SERVER,))
+    return text
+
+
+class ServerKeys:
+    """The stored keys of a server; they are few, and read again for each request."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database, self.vault = Sqlite(folder / DATABASE), Vault(folder / VAULT)
+        if not self.database.path.exists():
+            raise StateClaimed(
+                f"folder must have the keys of its server; {self.database.path} is missing. Put it "
+                f"back, or make new keys: discreet serve --folder {folder} --init."
+            )
+        self._connection = self.database.connect()
+        migrate(self.database, self._connection)
+
+    @property
+    def keys(self) -> dict[str, api_keys.Key]:
+        """The keys by id."""
+        return {key.id: key for key in api_keys.listed(self.database, self._connection)}
+
+    def now(self) -> float:
+        """Return the time by the clock of the database."""
+        return float(self._connection.execute(f"SELECT {self.database.now}").fetchone()[0])
+
+    def end_sessions(self, key: str) -> None:
+        """End every session of the dashboard that began with this key."""
+        api_keys.end_sessions(self.database, self._connection, key)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()

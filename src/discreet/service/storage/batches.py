@@ -16,11 +16,10 @@ import numpy as np
 from discreet.design.control import Control, control_slots
 from discreet.design.schedule import Schedule
 from discreet.design.window import may_open, tick
-from discreet.service.kill_points import step
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING
 from discreet.service.storage.anchor import behind
-from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.database import Connection, Database, step
 
 NONCE = 8
 """Bytes of the nonce of a lease."""

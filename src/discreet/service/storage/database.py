@@ -1,4 +1,4 @@
-"""Interface to the database, which SQLite and PostgreSQL implement; names of storage errors.
+"""Interface to the database, which SQLite and PostgreSQL implement; storage errors; kill points.
 
 SQL is written once, with ``?`` for parameters; attributes hold the few words in which the two
 differ.
@@ -7,6 +7,8 @@ differ.
 from __future__ import annotations
 
 import errno
+import os
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -230,3 +232,25 @@ def _reason(error: Exception) -> str:
         return name
     lines = str(error).strip().splitlines() or [name]
     return lines[0].rpartition(" failed: ")[2]
+
+
+def kill_at(text: str) -> None:
+    """Set the step at which ``step`` kills this process: ``name``, or ``name@7`` for the seventh
+    pass."""
+    global _killed_at, _passes_left
+    _killed_at, _, passes = text.partition("@")
+    _passes_left = int(passes or 1)
+
+
+_killed_at, _passes_left = "", 1
+kill_at(os.environ.get("DISCREET_STEP", ""))
+
+
+def step(name: str) -> None:
+    """Mark a step at which a test can end the process, as a power cut would."""
+    global _passes_left
+    if name != _killed_at:
+        return
+    _passes_left -= 1
+    if _passes_left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from discreet.errors import NotReady
 from discreet.service.event_loop import running_loop
-from discreet.service.kill_points import step
-from discreet.service.storage.database import PATIENCE, Bulk, Connection, Database, safe_name
-from discreet.service.storage.file_sync import FileSync
+from discreet.service.storage.database import PATIENCE, Bulk, Connection, Database, safe_name, step
+from discreet.service.storage.sqlite import FileSync
 
 LARGEST = 256
 """The most writes that are taken at once: limits how long the first of them waits."""

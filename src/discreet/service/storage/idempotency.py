@@ -12,10 +12,9 @@ from collections.abc import Collection
 from itertools import islice
 
 from discreet.errors import ServiceError
-from discreet.service.kill_points import step
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.storage.batches import UNDER_WAY
-from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.database import Connection, Database, step
 
 Place = tuple[int, int]
 LENGTH = 16

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
-from discreet.service.kill_points import step
 from discreet.service.storage.batches import UNDER_WAY, Head, Leased, accepting
-from discreet.service.storage.database import Connection, Database
+from discreet.service.storage.database import Connection, Database, step
 from discreet.service.storage.idempotency import RequestNames, remember
 from discreet.service.storage.people_table import OwnedSlot, People
 
