@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet as dc
-from discreet.client import documents, signing
+from discreet.client import documents
 
 HERE = Path(__file__).parent
 FILES = [HERE / "index.html", HERE / "page.js", HERE.parents[1] / "clients" / "js" / "discreet.js"]
@@ -54,8 +54,8 @@ def play(people: int, seed: int) -> dc.Released:
 
 def build(folder: Path, people: int = 8192, seed: int = 0) -> None:
     """Everything that the site needs, in one folder."""
-    private_key = signing.new_private_key()  # a service keeps it; here it is used once
-    public_key = signing.public_key(private_key)
+    private_key = documents.new_private_key()  # a service keeps it; here it is used once
+    public_key = documents.public_key(private_key)
     signed = [documents.sign(documents.genesis(PLAN, "bookshop", public_key), private_key)]
     for release in play(people, seed).items:
         signed.append(documents.sign(documents.release_document(signed[-1], release), private_key))

@@ -6,6 +6,7 @@ Shapes are written with three letters: n rows, A actions, p features (bias inclu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
@@ -16,9 +17,15 @@ Array = Any
 NumpyArray = np.ndarray[Any, Any]
 """NumPy array of any type and shape."""
 
+Numbers = Any
+"""A number, or an array with a number for each run of a stack."""
 Floats = NumpyArray
 """A NumPy array of numbers, where no other kind of array comes."""
 
+JsonObject = dict[str, Any]
+"""A decoded JSON object."""
+JsonMapping = Mapping[str, Any]
+"""A decoded JSON object that is only read."""
 Frame = Any
 """A table or a series of pandas, polars or pyarrow."""
 Contexts = Any

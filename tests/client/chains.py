@@ -6,14 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 import discreet as dc
-from discreet.client import documents, signing
+from discreet.client import documents
 from discreet.releases.canonical import canonical
-from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Gram, Predictor, Release, publishable
-from discreet.releases.statistics import Statistics
+from discreet.releases.statistics import PartLosses, Statistics
 
 PRIVATE_KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))
-KEY = signing.public_key(PRIVATE_KEY)
+KEY = documents.public_key(PRIVATE_KEY)
 BALL = dc.UnitBall(3)
 SCHEMA = dc.Schema(
     [
@@ -75,7 +74,7 @@ def released(
             sums_of = _gram(rng, "block", A, p, records).values
             sums = Statistics(sums_of, _exact(rng, (A, p)), records, 2.5)
             matrices = {name: _exact(rng, (p, p)) for name in ("matrix", "following")}
-            more = {"told": _exact(rng, 2 + 2 * A)}
+            more = {"outcome_sums": _exact(rng, 2 + 2 * A)}
             if signal:
                 clear, error = signal if number == count else (0.5, 0.375)
                 errors = error * (1.0 + rng.permutation(A) / 4)
@@ -258,7 +257,7 @@ def broken():
 
 def resigned(document, key=PRIVATE_KEY):
     """Signed without the checks of ``documents.sign``: what only the key's owner could do."""
-    return canonical({**document, "signature": signing.signature(canonical(document), key)})
+    return canonical({**document, "signature": documents.signature(canonical(document), key)})
 
 
 def _with_signature_of(content, other):

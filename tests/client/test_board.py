@@ -9,7 +9,7 @@ import discreet as dc
 from client.chains import KEY, PRIVATE_KEY, SCHEMA, chain, histories, plan, released, resigned
 from client.stub_service import serving
 from client.vectors import PEOPLE
-from discreet.client import Billboard, documents, signing
+from discreet.client import Billboard, documents
 from tolerances import EXACT
 from wording import refused
 
@@ -202,6 +202,6 @@ def test_a_learner_in_production_can_publish_a_billboard():
     for release in learner.released.items:
         made = documents.release_document(contents[-1], release)
         contents.append(documents.sign(made, PRIVATE_KEY))
-    board = Billboard(contents, signing.public_key(PRIVATE_KEY))
+    board = Billboard(contents, documents.public_key(PRIVATE_KEY))
     expected = of.policy.probabilities(learner.released, of.features.map([0.5, 0.5]))
     np.testing.assert_allclose(board.probabilities([0.5, 0.5]), expected[0], rtol=0, atol=EXACT)

@@ -156,7 +156,7 @@ def test_nothing_is_sent_of_a_fallback():
 def test_a_billboard_decides_in_place_of_the_service(monkeypatch):
     board = object.__new__(Billboard)
     monkeypatch.setattr(Billboard, "number", 7)
-    monkeypatch.setattr(Billboard, "sample", lambda _, context: sum(context))
+    monkeypatch.setattr(Billboard, "sample", lambda _, context, **_options: sum(context))
     with serving() as (stub, url):
         stub.answers["POST", "/v1/decide"] = (503, {})
         found = asked(url, retries=0, fallback=board)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from client.chains import KEY, OTHER_KEY, PRIVATE_KEY, chain, plan, released, resigned, sign
-from discreet.client import documents, signing
+from discreet.client import documents
 from discreet.releases.canonical import canonical, digest_of
 from wording import refused
 
@@ -78,7 +78,7 @@ def test_the_test_above_would_see_a_missing_signature_check(monkeypatch):
 
 def test_another_key_is_refused():
     with refused(dc.CorruptRelease, "signed by the expected key"):
-        documents.verify(CHAIN[0], signing.public_key(OTHER_KEY))
+        documents.verify(CHAIN[0], documents.public_key(OTHER_KEY))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_is_signed_but_unknown_is_refused(changes):
 def test_a_genesis_with_another_key_inside_is_refused():
     document = documents.verify(CHAIN[0], KEY)
     with refused(dc.CorruptRelease, "the expected key"):
-        documents.verify(resigned({**document, "key": signing.public_key(OTHER_KEY)}), KEY)
+        documents.verify(resigned({**document, "key": documents.public_key(OTHER_KEY)}), KEY)
 
 
 @pytest.mark.parametrize("value", [0.5, 2**53, -(2**53), float("inf")])
@@ -134,13 +134,13 @@ def test_a_public_key_must_be_written_as_one(key):
 @pytest.mark.parametrize("key", [b"", bytes(31), "0" * 64, None], ids=repr)
 def test_a_private_key_is_not_shown_in_errors(key):
     with refused(dc.InvalidInput, "32 bytes") as caught:
-        signing.public_key(key)
+        documents.public_key(key)
     assert repr(key) not in str(caught.value)
 
 
 def test_keys_are_fresh():
-    assert signing.new_private_key() != signing.new_private_key()
-    assert len(signing.new_private_key()) == 32
+    assert documents.new_private_key() != documents.new_private_key()
+    assert len(documents.new_private_key()) == 32
 
 
 def test_the_signature_is_that_of_rfc_8032():
@@ -150,14 +150,14 @@ def test_the_signature_is_that_of_rfc_8032():
         "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
         "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
     )
-    assert signing.signature(bytes([0x72]), bytes.fromhex(private)) == signed
+    assert documents.signature(bytes([0x72]), bytes.fromhex(private)) == signed
 
 
 def test_without_cryptography_the_error_says_what_to_install():
     code = (
         "import sys; sys.modules['cryptography'] = None\n"
-        "from discreet.client import signing\n"
-        "signing.new_private_key()"
+        "from discreet.client import documents\n"
+        "documents.new_private_key()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "pip install 'discreet[client]'" in done.stderr

@@ -74,14 +74,14 @@ ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
 UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix, bounds, ridge=0.0)"
 SECRET = (
     f"        raw = {UNNOISED}\n"
-    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, told=raw[2])\n"
+    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, outcome_sums=raw[2])\n"
     "        secret = self.conclusion((*earlier, own))[1]\n"
     "        secret = None if secret is None else publishable(secret)\n"
 )
 """A matrix that reads the batch which it stretches."""
 OWN_SIGNAL = (
     f"        raw = {UNNOISED}\n"
-    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, told=raw[2])\n"
+    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, outcome_sums=raw[2])\n"
     "        if raw[2] is not None:\n"
     "            own = replace(own, signal=self.conclusion((*earlier, own)).signal)\n"
     "            bounds = self.row_bounds(records, (own,))\n"
@@ -266,8 +266,8 @@ FAULTS = (
         "A blocks compose",
         Edit(
             "gaussian_objective",
-            "blocks, p, radii, often = problem.heard, problem.p",
-            "blocks, p, radii, often = 1, problem.p",
+            "blocks, p = problem.losses_per_record, problem.p",
+            "blocks, p = 1, problem.p",
         ),
         "privacy/test_events.py::test_full_information_is_charged_for_every_block",
         ("logistic-gaussian", "exact"),
@@ -478,7 +478,7 @@ FAULTS = (
     fault(
         "a choice with the sensitivity of one action",
         "all A losses of a record enter the score",
-        Edit("FiniteChoice.of", "float(problem.heard)", "1.0"),
+        Edit("FiniteChoice.of", "float(problem.losses_per_record)", "1.0"),
         "privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",
         ("finite", "exact"),
     ),
@@ -660,14 +660,14 @@ FAULTS = (
         "how rows are stretched follows from earlier releases",
         Edit(
             "PooledStatistics.fit",
-            "gram, response, told = noisy_statistics(",
+            "gram, response, outcome_sums = noisy_statistics(",
             f"raw = {UNNOISED}\n"
             "        own = Statistics(*raw[:2], records, self.gram**2, matrix, "
-            "told=raw[2])\n"
+            "outcome_sums=raw[2])\n"
             "        secret = self.conclusion((*earlier, own))[1]\n"
             "        secret = None if secret is None else publishable(secret)\n"
             "        matrix = secret\n"
-            "        gram, response, told = noisy_statistics(",
+            "        gram, response, outcome_sums = noisy_statistics(",
         ),
         "audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",
         ("ridge-stretched", "exact"),
@@ -678,13 +678,13 @@ FAULTS = (
         (
             Edit(
                 "PooledStatistics.fit",
-                "gram, response, told = noisy_statistics(",
+                "gram, response, outcome_sums = noisy_statistics(",
                 f"raw = {UNNOISED}\n"
                 "        own = Statistics(*raw[:2], records, self.gram**2, matrix, "
-                "told=raw[2])\n"
+                "outcome_sums=raw[2])\n"
                 "        secret = self.conclusion((*earlier, own))[1]\n"
                 "        secret = None if secret is None else publishable(secret)\n"
-                "        gram, response, told = noisy_statistics(",
+                "        gram, response, outcome_sums = noisy_statistics(",
             ),
             Edit(
                 "PooledStatistics.fit", "noise,\n            matrix,", "noise,\n            secret,"
@@ -816,7 +816,9 @@ FAULTS = (
         "how people fared is told without noise",
         "everything that is released is noisy",
         Edit(
-            "noisy_told", "_exact_sum(moments.told, drawn,", "_exact_sum(moments.told, 0 * drawn,"
+            "noisy_outcome_sums",
+            "_exact_sum(moments.outcome_sums, drawn,",
+            "_exact_sum(moments.outcome_sums, 0 * drawn,",
         ),
         "audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",
         ("default-plan", "exact"),
@@ -863,10 +865,10 @@ FAULTS = (
         "noise on the totals of all actions alone",
         "everything that is released is noisy",
         Edit(
-            "noisy_told",
-            "_exact_sum(moments.told, drawn, moments.gram_unit)",
+            "noisy_outcome_sums",
+            "_exact_sum(moments.outcome_sums, drawn, moments.gram_unit)",
             "_exact_sum(\n"
-            "            moments.told,\n"
+            "            moments.outcome_sums,\n"
             "            np.where(np.arange(drawn.shape[-1]) < 2, drawn, 0),\n"
             "            moments.gram_unit,\n"
             "        )",
@@ -921,15 +923,15 @@ FAULTS = (
         "how rows are shortened follows from earlier releases",
         Edit(
             "PooledStatistics.fit",
-            "gram, response, told = noisy_statistics(",
+            "gram, response, outcome_sums = noisy_statistics(",
             f"raw = {UNNOISED}\n"
             "        own = Statistics(*raw[:2], records, self.gram**2, matrix, "
-            "told=raw[2])\n"
+            "outcome_sums=raw[2])\n"
             "        if raw[2] is not None:\n"
             "            own = replace(own, signal=self.conclusion((*earlier, "
             "own)).signal)\n"
             "            bounds = self.row_bounds(records, (own,))\n"
-            "        gram, response, told = noisy_statistics(",
+            "        gram, response, outcome_sums = noisy_statistics(",
         ),
         "audit/test_stretched.py::test_rows_are_stretched_by_the_published_matrix",
         ("ridge-stretched", "exact"),
@@ -937,7 +939,7 @@ FAULTS = (
     fault(
         "contexts that count as unclear before the first signal",
         "before a signal was published contexts count as clear",
-        Edit("PooledStatistics.row_bounds", "clear: Any = 1.0", "clear: Any = 0.0"),
+        Edit("PooledStatistics.row_bounds", "clear: Numbers = 1.0", "clear: Numbers = 0.0"),
         BOUNDS_FOLLOW,
         ("ridge-stretched", "exact"),
     ),
@@ -1201,8 +1203,8 @@ FAULTS = (
         "weighting what was released costs nothing, and saves nothing",
         Edit(
             "Plan._fit_event",
-            '("event of the mechanism", self.mechanism.event, events.EVENTS)',
-            '("event of the mechanism", self.mechanism.event, events.EVENTS)\n'
+            'instance("event of the mechanism", event, events.EVENTS)',
+            'instance("event of the mechanism", event, events.EVENTS)\n'
             "        if self.half_life is not None:\n"
             "            return type(event)(2.0 * event.multiplier, event.sensitivity)",
         ),
@@ -1850,10 +1852,10 @@ FAULTS = (
         "what is offered to whom never leaves its record",
         Edit(
             "OfferedActions._offers",
-            "return read_offers(self._plan, known, features[None], actions, single=True)",
-            "made = read_offers(self._plan, known, features[None], actions, "
+            "return read_offers(self._plan, available, features[None], actions, single=True)",
+            "made = read_offers(self._plan, available, features[None], actions, "
             "single=True)\n"
-            "            for name in made.names[made.known :]:\n"
+            "            for name in made.names[made.numbered :]:\n"
             "                known.places.setdefault(name, 0)  # type: "
             "ignore[attr-defined]\n"
             "            return made",
@@ -1897,7 +1899,7 @@ FAULTS = (
     fault(
         "a new action in a batch that has no block for it",
         "a batch has the actions of the document that it opened after",
-        Edit("OfferedActions._known_in_batch", "if place < blocks}", "}"),
+        Edit("available_actions", " and place < blocks}", "}"),
         "service/runtime/test_offers.py::TestBothDatabases",
     ),
     # What must be on the disk, and what must be gone.
@@ -2244,11 +2246,9 @@ FAULTS = (
         "at least an eighth of a batch has answered",
         "few answers do not shrink what is predicted",
         Edit(
-            "Statistics.heard",
-            "self.records if self.told is None else self.told[..., 0]",
-            "self.records if self.told is None else np.maximum(\n"
-            "            self.told[..., 0], self.records / 8\n"
-            "        )",
+            "Statistics.observed_count",
+            "self.outcome_sums[..., 0]",
+            "np.maximum(\n            self.outcome_sums[..., 0], self.records / 8\n        )",
         ),
         "oracles/test_pooled_ridge.py::test_void_slots_count_in_the_weight",
     ),

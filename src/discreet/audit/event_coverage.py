@@ -35,7 +35,7 @@ from discreet.batches.release_batch import release_batch
 from discreet.design.control import Control
 from discreet.oracles.contract import Mechanism
 from discreet.oracles.mechanisms.legal_rows import GRID
-from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
+from discreet.oracles.mechanisms.newton import TOLERANCE
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import event_json

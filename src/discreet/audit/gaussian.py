@@ -35,7 +35,6 @@ from discreet.audit.finding import (
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.privacy.events import Composed, Event, Gaussian
 from discreet.types import NumpyArray
 
@@ -81,10 +80,10 @@ class RidgeReader:
     def parts(self) -> tuple[slice, ...]:
         """The places of Gram, responses and loss sums in what is read."""
         silent = self.mechanism.fit(self.batch(), Chosen())
-        size, told = self(silent).size, getattr(silent.statistics, "told", None)
-        rest = size if told is None else size - told.size
+        size, sums = self(silent).size, getattr(silent.statistics, "outcome_sums", None)
+        rest = size if sums is None else size - sums.size
         gram = rest - self.n_actions * self.p
-        ends = (0, gram, rest) if told is None else (0, gram, rest, size)
+        ends = (0, gram, rest) if sums is None else (0, gram, rest, size)
         return tuple(map(slice, ends, ends[1:]))
 
     @cached_property
@@ -120,8 +119,8 @@ class PoolReader(RidgeReader):
     def __call__(self, release: Published) -> NumpyArray:
         seen = release.statistics
         response = seen.response.reshape(*seen.response.shape[:-2], -1)
-        told = [] if seen.told is None else [seen.told]
-        return _side_by_side(_svec(seen.gram), response, *told)
+        sums = [] if seen.outcome_sums is None else [seen.outcome_sums]
+        return _side_by_side(_svec(seen.gram), response, *sums)
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ class GramReader(RidgeReader):
 
 def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeReader:
     """The reader for releases of a ridge mechanism."""
-    kind = PoolReader if isinstance(mechanism, PooledStatistics) else RidgeReader
+    kind = RidgeReader if mechanism.pooling is None else PoolReader
     return kind(mechanism, records, n_actions, p)
 
 

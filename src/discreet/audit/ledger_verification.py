@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.audit.second_accountant import AGREE, Recomputed, agree, recompute
-from discreet.client.fetched_documents import (
+from discreet.client.billboard import (
     address_of,
     fetch_object,
     is_address,

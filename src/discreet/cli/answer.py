@@ -14,18 +14,19 @@ from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.text import Advice
+from discreet.types import JsonMapping
 
 
 @dataclass(frozen=True)
 class Answer:
     """Result of a command: ``--json`` prints ``document``, otherwise ``text`` is printed."""
 
-    document: Mapping[str, Any]
+    document: JsonMapping
     text: str
     code: int = 0
 
 
-def as_json(document: Mapping[str, Any]) -> str:
+def as_json(document: JsonMapping) -> str:
     """Return one JSON object in ASCII; ε = ∞ is the word "inf", since JSON has no infinity."""
     return json.dumps(_plain(document), indent=2, allow_nan=False)
 

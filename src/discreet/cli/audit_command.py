@@ -12,6 +12,7 @@ from discreet.cli.answer import Answer, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.text import epsilon_text
+from discreet.types import JsonObject
 from discreet.validate import in_range, installed, one_of, whole
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _command(args: argparse.Namespace) -> str:
     return " ".join(parts)
 
 
-def _lines(document: dict[str, Any], findings: list[Finding]) -> list[str]:
+def _lines(document: JsonObject, findings: list[Finding]) -> list[str]:
     from discreet.audit.finding import HOLDS
 
     rows = [

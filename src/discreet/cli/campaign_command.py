@@ -13,6 +13,7 @@ from discreet.cli.answer import Answer, table
 from discreet.cli.flags import import_flag, often_flags, schema_flag, target_flag, user_flag
 from discreet.cli.parser import Commands, command
 from discreet.text import duration, epsilon_text
+from discreet.types import JsonObject
 from discreet.validate import installed
 
 BAR = 20
@@ -186,7 +187,7 @@ def run(args: argparse.Namespace) -> Answer:
     return Answer(document, text, code=1 if progress.failed else 0)
 
 
-def _run_lines(document: dict[str, Any], max_columns: int | None) -> list[str]:
+def _run_lines(document: JsonObject, max_columns: int | None) -> list[str]:
 
     failed, out, seconds = document["failed"], document["out"], document["seconds"]
     if not document["tasks"] and not failed:
@@ -247,7 +248,7 @@ def status(args: argparse.Namespace) -> Answer:
     return Answer(document, "\n".join(lines))
 
 
-def _state(each: dict[str, Any]) -> str:
+def _state(each: JsonObject) -> str:
     if each["failed"]:
         return "failed"
     if each["damaged"]:

@@ -32,6 +32,7 @@ from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation, user_participation
 from discreet.simulate.plan_forecast import reward_document
 from discreet.text import epsilon_text
+from discreet.types import JsonObject
 from discreet.validate import installed, one_of, whole
 
 if TYPE_CHECKING:
@@ -170,9 +171,7 @@ def _notes(args: argparse.Namespace) -> list[str]:
     return [NOISE, f"The {NOT_PRIVATE}: with people, declare public ranges in a Schema."]
 
 
-def _document(
-    found: PrivacyCurve, data: Dataset, features: str, notes: list[str]
-) -> dict[str, Any]:
+def _document(found: PrivacyCurve, data: Dataset, features: str, notes: list[str]) -> JsonObject:
     return {
         "format": FORMAT,
         "data": {"name": data.name, "rows": data.rows, "n_actions": data.n_actions},
@@ -196,7 +195,7 @@ def _write(
     found: PrivacyCurve,
     name: str,
     notes: list[str],
-    document: dict[str, Any],
+    document: JsonObject,
     args: argparse.Namespace,
 ) -> list[str]:
     installed("campaign", "for figures", "matplotlib", "jinja2")
@@ -236,7 +235,7 @@ def _again(args: argparse.Namespace) -> str:
     return shlex.join([*words, "--out", "DIR"])
 
 
-def _lines(document: dict[str, Any], found: PrivacyCurve) -> list[str]:
+def _lines(document: JsonObject, found: PrivacyCurve) -> list[str]:
     best = document["best_fixed"]
     rows = [
         [

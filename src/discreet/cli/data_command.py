@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from discreet.cli.answer import Answer, table
 from discreet.cli.flags import target_flag
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
+from discreet.types import JsonObject
 
 if TYPE_CHECKING:
     from discreet.data import Dataset, Handle
@@ -48,7 +49,7 @@ def show(args: argparse.Namespace) -> Answer:
     data = load(args.name, target=args.target)
     counts = np.bincount(data.labels, minlength=data.n_actions)
     names = data.classes or tuple(map(str, range(data.n_actions)))
-    classes: list[dict[str, Any]] = [
+    classes: list[JsonObject] = [
         {"label": label, "name": name, "rows": int(count)}
         for label, (name, count) in enumerate(zip(names, counts, strict=True))
     ]
@@ -93,7 +94,7 @@ def fetch(args: argparse.Namespace) -> Answer:
     from discreet.data import resolve
     from discreet.data.openml import cache_folder, is_unreachable
 
-    sets: list[dict[str, Any]] = []
+    sets: list[JsonObject] = []
     offline = False
     for handle in resolve(args.names):
         if not args.json:
@@ -169,9 +170,9 @@ def _sources(sources: list[str]) -> Answer:
     return Answer({"sets": sets, "failed": len(failed)}, "\n".join(lines), 1 if failed else 0)
 
 
-def _known(handle: Handle) -> dict[str, Any]:
+def _known(handle: Handle) -> JsonObject:
     """Return facts about a data set without fetching it; an index saves reading the file."""
-    known: dict[str, Any] = {"name": handle.name, "kind": handle.kind}
+    known: JsonObject = {"name": handle.name, "kind": handle.kind}
     counts = {column: getattr(handle, column) for column in COLUMNS}
     if None not in counts.values() or not _is_here(handle):
         return {**known, **counts}
@@ -189,7 +190,7 @@ def _is_here(handle: Handle) -> bool:
     return handle.kind != "openml" or cached_path(int(handle.place)).exists()
 
 
-def _summary(data: Dataset) -> dict[str, Any]:
+def _summary(data: Dataset) -> JsonObject:
     return {
         "name": data.name,
         "rows": data.rows,
@@ -199,7 +200,7 @@ def _summary(data: Dataset) -> dict[str, Any]:
     }
 
 
-def _table(sets: list[dict[str, Any]]) -> list[str]:
+def _table(sets: list[JsonObject]) -> list[str]:
     if not sets:
         return []
     rows = [

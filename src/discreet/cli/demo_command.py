@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.text import epsilon_text
+from discreet.types import JsonMapping
 from discreet.validate import installed, whole
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _directory(path: str) -> Path:
     return Path(path)
 
 
-def _lines(document: Mapping[str, Any], out: Path) -> list[str]:
+def _lines(document: JsonMapping, out: Path) -> list[str]:
     lines = []
     for data in document["sets"]:
         runs = [run for run in document["runs"] if run["data"] == data["name"]]
@@ -115,6 +115,6 @@ def _lines(document: Mapping[str, Any], out: Path) -> list[str]:
     ]
 
 
-def _loss(run: Mapping[str, Any]) -> str:
+def _loss(run: JsonMapping) -> str:
     error = run["standard_error"]
     return f"{run['loss']:.3f}" + ("" if error is None else f" ± {error:.3f}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.plan.registry import ORACLES, POLICIES
 from discreet.privacy.budget import USUAL
 from discreet.simulate.experiment import DEFAULT, Experiment, assign, experiment_of, read_experiment
+from discreet.types import JsonObject
 
 EXPERIMENT = """\
 An experiment is a TOML file, or flags, or a file that flags correct. The policy is AdaptivePO
@@ -65,7 +65,7 @@ def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Ex
     """Return the experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
     from discreet.data.files import is_file_name
 
-    document: dict[str, Any] = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
+    document: JsonObject = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
     if args.file and is_file_name(args.file):
         raise InvalidInput(
             f"experiment file must be TOML; got {args.file!r}. For data write --data {args.file}."
@@ -76,7 +76,7 @@ def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Ex
     return experiment_of(document, needs_data=needs_data)
 
 
-def apply_flags(document: dict[str, Any], args: argparse.Namespace) -> None:
+def apply_flags(document: JsonObject, args: argparse.Namespace) -> None:
     """Change a document by flags, which take precedence."""
     for name in ("data", "target", "user", "schema", "rows", "seeds", "horizon"):
         if getattr(args, name) is not None:

@@ -17,6 +17,7 @@ from discreet.features.schema import Schema
 from discreet.plan.config import to_config
 from discreet.plan.plan import Plan
 from discreet.text import guarantee_text, read_toml
+from discreet.types import JsonObject
 from discreet.validate import nearest
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def _into_service(
     args: argparse.Namespace,
     settings: Settings,
     contexts: Any,
-    values: dict[str, Any],
+    values: JsonObject,
     word: str,
 ) -> Answer:
     from discreet.batches.log_import import logged_rows
@@ -173,7 +174,7 @@ def _into_service(
 
 
 def _prior(
-    args: argparse.Namespace, plan: Plan, contexts: Any, values: dict[str, Any], word: str
+    args: argparse.Namespace, plan: Plan, contexts: Any, values: JsonObject, word: str
 ) -> Answer:
     from discreet.simulate.warm_start import prior_from_logs
 
@@ -194,7 +195,7 @@ def _prior(
 
 
 def _into_state(
-    args: argparse.Namespace, plan: Plan, contexts: Any, values: dict[str, Any], word: str
+    args: argparse.Namespace, plan: Plan, contexts: Any, values: JsonObject, word: str
 ) -> Answer:
     from discreet.learner import Learner
 
@@ -227,7 +228,7 @@ def _into_state(
     return Answer(facts, "\n".join(lines))
 
 
-def _column(columns: dict[str, Any], name: str, kind: str) -> Any:
+def _column(columns: JsonObject, name: str, kind: str) -> Any:
     if name not in columns:
         raise InvalidInput(
             f"{kind} must be a column of the log; got {name!r}. {nearest(name, columns)}"
@@ -238,7 +239,7 @@ def _column(columns: dict[str, Any], name: str, kind: str) -> Any:
     return values
 
 
-def _contexts(plan: Plan, columns: dict[str, Any], others: list[str]) -> Any:
+def _contexts(plan: Plan, columns: JsonObject, others: list[str]) -> Any:
     """Return columns by name for a schema; else all columns that are left, in their order."""
     from discreet.simulate.schema_columns import column_contexts
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from discreet.cli.answer import Answer, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.text import guarantee_text
+from discreet.types import JsonObject
 from discreet.validate import installed
 
 TEXT = """\
@@ -82,7 +82,7 @@ def _key(path: str) -> bytes:
         ) from None
 
 
-def _lines(document: dict[str, Any], files: dict[str, str], key: str | None) -> list[str]:
+def _lines(document: JsonObject, files: dict[str, str], key: str | None) -> list[str]:
     spent = guarantee_text(float(document["epsilon"]), float(document["delta"]))
     return [
         f"{spent} for one {document['unit']}: {document['neighbours']}",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
 
 from discreet.cli.answer import Answer
 from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.text import guarantee_text
+from discreet.types import JsonObject
 
 TEXT = """\
 A ledger is recomputed from its events by code of its own, through dp_accounting, and compared with
@@ -79,7 +79,7 @@ def added(args: argparse.Namespace) -> Answer:
     return Answer(document, "\n".join(lines))
 
 
-def _lines(document: dict[str, Any]) -> list[str]:
+def _lines(document: JsonObject) -> list[str]:
     found, budget = document["recomputed"], document["budget"]
     spent = guarantee_text(found["epsilon"], found["delta"])
     lines = [

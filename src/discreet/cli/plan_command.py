@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import replace
-from typing import Any
 
 from discreet.cli.answer import Answer, table
 from discreet.cli.flags import EXPERIMENT, experiment_flags, experiment_from
@@ -23,6 +22,7 @@ from discreet.plan.noise_forecast import (
 )
 from discreet.simulate.plan_forecast import forecast_for_person, plan_forecast
 from discreet.text import epsilon_text, guarantee_text, listed
+from discreet.types import JsonObject
 from discreet.validate import whole
 
 EXAMPLES = """
@@ -71,7 +71,7 @@ def plan(args: argparse.Namespace) -> Answer:
     return Answer(document, "\n".join(_lines(document, args.quiet)))
 
 
-def _lines(document: dict[str, Any], quiet: bool) -> list[str]:
+def _lines(document: JsonObject, quiet: bool) -> list[str]:
     plan, noise = document["plan"], document["noise"]
     dimension = document["features"] - 1
     names = plan.get("actions") or []
@@ -96,7 +96,7 @@ def _lines(document: dict[str, Any], quiet: bool) -> list[str]:
     ]
 
 
-def _guarantee_lines(guarantee: dict[str, Any]) -> list[str]:
+def _guarantee_lines(guarantee: JsonObject) -> list[str]:
     if math.isinf(guarantee["epsilon"]):
         return [f"Guarantee  none: {guarantee_text(math.inf, 0.0)}"]
     return [
@@ -106,7 +106,7 @@ def _guarantee_lines(guarantee: dict[str, Any]) -> list[str]:
     ]
 
 
-def _person_lines(person: dict[str, Any] | None) -> list[str]:
+def _person_lines(person: JsonObject | None) -> list[str]:
     if person is None:
         return []
     different, together = (
@@ -118,7 +118,7 @@ def _person_lines(person: dict[str, Any] | None) -> list[str]:
     ]
 
 
-def _noise_lines(noise: dict[str, Any]) -> list[str]:
+def _noise_lines(noise: JsonObject) -> list[str]:
     if not noise["expected_norm"]:
         return ["Noise      none"]
     listed = ", ".join(f"{name} {value:.4g}" for name, value in noise["scales"].items() if value)
@@ -128,7 +128,7 @@ def _noise_lines(noise: dict[str, Any]) -> list[str]:
     ]
 
 
-def _batch_table(document: dict[str, Any]) -> list[str]:
+def _batch_table(document: JsonObject) -> list[str]:
     helpful, outcome = document["helpful_from_batch"], declared(document["plan"])
     known = any(each["prediction_noise"] for each in document["batches"])
     rows = []
@@ -160,7 +160,7 @@ def _noise_text(outcome: Outcome, noise: float) -> str:
     return f"±{value:.2f}" if outcome == UNIT_LOSS else f"±{float(f'{value:.2g}'):,g}"
 
 
-def _horizon_lines(document: dict[str, Any], quiet: bool) -> list[str]:
+def _horizon_lines(document: JsonObject, quiet: bool) -> list[str]:
     lines = ["The last batch is played and never fitted."]
     if document["plan"]["horizon"] is None:
         lines = ["No horizon: batches go on growing, and every one is released."]

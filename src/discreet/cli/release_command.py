@@ -17,6 +17,7 @@ from discreet.releases.quality import Quality, quality
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.text import epsilon_text, guarantee_text, listed
+from discreet.types import JsonObject
 
 
 def add(commands: Commands) -> None:
@@ -45,7 +46,7 @@ def add(commands: Commands) -> None:
 
 def verify(args: argparse.Namespace) -> Answer:
     """Verify every digest, link, predictor and matrix; exit code 1 if one is wrong."""
-    from discreet.client.fetched_documents import read_released
+    from discreet.client.billboard import read_released
     from discreet.client.recomputation import recompute
 
     try:
@@ -69,7 +70,7 @@ def verify(args: argparse.Namespace) -> Answer:
 def export(args: argparse.Namespace) -> Answer:
     """Export the newest predictor for other runtimes, after verifying the chain."""
     from discreet.adapters.onnx_model import onnx_model
-    from discreet.client.fetched_documents import read_released
+    from discreet.client.billboard import read_released
 
     released = read_released(args.file)
     write(args.onnx, onnx_model(released).SerializeToString())
@@ -81,7 +82,7 @@ def export(args: argparse.Namespace) -> Answer:
 
 def show(args: argparse.Namespace) -> Answer:
     """Show the plan and the releases of a file, after verifying them."""
-    from discreet.client.fetched_documents import read_released
+    from discreet.client.billboard import read_released
 
     released = read_released(args.file)
     plan: Any = released.plan
@@ -101,7 +102,7 @@ def show(args: argparse.Namespace) -> Answer:
     return Answer(document, "\n".join(_lines(document, released, outcomes)))
 
 
-def _summary(item: Release, delta: float, known: Quality | None, word: str) -> dict[str, Any]:
+def _summary(item: Release, delta: float, known: Quality | None, word: str) -> JsonObject:
     pure = epsilon(item.event, 0.0)
     cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
     return {
@@ -119,7 +120,7 @@ def _summary(item: Release, delta: float, known: Quality | None, word: str) -> d
     }
 
 
-def _lines(document: dict[str, Any], released: Released, outcomes: dict[int, str]) -> list[str]:
+def _lines(document: JsonObject, released: Released, outcomes: dict[int, str]) -> list[str]:
     plan, budget = document["plan"], document["plan"]["budget"]
     rows = [
         [
@@ -147,7 +148,7 @@ def _lines(document: dict[str, Any], released: Released, outcomes: dict[int, str
     ]
 
 
-def _not_private(releases: list[dict[str, Any]]) -> list[str]:
+def _not_private(releases: list[JsonObject]) -> list[str]:
     """Return a clear line where a release has no guarantee."""
     reasons = [each["event"].get("reason", "") for each in releases if math.isinf(each["epsilon"])]
     return [f"NOT PRIVATE: {reason}" for reason in dict.fromkeys(reasons)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from discreet.cli.answer import table
 from discreet.design.outcome import UNIT_LOSS, Reward
@@ -13,6 +12,7 @@ from discreet.errors import InvalidInput
 from discreet.plan.noise_forecast import SampleSizes, sample_sizes
 from discreet.plan.plan import Plan
 from discreet.text import about, epsilon_text
+from discreet.types import JsonObject
 
 
 def reward_flags(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def expected_sizes(
     return sample_sizes(plan, *numbers, epsilons=epsilons)
 
 
-def reward_lines(rewards: dict[str, Any] | None) -> list[str]:
+def reward_lines(rewards: JsonObject | None) -> list[str]:
     """Return a table with a line per ε, and the numbers that it follows from."""
     if rewards is None:
         return []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
 
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.flags import EXPERIMENT, experiment_flags, experiment_from, group_flag
@@ -14,6 +13,7 @@ from discreet.privacy.budget import Participation
 from discreet.simulate.experiment import group_losses, play, result_document
 from discreet.simulate.group_losses import GroupLosses
 from discreet.text import guarantee_text
+from discreet.types import JsonObject
 
 EXAMPLES = """
 examples:
@@ -45,9 +45,7 @@ def run(args: argparse.Namespace) -> Answer:
     return Answer(document, "\n".join(_lines(document, args.out, losses)))
 
 
-def _lines(
-    document: dict[str, Any], out: str | None, losses: GroupLosses | None = None
-) -> list[str]:
+def _lines(document: JsonObject, out: str | None, losses: GroupLosses | None = None) -> list[str]:
     data, plan, budget = document["data"], document["plan"], document["plan"]["budget"]
     epsilon, delta = float(budget["epsilon"]), float(budget["delta"])
     whose = _whose(plan)
@@ -77,7 +75,7 @@ def _lines(
     ]
 
 
-def _whose(plan: dict[str, Any]) -> str:
+def _whose(plan: JsonObject) -> str:
     """Return the unit of ε, where it is not one decision."""
     if plan["unit"] != "user":
         return ""

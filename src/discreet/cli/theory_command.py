@@ -7,11 +7,11 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from discreet.cli.answer import Answer, as_json, table, write
 from discreet.cli.parser import Commands, command
 from discreet.text import duration, guarantee_text
+from discreet.types import JsonObject
 from discreet.validate import installed, positive, whole
 
 SCALING = """\
@@ -50,7 +50,7 @@ def bounds(args: argparse.Namespace) -> Answer:
     return Answer(document, "\n".join(_bound_lines(document)))
 
 
-def _bound_lines(document: dict[str, Any]) -> list[str]:
+def _bound_lines(document: JsonObject) -> list[str]:
     rows = []
     for name, each in document.items():
         if not isinstance(each, dict):  # of the problem

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.cli.answer import Answer, table
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.text import duration
+from discreet.types import JsonMapping
 from discreet.validate import in_range, positive, whole
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _data(name: str, rows: int | None) -> Dataset:
     return replace(data, contexts=data.contexts[:rows], labels=data.labels[:rows], expected=known)
 
 
-def _lines(document: Mapping[str, Any], outcome: Outcome) -> list[str]:
+def _lines(document: JsonMapping, outcome: Outcome) -> list[str]:
     """Return lines with losses in the declared units of the service."""
 
     def shown(loss: float) -> str:

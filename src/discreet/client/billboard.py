@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
-from discreet.actions.requested_actions import read_offers
+from discreet.actions.offers import plain_name
+from discreet.actions.requested_actions import request_offers
 from discreet.client.chain import Chain
-from discreet.client.documents import digest
+from discreet.client.documents import checked_public_key, digest
 from discreet.client.recomputation import recompute
-from discreet.client.signing import checked_public_key
 from discreet.client.transport import Transport, as_json
-from discreet.design.action_names import action_name
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.policies import one_row
 from discreet.privacy.budget import Budget
 from discreet.releases.released import Released
+from discreet.types import JsonMapping
 
 
 class Billboard:
@@ -85,7 +88,7 @@ class Billboard:
                     "before. The service shows two histories: ask its operator."
                 )
         in_force = chain if current is None else chain.until(current)
-        _ = in_force.released, in_force.policy, in_force.known  # fail now, if at all
+        _ = in_force.released, in_force.policy, in_force.available_actions  # fail now, if at all
         self._chain, self._in_force, self._views = chain, in_force, {in_force.number: in_force}
         self._contents = {digest(content): content for content in contents}
         self._seen |= {link.number: link.digest for link in chain.links}
@@ -103,7 +106,7 @@ class Billboard:
     @property
     def actions(self) -> tuple[Any, ...]:
         """Values of ``sample`` in the order of ``probabilities``: names, or numbers."""
-        return tuple(self._in_force.known.places)
+        return tuple(self._in_force.available_actions.places)
 
     @property
     def budget(self) -> Budget:
@@ -130,14 +133,12 @@ class Billboard:
         """
         chain = self._at(release)
         features, single = chain.declared.features.map(contexts), self._single(contexts)
-        if self._offers_everything(chain, actions):
-            rows = one_row.probabilities(chain.policy, chain.released, features)
-        else:
-            offers = read_offers(chain.declared, chain.known, features, actions, single=single)
-            rows = offers.chances(chain.policy, chain.released, None)
-            if not single and len(offers.groups) > 1:
-                return rows
-        return np.asarray(rows[0] if single else rows)
+        available = chain.available_actions
+        offers = request_offers(chain.declared, available, features, actions, single=single)
+        rows = offers.chances(chain.policy, chain.released, None)
+        if single:
+            return np.asarray(rows[0])
+        return np.asarray(rows) if offers.same_size else rows
 
     def sample(
         self, contexts: Any, u: Any = None, *, actions: Any = None, release: int | None = None
@@ -152,20 +153,13 @@ class Billboard:
         # [docs/privacy/transcript.md, "Action draws"]
         drawn = np.random.default_rng().random((len(features), 2)) if u is None else u
         uniforms = np.asarray(drawn, dtype=np.float64).reshape(len(features), 2)
-        if self._offers_everything(chain, actions):
-            drawn = one_row.sample(chain.policy, chain.released, features, uniforms)
-            return action_name(chain.released, int(drawn[0]) if single else drawn)
-        offers = read_offers(chain.declared, chain.known, features, actions, single=single)
+        available = chain.available_actions
+        offers = request_offers(chain.declared, available, features, actions, single=single)
         names, _ = offers.named(offers.sample(chain.policy, chain.released, uniforms))
-        return names[0] if single else names
+        return plain_name(names[0]) if single else names
 
     def _single(self, contexts: Any) -> bool:
         return self._chain.declared.features.is_single(contexts)
-
-    def _offers_everything(self, chain: Chain, actions: Any) -> bool:
-        """Return whether all actions of the genesis are offered, by their numbers."""
-        declared = chain.declared
-        return actions is None and declared.catalogue is None and not chain.changes
 
     def _at(self, release: int | None) -> Chain:
         """The chain up to a document; decoded once."""
@@ -174,3 +168,86 @@ class Billboard:
         if release not in self._views:
             self._views[release] = self._chain.until(release)
         return self._views[release]
+
+
+SECONDS = 10
+LARGEST = 2**26
+"""Largest number of bytes of one document."""
+
+
+def is_address(source: str) -> bool:
+    """Return True if a source is the address of a service."""
+    return source.startswith(("http://", "https://"))
+
+
+def address_of(url: str, path: str) -> str:
+    """Return the address of a document, from the address of its service."""
+    named = urlsplit(url).path.rstrip("/")  # a service may lie below a path of its proxy
+    return url if named.endswith(path) else f"{url.rstrip('/')}{path}"
+
+
+def fetch(url: str, what: str, scope: str) -> bytes:
+    """Return the bytes at an address; a key of the environment is sent."""
+    from urllib.error import URLError
+    from urllib.request import Request, urlopen
+
+    key = os.environ.get("DISCREET_API_KEY")
+    request = Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
+    try:
+        with urlopen(request, timeout=SECONDS) as answer:
+            return bytes(answer.read(LARGEST))
+    except (URLError, TimeoutError, OSError) as error:
+        reason = getattr(error, "code", None) or getattr(error, "reason", None) or error
+        raise InvalidInput(
+            f"service must answer with its {what}; {url} does not ({reason}). Check the address, "
+            f"and DISCREET_API_KEY for a key with the scope {scope}."
+        ) from None
+
+
+def fetch_object(url: str, what: str, scope: str) -> JsonMapping:
+    """Return the JSON object at an address."""
+    content = fetch(url, what, scope)
+    try:
+        document = json.loads(content)
+    except ValueError:
+        raise CorruptRelease(f"{what} must be JSON; {url} sends none. Check the address.") from None
+    if not isinstance(document, dict):
+        raise CorruptRelease(f"{what} must be a JSON object; {url} sends none. Check the address.")
+    return document
+
+
+def signed_documents(path: str) -> list[bytes] | None:
+    """Return the published documents of a file, one per line; None for other files."""
+    from discreet.client.documents import FORMAT
+
+    try:
+        contents = Path(path).read_bytes().splitlines()
+        known = bool(contents) and json.loads(contents[0]).get("format") == FORMAT
+    except (OSError, ValueError, AttributeError):
+        return None  # the next reader reports the error
+    return contents if known else None
+
+
+def read_released(source: str) -> Released:
+    """Return the releases of a file, of a file of signed documents, or of a service, verified."""
+    contents = _published(source) if is_address(source) else signed_documents(source)
+    if contents is None:
+        return Released.load(source)
+    from discreet.client.chain import Chain
+
+    # The reader must know the operator's key; here it only links the chain.
+    return Chain(str(json.loads(contents[0]).get("key"))).extended(contents).released
+
+
+def _published(url: str) -> list[bytes]:
+    """Return the signed documents of a service, in order."""
+    list_of_all = address_of(url, "/v1/releases")
+    listed = fetch_object(list_of_all, "releases", "release:read")
+    try:
+        numbers = [int(each["number"]) for each in listed["releases"]]
+    except (LookupError, TypeError, ValueError):
+        raise CorruptRelease(
+            f"list of releases must have numbers; {list_of_all} sends none. Name the address of "
+            "discreet serve, without a path."
+        ) from None
+    return [fetch(f"{list_of_all}/{number}", "releases", "release:read") for number in numbers]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
-from discreet.actions.available_actions import known_actions
-from discreet.actions.requested_actions import Known
+from discreet.actions.available_actions import AvailableActions, available_actions
 from discreet.client.documents import digest, verify
 from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
@@ -28,13 +26,14 @@ from discreet.releases.policy_view import PolicyView
 from discreet.releases.prior import prior_of
 from discreet.releases.release import DecidingRelease, Release, following
 from discreet.releases.released import Released
+from discreet.types import JsonMapping, JsonObject
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublicActions:
     """The actions and features of a plan, read from its document without calibrating any noise."""
 
-    config: Mapping[str, Any]
+    config: JsonMapping
 
     control = None
     """A device learns from its ticket what the control plays."""
@@ -92,10 +91,6 @@ class PublicActions:
             )
 
 
-ANY_BATCH = 2**62
-"""Batches open with the actions of the newest document: every added action has joined."""
-
-
 @dataclass(frozen=True, slots=True)
 class Link:
     """One verified document: its place, the digest of its published bytes, its release or change.
@@ -121,7 +116,7 @@ class Chain:
 
     key: str
     links: tuple[Link, ...] = ()
-    genesis: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    genesis: JsonMapping = field(default_factory=dict, repr=False)
     declared: PublicActions = field(default=PublicActions({}), repr=False, compare=False)
     """The features and the actions that the genesis declares, read once for all longer chains."""
 
@@ -139,7 +134,7 @@ class Chain:
             chain = chain._with(Link(digest(content), *place), document)
         return chain
 
-    def _with(self, link: Link, document: Mapping[str, Any]) -> Chain:
+    def _with(self, link: Link, document: JsonMapping) -> Chain:
         if self.links:
             return self._after_others(link, document)
         begins = (link.kind, link.number, document["previous"])
@@ -166,7 +161,7 @@ class Chain:
         declared = PublicActions(plan)
         return replace(self, links=(link,), genesis=document, declared=declared)
 
-    def _after_others(self, link: Link, document: Mapping[str, Any]) -> Chain:
+    def _after_others(self, link: Link, document: JsonMapping) -> Chain:
         last, kept = self.links[-1], self
         if link.kind == "restore":
             kept = self.until(document["kept"]["number"])
@@ -193,7 +188,7 @@ class Chain:
             )
         return replace(self, links=(*kept.links, link))
 
-    def _next_release(self, document: Mapping[str, Any]) -> Release:
+    def _next_release(self, document: JsonMapping) -> Release:
         """The release of a document, which must follow the release before it."""
         before, root = self.releases, self.declared.digest
         previous = before[-1].digest if before else root
@@ -217,7 +212,7 @@ class Chain:
     def _rows_before(self) -> int:
         return len(self.releases[-1].predictor.weights) if self.releases else 0
 
-    def _next_change(self, document: Mapping[str, Any]) -> ActionChange:
+    def _next_change(self, document: JsonMapping) -> ActionChange:
         """The change of a document, which must follow the change before it."""
         change = following_change(document, self.changes, self.declared.digest)
         if change.releases != len(self.releases):
@@ -272,9 +267,9 @@ class Chain:
         )
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> JsonObject:
         """The plan of the genesis, as a mapping."""
-        plan: dict[str, Any] = self.genesis["plan"]
+        plan: JsonObject = self.genesis["plan"]
         return plan
 
     @property
@@ -284,9 +279,9 @@ class Chain:
         return Budget(float(budget["epsilon"]), float(budget["delta"]))
 
     @cached_property
-    def known(self) -> Known:
+    def available_actions(self) -> AvailableActions:
         """The actions that may be offered after the newest document."""
-        return known_actions(self.declared, self.deciding, batch=ANY_BATCH)
+        return available_actions(self.declared, self.changes)
 
     @cached_property
     def policy(self) -> Policy:
@@ -309,7 +304,7 @@ class Chain:
         return Released(view.n_actions, view.schedule, whole, view.plan, view.changes, prior=prior)
 
     @cached_property
-    def deciding(self) -> PolicyView[Release | DecidingRelease]:
+    def deciding(self) -> PolicyView:
         """The part of every release of the chain that a policy reads."""
         plan = self.config
         view = PolicyView(int(plan["n_actions"]), self._schedule, self.releases, plan, self.changes)

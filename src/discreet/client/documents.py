@@ -9,15 +9,82 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from discreet.client.signing import checked_public_key, is_signed, public_key, signature
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan.plan import Plan
 from discreet.releases.action_change import ActionChange
 from discreet.releases.canonical import canonical, digest_of
 from discreet.releases.release import Release
+from discreet.types import JsonObject
+
+_PUBLIC = re.compile(r"[0-9a-f]{64}")
+_SIGNATURE = re.compile(r"[0-9a-f]{128}")
+
+
+def new_private_key() -> bytes:
+    """A new private key from the operating system's entropy: keep it outside the database."""
+    made: bytes = _ed25519().Ed25519PrivateKey.generate().private_bytes_raw()
+    return made
+
+
+def public_key(private_key: bytes) -> str:
+    """The public key in hexadecimal: what clients pin."""
+    key: bytes = _private(private_key).public_key().public_bytes_raw()
+    return key.hex()
+
+
+def checked_public_key(key: object) -> str:
+    """The public key if it is well-formed; otherwise an error."""
+    if isinstance(key, str) and _PUBLIC.fullmatch(key):
+        return key
+    raise InvalidInput(
+        f"public key must be 64 hexadecimal digits in lower case; got {key!r}. "
+        "Ask the operator of the service for it: a key published with a release proves nothing."
+    )
+
+
+def signature(message: bytes, private_key: bytes) -> str:
+    """The Ed25519 signature of a message, in hexadecimal. [RFC 8032]"""
+    signed: bytes = _private(private_key).sign(message)
+    return signed.hex()
+
+
+def is_signed(message: bytes, signed: object, key: str) -> bool:
+    """Return whether ``signed`` is the signature of this message by the owner of the public key."""
+    if not isinstance(signed, str) or not _SIGNATURE.fullmatch(signed):
+        return False
+    ed25519 = _ed25519()
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        owner = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+        owner.verify(bytes.fromhex(signed), message)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _private(key: object) -> Any:
+    if not isinstance(key, bytes) or len(key) != 32:
+        raise InvalidInput(
+            "private key must be 32 bytes; this is not. Make one with new_private_key()."
+        )
+    return _ed25519().Ed25519PrivateKey.from_private_bytes(key)
+
+
+def _ed25519() -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise InvalidInput(
+            "cryptography must be installed for signatures; this Python lacks it. "
+            "Run pip install 'discreet[client]'."
+        ) from None
+    return ed25519
+
 
 FORMAT = "discreet-signed-release/1"
 FIELDS = {
@@ -47,7 +114,7 @@ EVALUATED = (
 _SHARED = {"format", "kind", "experiment", "epoch", "number", "unit", "schema", "previous"}
 
 
-def genesis(plan: Plan, experiment: str, key: str, epoch: int = 1) -> dict[str, Any]:
+def genesis(plan: Plan, experiment: str, key: str, epoch: int = 1) -> JsonObject:
     """Document 0: the plan, and the public key that signs all that follows."""
     refuse_unevaluated(plan)
     config = plan.to_config()
@@ -76,24 +143,24 @@ def refuse_unevaluated(plan: Plan) -> None:
         )
 
 
-def release_document(previous: bytes, release: Release) -> dict[str, Any]:
+def release_document(previous: bytes, release: Release) -> JsonObject:
     """The document of one release; ``previous`` are the signed bytes of the document before."""
     return _after(previous, "release", release=release.to_json())
 
 
-def burn_document(previous: bytes, burned: Iterable[int]) -> dict[str, Any]:
+def burn_document(previous: bytes, burned: Iterable[int]) -> JsonObject:
     """The document that declares batches which will never be released."""
     return _after(previous, "burn", burned=sorted(burned))
 
 
-def actions_document(previous: bytes, change: ActionChange) -> dict[str, Any]:
+def actions_document(previous: bytes, change: ActionChange) -> JsonObject:
     """The document of a change: the actions that joined and left."""
     return _after(previous, "actions", change=change.to_json())
 
 
 def restore_document(
     kept: bytes, *, epoch: int, number: int, previous: str, burned: Iterable[int]
-) -> dict[str, Any]:
+) -> JsonObject:
     """The document that begins an epoch after a restored backup.
 
     ``kept`` are the newest signed bytes that the backup holds.
@@ -106,14 +173,14 @@ def restore_document(
     return {**last, "epoch": epoch, "number": number, "previous": previous, "kept": remains}
 
 
-def _after(previous: bytes, kind: str, **fields: Any) -> dict[str, Any]:
+def _after(previous: bytes, kind: str, **fields: object) -> JsonObject:
     before = json.loads(previous)
     shared = {name: before[name] for name in _SHARED}
     shared |= {"kind": kind, "number": before["number"] + 1, "previous": digest(previous)}
     return {**shared, **fields}
 
 
-def sign(document: dict[str, Any], private_key: bytes) -> bytes:
+def sign(document: JsonObject, private_key: bytes) -> bytes:
     """The bytes to publish: canonical JSON with the signature of the document without it."""
     signed = {**document, "signature": signature(canonical(document), private_key)}
     content = canonical(signed)
@@ -126,7 +193,7 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def verify(content: bytes, key: str) -> dict[str, Any]:
+def verify(content: bytes, key: str) -> JsonObject:
     """The document in published bytes, without its signature; CorruptRelease if it is not valid."""
     key = checked_public_key(key)
     document = _parsed(content)
@@ -150,7 +217,7 @@ def verify(content: bytes, key: str) -> dict[str, Any]:
     return document
 
 
-def _parsed(content: bytes) -> dict[str, Any]:
+def _parsed(content: bytes) -> JsonObject:
     """Parse canonical JSON only, so that every language reads the same content."""
     try:
         document = json.loads(

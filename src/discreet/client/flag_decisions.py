@@ -8,11 +8,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from discreet.client.sync_client import Client, Decision, unavailable
+from discreet.client.http_client import Client, Decision, unavailable
 from discreet.client.transport import UNREADABLE
 from discreet.errors import InvalidInput, ServiceError
+from discreet.types import JsonMapping, JsonObject
 
 REMEMBERED = 100_000
 """People whose decision a process remembers; the one stored first is forgotten first."""
@@ -34,7 +35,7 @@ class ExperimentFlag:
 
     url: str
     key: str | None = field(default=None, repr=False)
-    values: Mapping[int | str, Any] | None = None
+    values: Mapping[int | str, object] | None = None
     fixed: int | str | None = None
     event: str | None = None
     deadline: float = 0.5
@@ -45,7 +46,7 @@ class ExperimentFlag:
                 f"fixed must be an action of values; got {self.fixed!r}. Add its value."
             )
 
-    def value(self, action: int | str) -> Any:
+    def value(self, action: int | str) -> object:
         """Return the value of an action."""
         return action if self.values is None else self.values[action]
 
@@ -87,7 +88,7 @@ class FlagDecisions:
         return before is not None and before.release != facts.release
 
     def decide(
-        self, facts: ServiceFacts, person: str, attributes: Mapping[str, Any]
+        self, facts: ServiceFacts, person: str, attributes: Mapping[str, object]
     ) -> tuple[Decision, str]:
         """The decision for a person, and whether it is new; the same until a release comes."""
         held = self.held(person)
@@ -111,17 +112,17 @@ class FlagDecisions:
         with self._lock:
             return self._held.get(person)
 
-    def observe(self, person: str, outcome: Mapping[str, Any]) -> None:
+    def observe(self, person: str, outcome: JsonMapping) -> None:
         """Report the outcome of the last decision for a person, if it counts."""
         held = self.held(person)
         if held is not None and held.decision.stored:
             self.client.observe(held.decision, **outcome)
 
     def _requested(
-        self, facts: ServiceFacts, person: str, attributes: Mapping[str, Any]
+        self, facts: ServiceFacts, person: str, attributes: Mapping[str, object]
     ) -> Decision:
         context = _context(facts, attributes)
-        given: dict[str, Any] = {"user": person if facts.by_user else None, "sticky": person}
+        given: JsonObject = {"user": person if facts.by_user else None, "sticky": person}
         # Privacy: other processes of the application send the same name, so that a person
         # takes one slot for each release. [docs/privacy/service.md, "Requests that are sent again"]
         identity = f"{self.name}\0{facts.release}\0{person}".encode("utf-8", "surrogatepass")
@@ -135,7 +136,7 @@ class FlagDecisions:
         return replace(self.client.decide(context, deferred=True, **given), stored=False)
 
 
-def _facts(status: Any, schema: Any) -> ServiceFacts:
+def _facts(status: JsonMapping, schema: JsonMapping) -> ServiceFacts:
     try:
         return ServiceFacts(
             status["serving"],
@@ -151,19 +152,19 @@ def _facts(status: Any, schema: Any) -> ServiceFacts:
         ) from None
 
 
-def _columns(features: Mapping[str, Any]) -> frozenset[str] | None:
+def _columns(features: JsonMapping) -> frozenset[str] | None:
     """The names of a context's columns; None if it is a list of numbers."""
     if "fields" in features:
         return frozenset(each["name"] for each in features["fields"])
     return _columns(features["context"]) if "context" in features else None
 
 
-def _context(facts: ServiceFacts, attributes: Mapping[str, Any]) -> Any:
+def _context(facts: ServiceFacts, attributes: Mapping[str, object]) -> object:
     """Return the part of an application's context that the experiment needs."""
     if facts.columns is None:
         return attributes.get(VECTOR)
     return {name: _plain(value) for name, value in attributes.items() if name in facts.columns}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.isoformat() if isinstance(value, date) else value

@@ -7,17 +7,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from discreet import __version__
+from discreet.client.documents import checked_public_key, is_signed, public_key, signature
 from discreet.client.pages import rendered
-from discreet.client.signing import checked_public_key, is_signed, public_key, signature
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan.config import build
 from discreet.privacy.attacker import attacker, hundredths
 from discreet.privacy.ledger import Ledger
 from discreet.releases.canonical import canonical, read_document
 from discreet.text import epsilon_text, guarantee_text, read_toml
+from discreet.types import JsonMapping, JsonObject
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class OperatorFacts:
     audited_on: str | None = None
     data: tuple[HeldData, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         stated = {each.name: getattr(self, each.name) for each in fields(self)}
         return stated | {"data": [vars(each) for each in self.data]}
 
@@ -58,7 +58,7 @@ def read_facts(path: str | Path) -> OperatorFacts:
     return build(OperatorFacts, _texts(given, "facts") | {"data": built}, "facts", {})
 
 
-def _texts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _texts(given: JsonMapping, where: str) -> JsonObject:
     """Dates are written as text; everything else must be text already."""
     read = {name: _date(value) for name, value in given.items()}
     for name, value in read.items():
@@ -69,14 +69,14 @@ def _texts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     return read
 
 
-def _date(value: Any) -> Any:
+def _date(value: object) -> object:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 AUDIT_FORMAT = "discreet-audit/1"
 
 
-def read_audit(path: str | Path) -> dict[str, Any]:
+def read_audit(path: str | Path) -> JsonObject:
     """The summary of a file that ``discreet audit --json`` wrote; ε as text."""
     document = read_document(path)
     try:
@@ -94,7 +94,7 @@ def read_audit(path: str | Path) -> dict[str, Any]:
         ) from None
 
 
-def _bound(finding: Mapping[str, Any]) -> dict[str, str]:
+def _bound(finding: JsonMapping) -> dict[str, str]:
     """The claimed ε of a finding and the lower bound that an attack proved."""
     return {
         "mechanism": str(finding["subject"]),
@@ -128,12 +128,12 @@ NAMES = "A person who appears under two names: each name has the promise."
 
 def label_document(
     ledger: Ledger,
-    about: Mapping[str, Any],
+    about: JsonMapping,
     *,
     made: str,
-    audit: Mapping[str, Any] | None = None,
+    audit: JsonMapping | None = None,
     facts: OperatorFacts | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """All fields of the label; decimals are text, so that its bytes are canonical."""
     spent, event = ledger.spent(), ledger.bounding_event()
     best, person = attacker(event), ledger.unit == "user"
@@ -166,7 +166,7 @@ def label_document(
     }
 
 
-def signed(document: Mapping[str, Any], private_key: bytes) -> bytes:
+def signed(document: JsonMapping, private_key: bytes) -> bytes:
     """Canonical bytes with the public key and the signature of the document without it."""
     with_key = {**document, "key": public_key(private_key)}
     content = canonical({**with_key, "signature": signature(canonical(with_key), private_key)})
@@ -174,7 +174,7 @@ def signed(document: Mapping[str, Any], private_key: bytes) -> bytes:
     return content
 
 
-def verified(content: bytes, key: str) -> dict[str, Any]:
+def verified(content: bytes, key: str) -> JsonObject:
     """The label in signed bytes, without its signature; CorruptRelease if it is not valid."""
     key = checked_public_key(key)
     try:
@@ -200,7 +200,7 @@ GUESSED = 50
 """Of one hundred choices between two, a guess is right this often."""
 
 
-def label_page(document: Mapping[str, Any]) -> str:
+def label_page(document: JsonMapping) -> str:
     """One self-contained HTML file, light and dark, for screens and for one sheet of paper."""
     best = document["attacker"]
     right = hundredths(float(best["success"]), best["exact"])
@@ -230,7 +230,7 @@ def _number(text: str | None) -> str:
     return epsilon_text(float(text), 3)
 
 
-def _bounds(audit: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def _bounds(audit: JsonMapping) -> list[tuple[str, str, str]]:
     """For each attack the mechanism with the smallest difference between claimed and proven ε."""
     by_attack: dict[str, Mapping[str, str]] = {}
     for each in audit["lower_bounds"]:

@@ -1,6 +1,6 @@
 """An OpenFeature provider: an evaluation is a decision, a tracked event is its loss or reward."""
 
-# ruff: noqa: ARG002  (OpenFeature itself returns the default value when a method here raises)
+# ruff: noqa: ARG001, ARG002  (OpenFeature itself returns the default value when a method here raises)
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeAlias
@@ -26,7 +26,7 @@ from openfeature.exception import (
     TargetingKeyMissingError,
     TypeMismatchError,
 )
-from openfeature.flag_evaluation import FlagResolutionDetails, FlagValueType, Reason
+from openfeature.flag_evaluation import FlagResolutionDetails, Reason
 from openfeature.provider import AbstractProvider, Metadata
 from openfeature.track import TrackingEventDetails
 
@@ -40,11 +40,12 @@ from discreet.client.flag_decisions import (
 )
 from discreet.client.transport import UNREADABLE
 from discreet.errors import DiscreetError, InvalidInput, ServiceError
+from discreet.types import JsonObject
 
 
-def outcome_of(facts: ServiceFacts | None, details: TrackingEventDetails) -> dict[str, Any]:
+def outcome_of(facts: ServiceFacts | None, details: TrackingEventDetails) -> JsonObject:
     """``loss`` or ``reward`` of the details, or their value in the outcome of the experiment."""
-    named: dict[str, Any] = {
+    named: JsonObject = {
         word: details.attributes[word] for word in ("loss", "reward") if word in details.attributes
     }
     if named or details.value is None or facts is None:
@@ -52,31 +53,57 @@ def outcome_of(facts: ServiceFacts | None, details: TrackingEventDetails) -> dic
     return {facts.outcome: details.value}
 
 
-def typed_value(flag: ExperimentFlag, action: int | str, typed: Callable[[Any], Any]) -> Any:
+Typed = Callable[[object], Any]
+"""Function that returns a value of one type, and None for a value of another."""
+
+
+def typed_value(flag: ExperimentFlag, action: int | str, typed: Typed) -> Any:
+    """Return the value of an action, which must have the requested type."""
     value = typed(flag.value(action))
     if value is None:
         raise TypeMismatchError("flag must be evaluated as the type of its values; it is not.")
     return value
 
 
-def as_boolean(value: Any) -> Any:
-    return value if isinstance(value, bool) else None
+def _only(*kinds: type) -> Typed:
+    """Return the function for values of these classes; a truth value is no number."""
+
+    def typed(value: object) -> Any:
+        wrong = isinstance(value, bool) and bool not in kinds
+        return value if isinstance(value, kinds) and not wrong else None
+
+    return typed
 
 
-def as_text(value: Any) -> Any:
-    return value if isinstance(value, str) else None
+def _number(value: object) -> Any:
+    number = _only(int, float)(value)
+    return None if number is None else float(number)
 
 
-def as_integer(value: Any) -> Any:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _resolver(typed: Typed) -> Callable[..., FlagResolutionDetails[Any]]:
+    """Return a method of the provider that evaluates flags of one type."""
+
+    def resolve(
+        self: DiscreetProvider,
+        flag_key: str,
+        default_value: object,
+        evaluation_context: Given = None,
+    ) -> FlagResolutionDetails[Any]:
+        return self._resolve(flag_key, evaluation_context, typed)
+
+    return resolve
 
 
-def as_number(value: Any) -> Any:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+def _resolver_in_thread(
+    typed: Typed,
+) -> Callable[..., Coroutine[Any, Any, FlagResolutionDetails[Any]]]:
+    """Return the same method for programs with an event loop, which it does not block."""
+    resolve = _resolver(typed)
 
+    async def run(*given: object, **named: object) -> FlagResolutionDetails[Any]:
+        return await asyncio.to_thread(resolve, *given, **named)
 
-def as_object(value: Any) -> Any:
-    return value if isinstance(value, (dict, list)) else None
+    return run
 
 
 def is_refused(error: DiscreetError) -> bool:
@@ -111,7 +138,6 @@ WAITING = 10_000
 """Outcomes that may wait to be sent; more are dropped, so that memory stays bounded."""
 REASONS = {NEW: Reason.SPLIT, AGAIN: Reason.CACHED, STALE: Reason.STALE}
 Given: TypeAlias = EvaluationContext | None
-Objects: TypeAlias = Sequence[FlagValueType] | Mapping[str, FlagValueType]
 
 
 class DiscreetProvider(AbstractProvider):
@@ -150,80 +176,16 @@ class DiscreetProvider(AbstractProvider):
         for each in self._flags.values():
             each.client.close()
 
-    def resolve_boolean_details(
-        self,
-        flag_key: str,
-        default_value: bool,
-        evaluation_context: Given = None,
-    ) -> FlagResolutionDetails[bool]:
-        return self._resolve(flag_key, evaluation_context, as_boolean)
-
-    def resolve_string_details(
-        self,
-        flag_key: str,
-        default_value: str,
-        evaluation_context: Given = None,
-    ) -> FlagResolutionDetails[str]:
-        return self._resolve(flag_key, evaluation_context, as_text)
-
-    def resolve_integer_details(
-        self,
-        flag_key: str,
-        default_value: int,
-        evaluation_context: Given = None,
-    ) -> FlagResolutionDetails[int]:
-        return self._resolve(flag_key, evaluation_context, as_integer)
-
-    def resolve_float_details(
-        self,
-        flag_key: str,
-        default_value: float,
-        evaluation_context: Given = None,
-    ) -> FlagResolutionDetails[float]:
-        return self._resolve(flag_key, evaluation_context, as_number)
-
-    def resolve_object_details(
-        self,
-        flag_key: str,
-        default_value: Objects,
-        evaluation_context: Given = None,
-    ) -> FlagResolutionDetails[Objects]:
-        return self._resolve(flag_key, evaluation_context, as_object)
-
-    async def resolve_boolean_details_async(
-        self, flag_key: str, default_value: bool, evaluation_context: Given = None
-    ) -> FlagResolutionDetails[bool]:
-        return await asyncio.to_thread(
-            self.resolve_boolean_details, flag_key, default_value, evaluation_context
-        )
-
-    async def resolve_string_details_async(
-        self, flag_key: str, default_value: str, evaluation_context: Given = None
-    ) -> FlagResolutionDetails[str]:
-        return await asyncio.to_thread(
-            self.resolve_string_details, flag_key, default_value, evaluation_context
-        )
-
-    async def resolve_integer_details_async(
-        self, flag_key: str, default_value: int, evaluation_context: Given = None
-    ) -> FlagResolutionDetails[int]:
-        return await asyncio.to_thread(
-            self.resolve_integer_details, flag_key, default_value, evaluation_context
-        )
-
-    async def resolve_float_details_async(
-        self, flag_key: str, default_value: float, evaluation_context: Given = None
-    ) -> FlagResolutionDetails[float]:
-        return await asyncio.to_thread(
-            self.resolve_float_details, flag_key, default_value, evaluation_context
-        )
-
-    async def resolve_object_details_async(
-        self, flag_key: str, default_value: Objects, evaluation_context: Given = None
-    ) -> FlagResolutionDetails[Objects]:
-        return await asyncio.to_thread(
-            self.resolve_object_details, flag_key, default_value, evaluation_context
-        )
+    resolve_boolean_details = _resolver(_only(bool))
+    resolve_string_details = _resolver(_only(str))
+    resolve_integer_details = _resolver(_only(int))
+    resolve_float_details = _resolver(_number)
+    resolve_object_details = _resolver(_only(dict, list))
+    resolve_boolean_details_async = _resolver_in_thread(_only(bool))
+    resolve_string_details_async = _resolver_in_thread(_only(str))
+    resolve_integer_details_async = _resolver_in_thread(_only(int))
+    resolve_float_details_async = _resolver_in_thread(_number)
+    resolve_object_details_async = _resolver_in_thread(_only(dict, list))
 
     def track(
         self,
@@ -240,9 +202,7 @@ class DiscreetProvider(AbstractProvider):
             if tracking_event_name == (each.flag.event or each.name) and outcome:
                 self._send(partial(each.observe, person, outcome))
 
-    def _resolve(
-        self, name: str, given: Given, typed: Callable[[Any], Any]
-    ) -> FlagResolutionDetails[Any]:
+    def _resolve(self, name: str, given: Given, typed: Typed) -> FlagResolutionDetails[Any]:
         each = self._flags.get(name)
         if each is None:
             raise FlagNotFoundError(f"flag must be one of the provider's; {name!r} is not.")
@@ -299,7 +259,7 @@ class DiscreetProvider(AbstractProvider):
                 ProviderEventDetails(flags_changed=[each.name])
             )
 
-    def _send(self, work: Callable[[], Any]) -> None:
+    def _send(self, work: Callable[[], object]) -> None:
         """Run ``work`` in the background."""
         if not self._places.acquire(blocking=False):
             LOG.warning("too many outcomes wait to be sent: one was dropped")

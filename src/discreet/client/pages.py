@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -27,7 +26,7 @@ def environment(package: str) -> Environment:
     return made
 
 
-def rendered(package: str, name: str, **values: Any) -> str:
+def rendered(package: str, name: str, **values: object) -> str:
     """Return a template of a package, filled in."""
     return environment(package).get_template(name).render(values)
 

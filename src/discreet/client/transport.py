@@ -56,7 +56,7 @@ class Transport:
         """The body of a good answer; ServiceError otherwise."""
         return self._request("GET", path, None, {})
 
-    def post(self, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Any:
+    def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Any:
         """The JSON of a good answer to a JSON body; ServiceError otherwise."""
         sent = {"Content-Type": "application/json", **(headers or {})}
         return as_json(self._request("POST", path, _encoded(body), sent))
@@ -66,7 +66,9 @@ class Transport:
         while not self._idle.empty():
             self._idle.get_nowait().close()
 
-    def _request(self, method: str, path: str, body: bytes | None, headers: Any) -> bytes:
+    def _request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> bytes:
         end = time.monotonic() + self._deadline
         for attempt in range(self._retries + 1):
             cause: Exception | None = None
@@ -92,7 +94,7 @@ class Transport:
         raise AssertionError("the last attempt returns or raises")
 
     def _once(
-        self, method: str, path: str, body: bytes | None, headers: Any, timeout: float
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float
     ) -> tuple[int, str, bytes]:
         """Status, Retry-After and body of one attempt."""
         connection = self._connection()
@@ -172,7 +174,7 @@ def as_json(content: bytes) -> Any:
         ) from None
 
 
-def _encoded(body: Any) -> bytes:
+def _encoded(body: object) -> bytes:
     try:
         return json.dumps(body, allow_nan=False, default=_plain).encode()
     except (TypeError, ValueError):
@@ -182,7 +184,7 @@ def _encoded(body: Any) -> bytes:
         ) from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """NumPy's numbers and arrays as Python's."""
     if hasattr(value, "tolist"):
         return value.tolist()

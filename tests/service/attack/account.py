@@ -13,7 +13,7 @@ from http.client import HTTPException
 import numpy as np
 
 from discreet.client.chain import Chain
-from discreet.client.signing import public_key
+from discreet.client.documents import public_key
 from discreet.service.secrets.sealing import (
     LOSS,
     ROW,

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from discreet.client.chain import Chain
-from discreet.client.signing import public_key
+from discreet.client.documents import public_key
 from service.attack.harness import context
 from waiting import until
 

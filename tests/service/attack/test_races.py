@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from discreet.client.chain import Chain
-from discreet.client.signing import public_key
+from discreet.client.documents import public_key
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage import document_table as documents
 from discreet.service.storage.anchor import Anchor

@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 
 from discreet.cli.main import main
-from discreet.client import Billboard, fetched_documents
+from discreet.client import Billboard, billboard
 from discreet.client.recomputation import recompute
 from discreet.privacy.ledger import DISJOINT_PARTS
 from discreet.releases.lift import lift
@@ -182,7 +182,7 @@ def test_it_can_be_asked_over_http(settings, play, released, monkeypatch, capsys
     url = "http://localhost:8000"
     nothing = b'{"error": {"code": "not_found"}}'
     monkeypatch.setattr(
-        fetched_documents, "fetch", lambda path, *_: answers.get(path.removeprefix(url), nothing)
+        billboard, "fetch", lambda path, *_: answers.get(path.removeprefix(url), nothing)
     )
     assert main(["lift", url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(answers["/v1/lift"])

@@ -52,7 +52,7 @@ def test_the_first_release_follows_from_the_prior(
 
     contents = play(made, scenario)
     (tmp_path / "documents.jsonl").write_bytes(b"\n".join(contents) + b"\n")
-    from discreet.client.fetched_documents import read_released
+    from discreet.client.billboard import read_released
 
     told = read_released(str(tmp_path / "documents.jsonl"))
     first = told.items[0].statistics

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.client.signing import public_key
+from discreet.client.documents import public_key
 from discreet.errors import DiscreetError, InvalidInput, StateClaimed
 from discreet.service.experiment_file import FOLDER_EXAMPLE
 from discreet.service.runtime import lifecycle

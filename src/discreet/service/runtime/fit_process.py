@@ -23,7 +23,7 @@ from typing import Any
 
 from discreet.batches.release_batch import release_batch
 from discreet.client.chain import Chain
-from discreet.client.signing import public_key
+from discreet.client.documents import public_key
 from discreet.errors import NotReady
 from discreet.plan.plan import Plan
 from discreet.privacy.noise import SecureNoise

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from discreet.client.documents import genesis, restore_document
-from discreet.client.signing import public_key
+from discreet.client.documents import genesis, public_key, restore_document
 from discreet.errors import InvalidInput, NotReady, StateClaimed
 from discreet.releases.canonical import canonical
 from discreet.service.experiment_file import changed_keys

@@ -10,8 +10,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 from discreet.client.chain import Chain
-from discreet.client.documents import digest
-from discreet.client.signing import public_key
+from discreet.client.documents import digest, public_key
 from discreet.errors import DiscreetError, StateClaimed
 from discreet.privacy.ledger import Ledger
 from discreet.service.experiment_file import ExperimentFile

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from discreet.client.signing import new_private_key
+from discreet.client.documents import new_private_key
 from discreet.errors import InvalidInput, StateClaimed
 
 AGAIN = 0.05

@@ -1,22 +1,23 @@
-"""Client and Billboard: the two ways to use a decision service from Python.
+"""HTTP clients of a decision service, for threads (``Client``) and event loops (``AsyncClient``).
 
-``Client`` sends contexts and losses to the service. ``Billboard`` takes what the service
-published, verifies it and evaluates the policy locally, so that no context is sent.
+They send contexts and losses to the service. ``Billboard`` decides locally instead.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from urllib.parse import urlencode
 
 from discreet.client.billboard import Billboard
 from discreet.client.transport import Deadline, Transport, as_json
 from discreet.errors import ServiceError
+from discreet.types import JsonMapping, JsonObject
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -79,9 +80,9 @@ class Client:
 
     def decide(
         self,
-        context: Any,
+        context: object,
         *,
-        actions: Sequence[Any] | None = None,
+        actions: Sequence[object] | None = None,
         ranking: bool = False,
         user: str | None = None,
         deferred: bool = False,
@@ -108,9 +109,7 @@ class Client:
         try:
             answer = self._post("/v1/decide", body, name)
         except ServiceError as error:
-            if self.fallback is None or not unavailable(error):
-                raise
-            return fallback_decision(self.fallback, context, actions)
+            return _fallback(self.fallback, error, context, actions)
         made = answer["decision"], answer["action"], answer["release"], answer["stored"]
         return Decision(*made, answer.get("ranking"))
 
@@ -137,8 +136,8 @@ class Client:
         loss: float | None = None,
         *,
         reward: float | None = None,
-        context: Any = None,
-        action: int | str | Mapping[str, Any] | None = None,
+        context: object = None,
+        action: int | str | JsonMapping | None = None,
     ) -> None:
         """Report the loss of a decision, or its reward where the plan of the service has rewards.
 
@@ -164,7 +163,7 @@ class Client:
         losses: Iterable[tuple[Decision | str, float]] = (),
         *,
         rewards: Iterable[tuple[Decision | str, float]] = (),
-    ) -> list[dict[str, Any]]:
+    ) -> list[JsonObject]:
         """Report many losses, or rewards, in one request; status, and error if any, of each.
 
         Leave out decisions that are a ``fallback``: the service knows nothing of them.
@@ -175,7 +174,7 @@ class Client:
             for decision, value in values
         ]
         answer = self._post("/v1/observe:batch", {"observations": listed})
-        results: list[dict[str, Any]] = answer["results"]
+        results: list[JsonObject] = answer["results"]
         return results
 
     def activate(self, decision: Decision | str) -> None:
@@ -183,34 +182,36 @@ class Client:
         if not (isinstance(decision, Decision) and decision.fallback):
             self._post("/v1/activate", {"decision": _id(decision)})
 
-    def status(self) -> Any:
+    def status(self) -> JsonObject:
         """The state of the experiment: batches, their slots, when the next release is due."""
         return self._get("/v1/status")
 
-    def lift(self) -> Any:
+    def lift(self) -> JsonObject:
         """The lift: the policy compared with the control, where the plan has a control share."""
         return self._get("/v1/lift")
 
-    def releases(self) -> Any:
+    def releases(self) -> JsonObject:
         """The list of published documents; ``Billboard`` fetches and verifies them."""
         return self._get("/v1/releases")
 
-    def actions(self, q: str = "", *, limit: int = 100) -> Any:
+    def actions(self, q: str = "", *, limit: int = 100) -> JsonObject:
         """The actions in use whose name contains ``q``."""
         return self._get(f"/v1/actions?{urlencode({'q': q, 'limit': limit})}")
 
-    def change_actions(self, *, add: Sequence[Any] = (), remove: Sequence[str] = ()) -> Any:
+    def change_actions(
+        self, *, add: Sequence[object] = (), remove: Sequence[str] = ()
+    ) -> JsonObject:
         """Add and remove actions, with the key of an admin; return the actions then in use.
 
         Never change them because of observed outcomes: that would be a separate release.
         """
         return self._post("/v1/admin/actions", {"add": list(add), "remove": list(remove)})
 
-    def schema(self) -> Any:
+    def schema(self) -> JsonObject:
         """The declared features of a context."""
         return self._get("/v1/schema")
 
-    def ledger(self) -> Any:
+    def ledger(self) -> JsonObject:
         """The spent part of the privacy budget."""
         return self._get("/v1/ledger")
 
@@ -219,11 +220,12 @@ class Client:
         self._deadline.close()
         self._transport.close()
 
-    def _post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
+    def _post(self, path: str, body: object, headers: dict[str, str] | None = None) -> JsonObject:
         return self._in_time(lambda: self._transport.post(path, body, headers))
 
-    def _get(self, path: str) -> Any:
-        return as_json(self._in_time(lambda: self._transport.get(path)))
+    def _get(self, path: str) -> JsonObject:
+        answer: JsonObject = as_json(self._in_time(lambda: self._transport.get(path)))
+        return answer
 
     def _in_time(self, request: Callable[[], T]) -> T:
         return self._deadline.wait(request)
@@ -231,12 +233,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 
@@ -246,24 +243,116 @@ def unavailable(error: ServiceError) -> bool:
     return status is None or status >= 500 or status in (408, 429) or lost
 
 
-def fallback_decision(
-    fallback: int | str | Billboard, context: Any, actions: Sequence[Any] | None = None
+def _fallback(
+    fallback: int | str | Billboard | None,
+    error: ServiceError,
+    context: object,
+    actions: Sequence[object] | None,
 ) -> Decision:
-    """The decision of the client itself, of what is offered if it is a billboard's; no slot is
-    taken."""
-    if isinstance(fallback, Billboard):
-        if actions is None:
-            action = fallback.sample(context)
-        else:
-            action = fallback.sample(context, actions=actions)
-        return Decision("", action, fallback.number, False, fallback=True)
-    return Decision("", fallback, -1, False, fallback=True)
+    """Return the decision of the client itself, which takes no slot; else raise the error."""
+    if fallback is None or not unavailable(error):
+        raise error
+    if not isinstance(fallback, Billboard):
+        return Decision("", fallback, -1, False, fallback=True)
+    action = fallback.sample(context, actions=actions)
+    return Decision("", action, fallback.number, False, fallback=True)
 
 
 def _id(decision: Decision | Ticket | str) -> str:
     return decision if isinstance(decision, str) else decision.id
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _given(**fields: object) -> JsonObject:
     """The fields that were given."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+class _InThread(Client):
+    """Client without a deadline, for a caller that has one."""
+
+    def _in_time(self, request: Callable[[], T]) -> T:
+        return request()
+
+
+def _coroutine(
+    method: Callable[Concatenate[Client, P], T],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """Return a method of ``Client`` as a coroutine with the same arguments."""
+
+    @wraps(method)
+    async def run(self: AsyncClient, /, *given: P.args, **named: P.kwargs) -> T:
+        return await self._deadline.wait_async(partial(method, self._client, *given, **named))
+
+    return run
+
+
+class AsyncClient:
+    """``Client`` with coroutines: the same arguments, answers, retries and errors.
+
+    Requests run in threads, up to 32 at once; ``deadline`` ends the wait also for those that wait
+    for a thread.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        timeout: float = 10.0,
+        retries: int = 3,
+        deadline: float | None = None,
+        fallback: int | str | Billboard | None = None,
+    ) -> None:
+        self._client = _InThread(url, key, timeout=timeout, retries=retries, deadline=deadline)
+        self._deadline = Deadline(deadline)
+        self.fallback = fallback
+
+    async def decide(
+        self,
+        context: object,
+        *,
+        actions: Sequence[object] | None = None,
+        ranking: bool = False,
+        user: str | None = None,
+        deferred: bool = False,
+        sticky: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Decision:
+        """Choose an action for a context."""
+        request = partial(
+            self._client.decide,
+            context,
+            actions=actions,
+            ranking=ranking,
+            user=user,
+            deferred=deferred,
+            sticky=sticky,
+            idempotency_key=idempotency_key,
+        )
+        try:
+            return await self._deadline.wait_async(request)
+        except ServiceError as error:
+            return _fallback(self.fallback, error, context, actions)
+
+    ticket = _coroutine(Client.ticket)
+    observe = _coroutine(Client.observe)
+    observe_many = _coroutine(Client.observe_many)
+    activate = _coroutine(Client.activate)
+    actions = _coroutine(Client.actions)
+    change_actions = _coroutine(Client.change_actions)
+    status = _coroutine(Client.status)
+    lift = _coroutine(Client.lift)
+    releases = _coroutine(Client.releases)
+    schema = _coroutine(Client.schema)
+    ledger = _coroutine(Client.ledger)
+
+    async def close(self) -> None:
+        """Close the kept connections."""
+        self._deadline.close()
+        self._client.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.close()
