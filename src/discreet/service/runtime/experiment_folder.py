@@ -144,7 +144,9 @@ class ExperimentFolder:
             )
         return path
 
-    def new(self, name: str, text: str | None = None, source: Path | None = None) -> CreatedExperiment:
+    def new(
+        self, name: str, text: str | None = None, source: Path | None = None
+    ) -> CreatedExperiment:
         """Create an experiment from the text of a file; a server serves it a second later.
 
         With the path of that file, files in its folder that it names are copied too.
