@@ -89,7 +89,7 @@ CALLS = st.lists(st.tuples(st.floats(0, 9 * DAY), st.integers(0, 5)), max_size=8
 
 @given(CALLS, st.integers(0, 2**32))
 @settings(max_examples=25)
-def test_who_answered_moves_no_slot_and_no_close(calls, chosen):
+def test_answers_move_no_slot_and_no_close(calls, chosen):
     """Two worlds with the same decisions and times, in one of which nobody answers."""
     clock, worlds = Clock(), []
     for answers in (True, False):

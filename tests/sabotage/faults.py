@@ -280,7 +280,7 @@ FAULTS = (
             "if plan.participation is not None:",
             "if plan.participation is not None and size < 64:",
         ),
-        "service/runtime/test_people.py::test_the_audit_asks_the_service",
+        "service/runtime/test_people.py::test_the_audit_uses_the_tables_of_the_service",
         ("default-plan", "exact"),
     ),
     # Noise: further ways to lose it.
@@ -1081,7 +1081,7 @@ FAULTS = (
             "tick(self._every, batch.opened, batch.taken, now.seconds)",
             "tick(self._every, batch.opened, batch.taken - batch.unobserved, now.seconds)",
         ),
-        "batches/test_batch_clock.py::test_who_answered_moves_no_slot_and_no_close",
+        "batches/test_batch_clock.py::test_answers_move_no_slot_and_no_close",
     ),
     fault(
         "a slot that nobody took gets the missing loss",
@@ -1220,7 +1220,7 @@ FAULTS = (
             'heard = connection.execute("SELECT count(*) FROM answers").fetchone()[0]\n'
             "        opened, closed = tick(self._every, batch.opened, heard, now)",
         ),
-        "service/runtime/test_clock_batches.py::test_who_answered_moves_no_slot_and_no_close",
+        "service/runtime/test_clock_batches.py::test_answers_move_no_slot_and_no_close",
     ),
     fault(
         "a service that fits slots that nobody took",
@@ -1238,7 +1238,7 @@ FAULTS = (
             ),
         ),
         "service/runtime/test_clock_batches.py::"
-        "test_upkeep_ends_a_batch_though_nobody_asks_and_releases_what_was_taken",
+        "test_upkeep_ends_a_batch_without_requests_and_releases_it",
     ),
     fault(
         "a service that gives slots without a request the missing loss",
@@ -1269,7 +1269,7 @@ FAULTS = (
             "return not self.over",
         ),
         "service/runtime/test_clock_batches.py::"
-        "test_slots_that_a_worker_holds_are_taken_and_no_longer_handed_out",
+        "test_leased_slots_are_taken_and_not_assigned_after_the_clock",
     ),
     # People who return.
     fault(
@@ -1440,7 +1440,7 @@ FAULTS = (
         "every decision is on the disk before its answer",
         Edit("CommitThread._durable", "self._disk.sync(unsynced)", "[None] * len(unsynced)"),
         "service/storage/test_group_commit.py::"
-        "test_nobody_is_answered_before_their_file_has_reached_the_disk",
+        "test_no_write_is_answered_before_its_file_is_synced",
     ),
     fault(
         "a release that can be read before the disk has it",
@@ -1550,7 +1550,7 @@ FAULTS = (
             "    live = {tuple(row) for row in connection.execute(listed).fetchall()}\n"
             "    found = {each for each in leases if each[:2] in live or not rows}",
         ),
-        "service/storage/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",
+        "service/storage/test_anchor.py::test_ids_of_a_lost_lease_reach_no_other_slot",
     ),
     fault(
         "decisions and answers share a rate limit",
@@ -1560,7 +1560,7 @@ FAULTS = (
             "self._rate.take(self._route.bucket, caller, own)",
             'self._rate.take("all", caller, own)',
         ),
-        "service/http/test_http.py::test_nobodys_answer_takes_a_slot_from_another",
+        "service/http/test_http.py::test_answers_do_not_use_the_rate_of_decisions",
     ),
     fault(
         "names of requests leave with their batch",
@@ -2011,7 +2011,7 @@ FAULTS = (
         "a child whose words reach the log",
         "nothing of a fit is told but its release",
         Edit("FitChild._started", "stderr=subprocess.DEVNULL,", "stderr=None,"),
-        "service/runtime/test_fit_process.py::test_nothing_that_a_fit_says_is_heard",
+        "service/runtime/test_fit_process.py::test_output_of_a_fit_is_discarded",
     ),
     fault(
         "a fit that hangs is awaited",
@@ -2028,25 +2028,25 @@ FAULTS = (
             'UNCOUNTED = ("/v1/observe", "/v1/observe:batch", "/v1/activate")',
             'UNCOUNTED = ("/v1/observe", "/v1/observe:batch")',
         ),
-        "service/test_logs.py::test_requests_of_those_who_answer_are_counted_nowhere",
+        "service/test_logs.py::test_requests_that_report_losses_are_not_counted",
     ),
     fault(
         "the text of an error in the log of requests",
         "no line of the log can hold what people sent",
         Edit("Endpoint._failure", "kind=safe_name(error)", "kind=str(error)"),
-        "service/test_logs.py::test_the_text_of_an_error_is_not_told",
+        "service/test_logs.py::test_the_text_of_an_error_is_not_logged",
     ),
     fault(
         "the text of an error in the log of pages",
         "no line of the log can hold what people sent",
         Edit("Page._failure", "kind=safe_name(error)", "kind=str(error)"),
-        "service/test_logs.py::test_the_text_of_an_error_is_not_told",
+        "service/test_logs.py::test_the_text_of_an_error_is_not_logged",
     ),
     fault(
         "the text of an error in the log of the upkeep",
         "no line of the log can hold what people sent",
         Edit("Upkeep._tried", "kind=safe_name(error)", "kind=str(error)"),
-        "service/test_logs.py::test_the_text_of_an_error_is_not_told",
+        "service/test_logs.py::test_the_text_of_an_error_is_not_logged",
     ),
     fault(
         "sticky draws in which release and text run into each other",
@@ -2369,7 +2369,7 @@ FAULTS = (
         "spare connections that stay",
         "who watches a busy service takes no connection from others",
         Edit("LimitedHttp.on_headers_complete", "self.cycle.keep_alive = False", "pass"),
-        "service/http/test_request_limits.py::test_who_watches_is_answered_beyond_the_limit_of_connections",
+        "service/http/test_request_limits.py::test_health_checks_are_answered_beyond_the_limit_of_connections",
     ),
     fault(
         "a lock of an earlier version stays open to others",
@@ -2396,7 +2396,7 @@ FAULTS = (
         "a full disk that asks for a backup",
         "a full disk is no reason to restore a backup",
         Edit("database.py", 'FULL = ("SQLITE_FULL", "ENOSPC"', 'FULL = ("SQLITE_FULL"'),
-        "service/test_commands.py::test_a_full_disk_at_a_start_asks_for_room_and_for_no_backup",
+        "service/test_commands.py::test_a_full_disk_at_a_start_is_reported_without_advice_to_restore",
     ),
     fault(
         "a backup that shows its password",

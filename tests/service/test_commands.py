@@ -123,7 +123,7 @@ def test_an_init_that_was_cut_short_can_be_repeated(here, capsys):
     assert run(capsys, "serve", "--init")[0] == 0
 
 
-def test_faults_of_storage_are_told_in_one_line(here, capsys):
+def test_faults_of_storage_are_reported_in_one_line(here, capsys):
     run(capsys, "serve", "--init")
     for path in (here / "vault", here / "vault" / "mac.key"):
         mode = path.stat().st_mode & 0o777
@@ -147,7 +147,7 @@ def test_faults_of_storage_are_told_in_one_line(here, capsys):
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", ["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "ENOSPC"])
-def test_a_full_disk_at_a_start_asks_for_room_and_for_no_backup(capsys, monkeypatch, name):
+def test_a_full_disk_at_a_start_is_reported_without_advice_to_restore(capsys, monkeypatch, name):
     """SQLite has several names for it; the second is that of its shared memory."""
     run(capsys, "serve", "--init")
 
@@ -308,7 +308,7 @@ def test_an_anchor_of_another_experiment_is_refused_by_its_name(here, capsys):
     assert (code, "belongs to 'welcome'" in told) == (2, True)
 
 
-def test_a_lost_anchor_is_replaced_when_that_is_said(here, capsys):
+def test_a_lost_anchor_is_replaced_on_request(here, capsys):
     run(capsys, "serve", "--init")
     path = anchor_of(Settings.read(here / "experiment.toml")).path
     path.unlink()
@@ -318,12 +318,12 @@ def test_a_lost_anchor_is_replaced_when_that_is_said(here, capsys):
     assert path.is_file()
 
 
-def test_a_missing_file_says_how_to_make_one(here, capsys):  # noqa: ARG001
+def test_the_error_of_a_missing_file_has_the_next_step(here, capsys):  # noqa: ARG001
     code, _, told = run(capsys, "serve")
     assert (code, "discreet serve --init" in told) == (2, True)
 
 
-def test_workers_are_handed_a_file_that_an_environment_can_hold(here, capsys):
+def test_workers_need_a_file_that_fits_into_the_environment(here, capsys):
     run(capsys, "serve", "--init")
     with open(here / "experiment.toml", "a") as file:
         file.write("#" * 100_000)

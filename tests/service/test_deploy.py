@@ -70,7 +70,7 @@ def test_the_check_of_the_image_finds_the_keys_that_commands_print(tmp_path, cap
     assert text.count('test -n "$key" || {') == len(found)
 
 
-def test_git_ignores_what_the_compose_file_asks_to_keep_from_it():
+def test_git_ignores_the_secrets_of_the_compose_file():
     text = (DEPLOY / "compose.yaml").read_text()
     made = re.search(r"mkdir -p ([\w ]+) &&", text)[1].split()
     assert made == ["secrets", "data"]

@@ -17,7 +17,7 @@ def plan(features):
     return Plan(n_actions=2, features=features, budget=Budget(1.0, 1e-6))
 
 
-def test_items_of_one_turn_share_a_call_and_each_hears_its_own():
+def test_items_of_one_turn_share_a_call_and_get_their_results():
     calls = []
 
     def work(items):
@@ -33,7 +33,7 @@ def test_items_of_one_turn_share_a_call_and_each_hears_its_own():
     assert [str(each) for each in made] == ["0", "10", "20", "3", "40", "50"]
 
 
-def test_a_failure_of_the_call_is_told_to_all():
+def test_a_failed_call_raises_for_every_item():
     def work(items):  # noqa: ARG001
         raise RuntimeError("broken")
 
@@ -44,7 +44,7 @@ def test_a_failure_of_the_call_is_told_to_all():
     assert [str(each) for each in asyncio.run(scenario())] == ["broken", "broken"]
 
 
-def test_who_leaves_early_disturbs_nobody():
+def test_a_cancelled_item_disturbs_no_other():
     async def scenario():
         together = SharedCalls(lambda items: items)
         gone, stays = together(1), together(2)

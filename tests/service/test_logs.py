@@ -74,7 +74,7 @@ def test_failures_of_answers_have_no_number(capsys, route):
     assert [line.get("count") for line in lines_of(capsys)] == [None, None]
 
 
-def test_the_server_is_heard_without_its_words(capsys):
+def test_messages_of_uvicorn_are_logged_without_their_text(capsys):
     logger = logging.getLogger("uvicorn.error")
     before = logger.handlers, logger.propagate
     try:
@@ -97,7 +97,7 @@ def database():
     return "discreet.db"
 
 
-def test_what_operators_do_is_told_with_their_key(settings, play, capsys):
+def test_operations_are_logged_with_their_key(settings, play, capsys):
     async def scenario(service):
         await service.set_mode("shadow", "me")
         made = await service.create_key(["decide"], "a shop", by="me")
@@ -127,7 +127,7 @@ def test_what_operators_do_is_told_with_their_key(settings, play, capsys):
     assert "shop" not in json.dumps(told)
 
 
-def test_a_storage_fault_is_told_by_its_safe_name(settings, play, capsys):
+def test_a_storage_fault_is_logged_by_its_safe_name(settings, play, capsys):
     async def scenario(service):
         service.state.writer.fault = "SQLITE_FULL"
         await service.upkeep.watch()
@@ -147,7 +147,7 @@ def test_a_storage_fault_is_told_by_its_safe_name(settings, play, capsys):
     ]
 
 
-def test_requests_of_those_who_answer_are_counted_nowhere(settings):
+def test_requests_that_report_losses_are_not_counted(settings):
     """Every route whose requests are answers: how many came tells who answered."""
     answers = {
         each.path
@@ -168,7 +168,7 @@ def test_requests_of_those_who_answer_are_counted_nowhere(settings):
 SECRET = "loss 0.731 of ann@example.org"
 
 
-def test_the_text_of_an_error_is_not_told(settings, play, capsys, monkeypatch):
+def test_the_text_of_an_error_is_not_logged(settings, play, capsys, monkeypatch):
     """It may quote a request; its kind cannot."""
     chosen = settings()
 

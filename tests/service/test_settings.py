@@ -95,7 +95,7 @@ def test_an_experiment_has_a_plan():
         Settings.from_config({"experiment": "test"}, Path())
 
 
-def test_idealised_mechanisms_need_to_be_asked_for():
+def test_idealised_mechanisms_must_be_allowed():
     plan = {"oracle": {"kind": "Ridge", "mechanism": "paper"}}
     assert made(plan, allow_idealised=True).plan.oracle.mechanism == "paper"
     weak = {"budget": {"epsilon": 50.0, "delta": 0.1}}
@@ -138,7 +138,7 @@ def test_releases_follow_the_services_clock():
     assert made().plan.releases == "on_request"
 
 
-def test_the_example_is_read_and_says_what_the_defaults_are(tmp_path):
+def test_the_example_is_valid_and_has_the_defaults(tmp_path):
     path = tmp_path / "experiment.toml"
     path.write_text(EXPERIMENT_EXAMPLE)
     settings = Settings.read(path)
@@ -259,7 +259,7 @@ class Told:
         self.lines.append((name, fields))
 
 
-def test_edited_items_are_told_and_told_off_again(tmp_path):
+def test_edited_items_are_reported_until_they_are_restored(tmp_path):
     path, items = tmp_path / "experiment.toml", tmp_path / "items.csv"
     path.write_text(EXPERIMENT)
     items.write_text(ITEMS)

@@ -149,7 +149,7 @@ def test_a_file_that_is_spoilt_or_gone_stops_nothing(place_on_sqlite):
             until(lambda: file_of(place)["readable"])
 
 
-def test_settings_that_may_change_are_told_and_taken_with_a_restart(place_on_sqlite):
+def test_settings_that_may_change_take_effect_after_a_restart(place_on_sqlite):
     place = place_on_sqlite()
     with edited(place, "window = 3600.0", "window = 700.0"):
         with place.served():
@@ -160,7 +160,7 @@ def test_settings_that_may_change_are_told_and_taken_with_a_restart(place_on_sql
         assert not told(place, "release refused")
 
 
-def test_no_value_of_the_file_is_told_and_no_process_shows_a_password(places, new_schema):
+def test_no_value_of_the_file_is_shown_and_no_process_shows_a_password(places, new_schema):
     url = new_schema()
     joint = "&" if "?" in url else "?"
     place = places(f"{url}{joint}password=marker-first")  # a server of tests asks for none
@@ -198,7 +198,7 @@ def ready(place):
         return False
 
 
-def test_who_cannot_decide_is_not_ready(places, database):
+def test_a_worker_that_cannot_decide_is_not_ready(places, database):
     """A document in the database that does not verify, then a version that is not there."""
     place = places(database)
 

@@ -99,7 +99,7 @@ def test_slots_under_contention(begun):
     assert_each_once(begun(first_batch=2000, lease=4), 2000)
 
 
-def test_slots_that_are_handed_out_twice_are_noticed(begun):
+def test_slots_that_are_assigned_twice_are_noticed(begun):
     with pytest.raises(AssertionError, match="twice"):
         assert_each_once(begun(first_batch=512, lease=4), 512, harm="careless_leases")
 

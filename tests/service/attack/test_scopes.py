@@ -88,7 +88,7 @@ def begun(folder):
 
 
 @pytest.mark.parametrize(("method", "path"), ALLOWED)
-def test_a_key_opens_its_own_doors_only(served, method, path):
+def test_a_key_opens_the_routes_of_its_scopes_only(served, method, path):
     place, keys = served
     for scope, key in keys.items():
         permitted = scope in ALLOWED[method, path] | {"admin"}
@@ -123,9 +123,10 @@ def test_releases_can_be_public(place_on_sqlite):
             assert answered(place, method, path, None) == expected, path
 
 
-def test_a_door_left_open_is_noticed(place_on_sqlite):
+def test_an_unprotected_route_is_noticed(place_on_sqlite):
     place = place_on_sqlite()
     with place.served(sabotage="open_doors"):
         key = place.post("/v1/admin/keys", {"scopes": ["decide"]})[1]["key"]
         with pytest.raises(AssertionError):
-            test_a_key_opens_its_own_doors_only((place, {"decide": key}), "GET", "/v1/ledger")
+            served = (place, {"decide": key})
+            test_a_key_opens_the_routes_of_its_scopes_only(served, "GET", "/v1/ledger")

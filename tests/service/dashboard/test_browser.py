@@ -234,7 +234,7 @@ def test_the_status_renews_itself(browser, site):
         made.page.locator(".answer .big", has_not_text="old").wait_for()
 
 
-def test_a_page_says_that_the_server_is_gone_and_that_it_is_back(browser, site):
+def test_a_page_shows_that_the_server_is_unreachable(browser, site):
     with visit(browser, site) as made:
         page = made.page
         page.clock.install()
@@ -247,7 +247,7 @@ def test_a_page_says_that_the_server_is_gone_and_that_it_is_back(browser, site):
         page.locator("#stale:empty").wait_for(state="attached")
 
 
-def test_a_page_says_that_there_is_a_newer_release(browser, site):
+def test_a_page_shows_that_there_is_a_newer_release(browser, site):
     with visit(browser, site) as made:
         page = made.page
         page.clock.install()
@@ -303,7 +303,7 @@ def test_a_key_is_made_and_revoked(browser, site):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_every_page_fits_can_be_read_and_asks_nobody_else(browser, site, width, scheme):
+def test_every_page_fits_is_accessible_and_loads_nothing_else(browser, site, width, scheme):
     with visit(browser, site, width=width, scheme=scheme, log_in=False) as made:
         assert violations(made.page) == [], "the log-in"
     with visit(browser, site, width=width, scheme=scheme, height=760) as made:

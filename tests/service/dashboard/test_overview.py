@@ -55,7 +55,7 @@ def test_did_it_help(policy, control, wide, outcome, short, interval):
     assert f"of the control: {interval}" in told.text
 
 
-def test_a_lift_that_cannot_be_told_yet():
+def test_a_lift_that_is_not_known_yet():
     """Neither NaN nor infinity reaches a page or a chart."""
     unknown = LiftLine(1, 100, math.nan, math.nan, math.inf, math.inf)
     known = LiftLine(2, 100, 0.2, 0.3, 0.1, 0.2)
@@ -152,7 +152,7 @@ def test_what_is_tried_in_words():
     assert "one of 900 actions" in experiment_summary.tried(plan, None, 900)
 
 
-def test_charts_say_what_they_know():
+def test_charts_leave_out_unknown_values():
     found = overview.outcomes(
         [Quality(1, 4, 0.5, 0.9), Quality(2, 9, 0.5, 0.1), Quality(3, 9, 0.99, 0.1)]
     )
@@ -190,7 +190,7 @@ async def entered(service, key):
     return visitor
 
 
-def test_the_page_answers_what_its_owner_asks(settings, play, released):
+def test_the_first_page_has_state_lift_and_next_release(settings, play, released):
     async def scenario(service):
         visitor = await entered(service, settings.key())
         first = unescape((await visitor.get("/ui")).text)
@@ -223,7 +223,7 @@ def test_the_page_answers_what_its_owner_asks(settings, play, released):
 RULES = ("Contexts have not been shown to help clearly", "Predicted losses differ clearly")
 
 
-def test_the_status_says_which_rule_decides(settings, play, released):
+def test_the_status_has_the_rule_that_decides(settings, play, released):
     async def scenario(service):
         visitor = await entered(service, settings.key())
         before = await service.status()
@@ -241,7 +241,7 @@ def test_the_status_says_which_rule_decides(settings, play, released):
     play(settings(plan={**NAMED, "policy": {"kind": "AdaptivePO"}}), scenario)
 
 
-def test_without_a_control_nobody_can_say(settings, play):
+def test_without_a_control_there_is_no_lift(settings, play):
     async def scenario(service):
         page = (await (await entered(service, settings.key())).get("/ui")).text
         assert "Nobody can say" in page
@@ -249,7 +249,7 @@ def test_without_a_control_nobody_can_say(settings, play):
     play(settings(), scenario)
 
 
-def test_the_history_names_who_did_it(settings, play, released):
+def test_the_history_has_time_and_key(settings, play, released):
     async def scenario(service):
         visitor = await entered(service, settings.key())
         for _ in range(4):

@@ -242,7 +242,7 @@ def test_a_key_is_shown_once_and_works(settings, play):
     visited(play, settings, scenario)
 
 
-def test_settings_change_what_they_say(settings, play, released):
+def test_the_settings_page_changes_mode_and_release(settings, play, released):
     async def scenario(visitor, service):
         await fill(service, 4)
         await released(service)
@@ -408,11 +408,11 @@ async def changes_with_an_answer(visitor, service):
     return [path for path, x, y in zip(SHOWN, before, after, strict=True) if x != y]
 
 
-def test_no_page_tells_whether_somebody_answered(settings, play):
+def test_no_page_depends_on_answers(settings, play):
     assert visited(play, settings, changes_with_an_answer) == []
 
 
-def test_a_page_that_would_tell_is_caught(settings, play, monkeypatch):
+def test_a_page_that_shows_answers_is_noticed(settings, play, monkeypatch):
     honest = page_data.batches
 
     def telling(connection):
@@ -457,7 +457,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("cookie", ["", "discreet_session=é", "discreet_session=gAAAA", "a=b; é"])
-def test_any_cookie_but_ours_means_nobody(settings, play, cookie):
+def test_an_invalid_cookie_is_no_session(settings, play, cookie):
     async def scenario(service):
         visitor = Visitor(service)
         visitor.cookie = cookie

@@ -94,7 +94,7 @@ def decided(running, key, **headers):
     return answer
 
 
-def test_people_who_return_are_answered_alike(written, server):
+def test_replies_do_not_depend_on_earlier_records(written, server):
     folder, key = written(unit="user", batches_per_user=1, records_per_batch=1, waiting="pipeline")
     running = server(folder)
 
@@ -206,7 +206,7 @@ def test_a_wrong_key_is_refused(limited, capsys, limit):
     assert not any("203.0.113" in json.dumps(each) for each in lines)
 
 
-def test_a_key_ends_has_a_rate_and_tells_when_it_was_used(limited):
+def test_a_key_has_an_expiry_a_rate_and_a_last_use(limited):
     running, admin, _ = limited()
 
     def make(**words):
@@ -310,7 +310,7 @@ def emptied(running, key, path, method="POST"):
     assert status == 429
 
 
-def test_nobodys_answer_takes_a_slot_from_another(limited):
+def test_answers_do_not_use_the_rate_of_decisions(limited):
     """Each kind of request has a bucket of its own, and health has none."""
     running, key, clock = limited(rate_limit=FEW)
     kinds = [*((path, "POST") for path in (*ANSWERS, *SLOTS)), ("/v1/status", "GET")]
@@ -376,7 +376,7 @@ def test_idempotency_keys_and_public_releases(written, server):
     assert running.call("GET", "/v1/status")[0] == 401
 
 
-def test_metrics_tell_nothing_of_who_answered(written, server):
+def test_metrics_do_not_depend_on_answers(written, server):
     folder, key = written(window=60, internal_metrics=True)
     running = server(folder)
 

@@ -177,7 +177,7 @@ def test_pause_resume_end_and_archive_touch_one(folder):
     host(folder, again)
 
 
-def test_an_archive_waits_for_those_who_serve(folder):
+def test_an_archive_waits_for_the_servers(folder):
     async def scenario(asking, _):
         await asking.decide("a", folder.keys["a"])
         with pytest.raises(StateClaimed, match="must not be served"):
@@ -279,7 +279,7 @@ def test_one_that_is_broken_stops_no_other(folder, capsys, monkeypatch):
     host(folder, scenario)
 
 
-def test_what_cannot_start_says_why_in_log_and_lists(folder, capsys):
+def test_an_experiment_that_cannot_start_is_in_log_and_lists_with_its_reason(folder, capsys):
     edited, reached = folder.file("a", "experiment.toml"), folder.file("b", "vault", "mac.key")
     edited.write_text(edited.read_text().replace("epsilon = ", "epsilon = 1"))
     reached.chmod(0o644)
@@ -310,7 +310,7 @@ def test_no_experiment_that_can_decide_is_not_ready(tmp_path):
     host(folder, scenario)
 
 
-def test_a_sleeper_hears_of_a_revoked_key_before_it_answers(folder, monkeypatch):
+def test_an_experiment_that_sleeps_refuses_a_revoked_key(folder, monkeypatch):
     monkeypatch.setattr(upkeep, "QUIET", 0.0)
     monkeypatch.setattr(upkeep, "NAP", 60.0)
 
@@ -330,7 +330,7 @@ def test_a_sleeper_hears_of_a_revoked_key_before_it_answers(folder, monkeypatch)
     host(folder, scenario)
 
 
-def test_a_batch_that_waits_lets_nobody_sleep(folder, monkeypatch):
+def test_an_experiment_with_a_waiting_batch_stays_awake(folder, monkeypatch):
     monkeypatch.setattr(upkeep, "QUIET", 0.0)
 
     async def scenario(asking, hosted):
@@ -374,7 +374,7 @@ def test_the_page_of_a_server(folder):
     host(folder, scenario)
 
 
-def test_the_list_says_what_the_pages_of_each_experiment_say(folder):
+def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
     control = "[plan]\ncontrol = { share = 0.25, action = 0 }"
     folder.held.new("c", toml(waiting="pipeline").replace("[plan]", control))
     folder.file("b", "experiment.toml").write_text("window = ")

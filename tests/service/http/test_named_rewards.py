@@ -112,7 +112,7 @@ def test_names_and_rewards_over_http(running, tmp_path, capsys):
     assert "(by chance 10.000" in said  # a third of the answers at 50, two thirds at −10
 
 
-def test_a_release_tells_the_mean_reward_that_people_sent(settings, play, released):
+def test_a_release_has_the_mean_reward(settings, play, released):
     budget = {"epsilon": float("inf"), "delta": 0.0}
     made = settings(plan=PLAN | {"budget": budget}, allow_idealised=True, default_action="mail")
     assert made.default_action == 1
@@ -145,7 +145,7 @@ def test_a_release_tells_the_mean_reward_that_people_sent(settings, play, releas
     play(made, scenario)
 
 
-def test_rewards_outside_are_clipped_where_the_plan_says_so(settings, play, released):
+def test_rewards_outside_the_range_are_clipped_by_the_plan(settings, play, released):
     budget = {"epsilon": float("inf"), "delta": 0.0}
     plan = PLAN | {"budget": budget, "outcome": REWARD | {"clip": True}}
 

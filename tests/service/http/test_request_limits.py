@@ -207,7 +207,7 @@ def test_a_connection_is_closed_when_it_should_be(serve, version, more):
     serve(scenario)
 
 
-def test_who_hangs_up_disturbs_nobody(serve):
+def test_a_closed_connection_disturbs_no_other(serve):
     async def scenario(here):
         for cut in (100, None):  # in the middle of a request, and before its answer
             wire = await here.wire()
@@ -307,7 +307,7 @@ def test_trailers_count_with_the_headers(serve):
     serve(scenario)
 
 
-def test_who_pipelines_an_endless_head_gets_no_answer_in_anothers_place(serve):
+def test_an_endless_pipelined_head_gets_no_answer_of_another_request(serve):
     """The first request is under way: what is said now would be taken for its answer."""
 
     async def scenario(here):
@@ -419,7 +419,7 @@ def test_connections_are_limited(serve, monkeypatch):
     serve(scenario, connections=3)
 
 
-def test_who_watches_is_answered_beyond_the_limit_of_connections(serve, monkeypatch):
+def test_health_checks_are_answered_beyond_the_limit_of_connections(serve, monkeypatch):
     monkeypatch.setattr(bounds, "SPARE", 2)
     monkeypatch.setattr(bounds, "SPARE_SECONDS", 60.0)
 
@@ -440,7 +440,7 @@ def test_who_watches_is_answered_beyond_the_limit_of_connections(serve, monkeypa
     serve(scenario, connections=3)
 
 
-def test_who_is_beyond_the_limit_and_silent_is_not_awaited(serve, monkeypatch):
+def test_a_silent_connection_beyond_the_limit_is_closed(serve, monkeypatch):
     monkeypatch.setattr(bounds, "SPARE_SECONDS", 0.05)
 
     async def scenario(here):
@@ -467,7 +467,7 @@ def test_a_service_may_lie_below_a_path(serve):
     serve(scenario, prefix="/bandit")
 
 
-def test_who_connects_and_says_nothing_is_not_awaited(serve):
+def test_a_silent_connection_is_closed(serve):
     async def scenario(here):
         here.server.config.timeout_keep_alive = 0.2
         assert await (await here.wire()).ended()

@@ -72,7 +72,7 @@ def all_late(monkeypatch):
     return make
 
 
-def test_a_play_is_told_as_it_was(written, server, traffic, two_columns, all_late):
+def test_a_report_has_the_figures_of_its_play(written, server, traffic, two_columns, all_late):
     folder, key = written()
     running = server(folder)
     all_late(running)
@@ -106,7 +106,7 @@ def test_users_are_named_where_the_unit_needs_them(written, server, traffic, two
     assert (code, told["answers"]["decide"]) == (0, {"200": 6})
 
 
-def test_failures_are_counted_and_the_exit_code_says_so(written, server, traffic, two_columns):
+def test_failures_are_counted_and_set_the_exit_code(written, server, traffic, two_columns):
     folder, admin = written()
     running = server(folder)
     made = running.call("POST", "/v1/admin/keys", {"scopes": ["decide"]}, admin)[1]

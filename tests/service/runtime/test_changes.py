@@ -14,7 +14,7 @@ async def fill(service, count):
     return [await service.decisions.decide("caller", HERE) for _ in range(count)]
 
 
-def test_each_change_says_who_made_it(settings, play, released):
+def test_each_change_has_the_key_that_made_it(settings, play, released):
     async def scenario(service):
         mine = (await service.create_key(["admin"], "Ada"))["id"]
         await fill(service, 4)
@@ -43,7 +43,7 @@ def test_each_change_says_who_made_it(settings, play, released):
     assert [each.at for each in found] == sorted((each.at for each in found), reverse=True)
 
 
-def test_what_is_not_confirmed_is_not_told(settings, play, released):
+def test_unconfirmed_changes_are_not_listed(settings, play, released):
     async def scenario(service):
         await fill(service, 4)
         await released(service)
@@ -54,7 +54,7 @@ def test_what_is_not_confirmed_is_not_told(settings, play, released):
     play(settings(), scenario)
 
 
-def test_an_older_database_tells_what_it_knows(settings, play, released):
+def test_an_older_database_has_a_history(settings, play, released):
     chosen = settings()
 
     async def scenario(service):
@@ -99,7 +99,7 @@ def test_a_clean_stop_loses_no_count(settings, play):
         assert sum(document_table.decisions_by_hour(connection).values()) == 3
 
 
-def test_a_restored_backup_is_told(settings, play):
+def test_a_restored_backup_is_in_the_history(settings, play):
     chosen = settings()
     play(chosen, lambda service: fill(service, 3))
     lifecycle.restore(chosen)

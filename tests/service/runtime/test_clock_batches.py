@@ -64,7 +64,7 @@ async def decide(service, count=1):
     return [await service.decisions.decide("caller", CONTEXT) for _ in range(count)]
 
 
-def test_upkeep_ends_a_batch_though_nobody_asks_and_releases_what_was_taken(weekly, play):
+def test_upkeep_ends_a_batch_without_requests_and_releases_it(weekly, play):
     chosen = weekly()
 
     async def scenario(service):
@@ -126,7 +126,7 @@ def test_a_full_batch_is_sealed_by_count_and_the_clock_leaves_it_alone(weekly, p
     play(chosen, scenario)
 
 
-def test_slots_that_a_worker_holds_are_taken_and_no_longer_handed_out(weekly, play, burst):
+def test_leased_slots_are_taken_and_not_assigned_after_the_clock(weekly, play, burst):
     """A burst leases more than it uses: the rest counts as taken, is void, and stays unused."""
     chosen = weekly()
 
@@ -228,7 +228,7 @@ def history(settings, answers):
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_who_answered_moves_no_slot_and_no_close(weekly, answers):
+def test_answers_move_no_slot_and_no_close(weekly, answers):
     chosen = weekly(window=300 * 86_400.0)
     sizes = [(1, 3, 64, "sealed"), (2, 2, 128, "sealed"), (3, 1, 256, "sealed")]
     assert history(chosen, answers) == [sizes[:1], sizes[:2], sizes]
@@ -265,7 +265,7 @@ def test_the_clock_ticks_while_the_experiment_is_frozen(weekly, play):
 
 
 @ON_SQLITE
-def test_the_status_says_when_a_batch_closes(weekly, play):
+def test_the_status_has_the_time_at_which_a_batch_closes(weekly, play):
     chosen = weekly(window=300 * 86_400.0)
 
     async def scenario(service):
@@ -291,7 +291,7 @@ def test_the_status_says_when_a_batch_closes(weekly, play):
 
 
 @ON_SQLITE
-def test_without_a_clock_nothing_is_said_of_one(settings, play):
+def test_without_a_clock_the_status_has_no_ticks(settings, play):
     async def scenario(service):
         await decide(service)
         status = await service.status()

@@ -197,7 +197,7 @@ def test_people_are_always_in_the_same_part(settings):
     assert 0.05 < share < 0.65, "40 people with a share of 0.3"
 
 
-def test_who_is_in_the_control_only_the_vault_knows(settings):
+def test_only_the_vault_determines_the_control(settings):
     chosen = settings(plan=CONTROL, **USERS)
     people = [f"person {number}" for number in range(200)]
     vault = Vault(chosen.place(chosen.vault))
@@ -260,7 +260,7 @@ def test_uniform_control_plays_every_action(settings, play):
     play(settings(plan=uniform, window=60), scenario)
 
 
-def test_in_shadow_mode_nobody_plays_it(settings, play):
+def test_in_shadow_mode_the_control_is_not_played(settings, play):
     async def scenario(service):
         await service.set_mode("shadow")
         assert {each.action for each in await decide(service, 10)} == {1}

@@ -40,7 +40,7 @@ def test_the_child_has_the_lowest_priority(monkeypatch):
     assert told.stdout.split() == ["19", "1"]
 
 
-def test_its_priority_counts_beside_the_process_that_answers(monkeypatch):
+def test_its_priority_is_below_that_of_the_serving_process(monkeypatch):
     """Linux gives each session its share first; within one, niceness decides."""
     told = "import os; input(); print([os.getsid(0), os.getpgrp()])"
     monkeypatch.setattr(fit_process, "CHILD", told)
@@ -51,9 +51,7 @@ def test_its_priority_counts_beside_the_process_that_answers(monkeypatch):
     assert group != os.getpgrp()  # Ctrl-C does not reach it
 
 
-def test_the_chain_is_verified_before_a_fit_is_asked_for_and_each_document_once(
-    settings, monkeypatch
-):
+def test_the_chain_is_verified_before_a_fit_and_each_document_once(settings, monkeypatch):
     chosen, verified, honest = settings(), [], fit_process.Chain.extended
     monkeypatch.setattr(sys, "stdin", asked(chosen))
 
@@ -227,7 +225,7 @@ def test_a_fit_in_time_is_not_ended_and_one_that_is_late_is(monkeypatch):
     child.close("a")
 
 
-def test_nothing_that_a_fit_says_is_heard(monkeypatch, capfd):
+def test_output_of_a_fit_is_discarded(monkeypatch, capfd):
     """A warning of a library could contain rows."""
     tells = "import sys\nfor line in sys.stdin:\n    print('0.731', file=sys.stderr, flush=True)"
     monkeypatch.setattr(fit_process, "CHILD", f"{tells}\n    print('7', flush=True)")

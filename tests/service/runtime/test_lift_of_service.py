@@ -144,7 +144,7 @@ def test_a_lift_is_read_from_releases_alone(settings, play, released):
     play(chosen, scenario)
 
 
-def test_the_status_page_tells_it(settings, play, released):
+def test_the_status_page_shows_the_lift(settings, play, released):
     async def scenario(service):
         visitor = Visitor(service)
         await visitor.log_in(settings.key())
@@ -160,7 +160,7 @@ def test_the_status_page_tells_it(settings, play, released):
     play(settings(plan=CLEAR), scenario)
 
 
-def test_it_can_be_asked_over_http(settings, play, released, monkeypatch, capsys):
+def test_the_lift_over_http(settings, play, released, monkeypatch, capsys):
     """By whoever may read releases: as JSON, and with the command that verifies the documents."""
 
     async def scenario(service):

@@ -113,7 +113,7 @@ def test_a_log_costs_what_the_plan_says_and_can_be_recomputed(settings, play, re
     assert [place for place in kept if place[1] <= len(LENGTHS)] == []
 
 
-def test_rows_are_sealed_and_as_many_of_a_person_count_as_the_plan_says(settings):
+def test_rows_are_sealed_and_records_per_person_are_bounded(settings):
     made = settings(plan=LOG, **PEOPLE)
     import_log(made, rows(made))
     vault = Vault(made.place(made.vault))

@@ -66,7 +66,7 @@ def registry(settings):
     return {bytes(row[0]): tuple(row[1:]) for row in rows}
 
 
-def test_the_audit_asks_the_service():
+def test_the_audit_uses_the_tables_of_the_service():
     assert installed()
     assert one_row_each(subjects([DEFAULT_PLAN], [2.0])[0]).verdict == HOLDS
 
@@ -154,7 +154,7 @@ def test_a_slot_counts_whether_or_not_it_is_answered(settings, play, journal):
     assert two == [False] + [True] * 7, "silence was free"
 
 
-def test_what_is_missing_stands_in_for_nobody_beyond_the_bound(settings, play):
+def test_a_missing_loss_counts_within_the_bound_only(settings, play):
     async def scenario(service):
         await ask(service, *["ann"] * 4, loss=None)
         return await learned(service)
@@ -241,7 +241,7 @@ def test_a_request_that_is_sent_again_counts_once(settings, play):
     assert play(settings(**users(1, 2)), scenario) == [[True, True, False, True]]
 
 
-def test_a_ticket_counts_when_it_is_handed_out(settings, play):
+def test_a_ticket_counts_when_it_is_issued(settings, play):
     async def scenario(service):
         decisions = service.decisions
         tickets = [await decisions.ticket(name) for name in ("ann", "ann", "bob", "cid")]
@@ -303,7 +303,7 @@ def test_a_user_who_is_missing_or_not_wanted(settings, play, user):
     assert registry(chosen) == {}
 
 
-def test_the_status_says_what_counts(settings, play):
+def test_the_status_has_the_bound_on_participation(settings, play):
     told = play(settings(**users(3, 2)), Service.status)
     assert told["participation"] == {
         "batches": 3,

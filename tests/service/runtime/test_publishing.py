@@ -57,7 +57,7 @@ async def in_thread(function, *arguments):
     return await asyncio.to_thread(function, *arguments)
 
 
-def test_many_who_try_at_once_make_one_release(settings, play):
+def test_concurrent_attempts_make_one_release(settings, play):
     async def scenario(service):
         await fill(service, 4)
         await windows_end(service)
@@ -472,7 +472,7 @@ def test_an_anchor_of_another_experiment_is_refused_by_name(tmp_path):
         pass
 
 
-def test_an_anchor_that_is_away_is_not_made_anew(tmp_path):
+def test_a_missing_anchor_is_not_created_again(tmp_path):
     """An empty folder may be the place of a disk that is not mounted."""
     anchor = Anchor(tmp_path / "anchor.jsonl", "test")
     for write in (lambda: anchor.intend(AnchorMark(1, 0, "a")), lambda: anchor.confirm([(0, "a")])):

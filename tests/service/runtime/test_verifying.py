@@ -361,7 +361,7 @@ def test_a_child_reads_each_document_once(tmp_path, database, play, released, mo
     assert asked == ["-1", "0", "0", "1"]  # when it starts, and before each fit
 
 
-def test_a_child_is_told_everything_and_reads_no_file(tmp_path, database, play, released):
+def test_a_child_receives_all_settings_and_reads_no_file(tmp_path, database, play, released):
     path = tmp_path / "experiment.toml"
     path.write_text(toml(database=database))
     chosen = Settings.read(path)

@@ -70,9 +70,7 @@ def test_slots_under_contention_have_no_gap_and_no_overlap(settings, slots):
     assert Counter(handed) == Counter(range(slots))
 
 
-def test_a_worker_that_has_not_heard_of_a_release_still_serves_the_right_policy(
-    settings, play, released
-):
+def test_a_worker_that_has_not_read_a_release_serves_the_right_policy(settings, play, released):
     """The lease carries the policy: a stale view is brought up to date before a slot is used."""
     chosen = settings()
     if not chosen.postgres:

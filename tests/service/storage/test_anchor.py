@@ -268,7 +268,7 @@ def test_what_is_committed_and_not_confirmed_is_shown_nowhere(settings, play, mo
     play(chosen, scenario)
 
 
-def test_another_document_under_a_confirmed_number_is_not_handed_out(settings, play, released):
+def test_another_document_under_a_confirmed_number_is_not_served(settings, play, released):
     chosen = settings()
 
     async def scenario(service):
@@ -431,7 +431,7 @@ def test_an_anchor_that_is_older_than_its_database_is_refused(settings, play, re
         assert [mark.charge is not None for mark in book.confirmed] == [False, True, True, False]
 
 
-def test_an_anchor_that_is_lost_is_replaced_only_if_that_is_said(settings, play, released):
+def test_a_lost_anchor_is_replaced_only_on_request(settings, play, released):
     chosen, seen = settings(), []
     kept = dump(chosen)
     play(chosen, one_by_one(released, (4,), seen))
@@ -540,7 +540,7 @@ def test_processes_that_share_an_anchor_write_it_in_turn(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [WRITTEN, TOKEN, TICKET])
-def test_ids_of_a_lost_lease_reach_nobody_elses_slot(settings, play, kind):
+def test_ids_of_a_lost_lease_reach_no_other_slot(settings, play, kind):
     chosen = settings(window=60, lease=1, journal="observe" if kind == TOKEN else "decide")
     record = {"context": HERE, "action": 1} if kind == TICKET else {}
 
@@ -575,7 +575,7 @@ def test_ids_of_a_lost_lease_reach_nobody_elses_slot(settings, play, kind):
 # The moment of a release
 
 
-def test_a_release_does_the_same_work_whoever_answered(settings, play, released, monkeypatch):
+def test_the_work_of_a_release_does_not_depend_on_answers(settings, play, released, monkeypatch):
     """No statement between the claim at the due time and the commit touches a person's row."""
     said = []
     honest = release_transaction.Publisher._write

@@ -59,7 +59,7 @@ def values(database):
 
 
 @pytest.mark.parametrize("count", [1, 2, 11])
-def test_nobody_is_answered_before_their_file_has_reached_the_disk(made, monkeypatch, count):
+def test_no_write_is_answered_before_its_file_is_synced(made, monkeypatch, count):
     databases = [made(number) for number in range(count)]
     reached, asked, go = [], threading.Event(), threading.Event()
 
@@ -104,7 +104,7 @@ def test_what_others_may_publish_is_durable_before_they_see_it(made):
         assert asyncio.run(scenario(writer)) == NORMAL
 
 
-def test_after_a_disk_that_failed_nothing_is_believed_until_all_is_written_anew(made, monkeypatch):
+def test_after_a_failed_sync_everything_is_written_again(made, monkeypatch):
     database, other, well = made("one"), made("other"), FileSync.sync
     erased = []
 
@@ -195,7 +195,7 @@ def test_patience_with_another_program_ends(made, monkeypatch):
     assert values(held) == [2]
 
 
-def test_a_fault_that_nobody_thought_of_ends_no_thread(made, monkeypatch):
+def test_an_unexpected_error_does_not_end_the_thread(made, monkeypatch):
     one, other = made("one"), made("other")
 
     async def scenario(broken, well):
@@ -395,7 +395,7 @@ def test_an_operation_that_raises_leaves_nothing(database, kind):  # noqa: ARG00
 
 
 @both
-def test_what_was_asked_before_the_end_is_done_and_nothing_after(database, kind):  # noqa: ARG001
+def test_writes_before_the_end_are_done_and_none_after(database, kind):  # noqa: ARG001
     writer = Writer(database)
     insert = Insert()
 

@@ -249,7 +249,7 @@ def test_a_refused_request_gives_its_slot_back(settings, play, released):
 # Several workers
 
 
-def test_a_worker_that_has_not_heard_of_the_release_refuses_too(settings, play, released, fitted):
+def test_a_worker_behind_a_release_refuses_a_repeated_request(settings, play, released, fitted):
     chosen = settings(remember=MEMORY, **SILENT)
     if not chosen.postgres:
         return  # one process serves a file
