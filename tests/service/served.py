@@ -27,7 +27,7 @@ def serve(folder, environment, logs, words):
     os.environ.clear()
     os.environ.update(environment)
     kill_at(os.environ.get("DISCREET_STEP", ""))
-    for name, number in (("out", 1), ("told", 2)):
+    for name, number in (("out", 1), ("err", 2)):
         file = os.open(logs / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(file, number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -54,7 +54,7 @@ class Server:
         """Until it answers; its complaint if it ends instead."""
 
         def answers():
-            assert self.process.exitcode is None, (self.logs / "told").read_text()
+            assert self.process.exitcode is None, (self.logs / "err").read_text()
             with suppress(OSError):
                 return self.call("GET", "/readyz")[0] == 200
 
@@ -79,9 +79,9 @@ class Server:
             connection.request(method, path, content, given)
             answer = connection.getresponse()
             raw = answer.read()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            parsed = json.loads(raw) if told.get("content-type") == "application/json" else raw
-            return answer.status, parsed, told
+            reported = {name.lower(): value for name, value in answer.getheaders()}
+            parsed = json.loads(raw) if reported.get("content-type") == "application/json" else raw
+            return answer.status, parsed, reported
         finally:
             connection.close()
 
@@ -94,4 +94,4 @@ class Server:
         """End it and return its exit code, output and complaints."""
         if self.process.exitcode is None:
             os.kill(self.process.pid, number)
-        return self.ended(), *((self.logs / name).read_text() for name in ("out", "told"))
+        return self.ended(), *((self.logs / name).read_text() for name in ("out", "err"))

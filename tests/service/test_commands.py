@@ -26,8 +26,8 @@ from service.conftest import dump
 
 def run(capsys, *words):
     code = main(list(words))
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    reported = capsys.readouterr()
+    return code, reported.out, reported.err
 
 
 @pytest.fixture
@@ -59,9 +59,9 @@ def test_init_writes_what_only_the_owner_may_read(here, capsys):
     assert run(capsys, "serve", "--init")[0] == 0
     assert (here / "discreet.db").stat().st_mode & 0o077 == 0
     assert (here / "vault").stat().st_mode & 0o077 == 0
-    code, _, told = run(capsys, "serve", "--init")
+    code, _, reported = run(capsys, "serve", "--init")
     assert code == 2
-    assert "must be empty for a new experiment" in told
+    assert "must be empty for a new experiment" in reported
 
 
 def changed(here, name, **words):
@@ -74,10 +74,10 @@ def changed(here, name, **words):
 
 
 def told_in_one_line(capsys, *words):
-    code, _, told = run(capsys, *words)
-    assert (code, told.count("\n")) == (2, 1), told
-    assert "Traceback" not in told
-    return told
+    code, _, reported = run(capsys, *words)
+    assert (code, reported.count("\n")) == (2, 1), reported
+    assert "Traceback" not in reported
+    return reported
 
 
 UNREACHABLE = "postgresql://me:secret@127.0.0.1:1/name"
@@ -100,18 +100,18 @@ def test_init_refuses_before_anything_is_made(here, capsys, words, complaint):
     (here / "open").mkdir(mode=0o755)
     changed(here, "bad.toml", **words)
     before = sorted(here.rglob("*"))
-    told = told_in_one_line(capsys, "serve", "--init", "--config", "bad.toml")
-    assert re.search(complaint, told), told
-    assert "secret" not in told
-    assert "%zz" not in told
+    reported = told_in_one_line(capsys, "serve", "--init", "--config", "bad.toml")
+    assert re.search(complaint, reported), reported
+    assert "secret" not in reported
+    assert "%zz" not in reported
     assert sorted(here.rglob("*")) == before
 
 
 def test_init_refuses_the_vault_of_another_experiment(here, capsys):
     run(capsys, "serve", "--init")
     changed(here, "second.toml", database="second.db", experiment="second")
-    told = told_in_one_line(capsys, "serve", "--init", "--config", "second.toml")
-    assert "vault must be new for a new experiment" in told
+    reported = told_in_one_line(capsys, "serve", "--init", "--config", "second.toml")
+    assert "vault must be new for a new experiment" in reported
     assert not (here / "second.db").exists()
     changed(here, "third.toml", database="third.db", vault="third")
     assert run(capsys, "serve", "--init", "--config", "third.toml")[0] == 0
@@ -138,8 +138,8 @@ def test_faults_of_storage_are_reported_in_one_line(here, capsys):
             capsys, "serve", "--port", port
         )
     assert "port must be at most" in told_in_one_line(capsys, "serve", "--port", "70000")
-    told = told_in_one_line(capsys, "serve", "--host", "192.0.2.1")
-    assert "host and port must be of this machine" in told
+    reported = told_in_one_line(capsys, "serve", "--host", "192.0.2.1")
+    assert "host and port must be of this machine" in reported
     (here / "discreet.db").write_bytes(bytes(range(256)) * 40)
     for words in (["serve"], ["keys", "list"], ["restore"], ["backup", "copy.db"]):
         assert "SQLITE_NOTADB" in told_in_one_line(capsys, *words)
@@ -165,10 +165,10 @@ def test_a_full_disk_at_a_start_is_reported_without_advice_to_restore(capsys, mo
     if name == "SQLITE_IOERR_SHMSIZE":  # any other fault, if there is room
         assert "discreet restore" in told_in_one_line(capsys, "serve")
         monkeypatch.setattr(os, "statvfs", lambda _: Used)
-    told = told_in_one_line(capsys, "serve")
-    assert name in told
-    assert "free some space" in told
-    assert "discreet restore" not in told
+    reported = told_in_one_line(capsys, "serve")
+    assert name in reported
+    assert "free some space" in reported
+    assert "discreet restore" not in reported
 
 
 def test_init_begins_the_experiment_of_a_file_that_is_there(here, capsys):
@@ -196,10 +196,10 @@ def test_keys_are_created_listed_and_revoked(here, capsys):
     assert listed["shop"]["revoked"]
     assert listed["first key"]["scopes"] == ["admin"]
     assert "hash" not in listed["shop"]
-    code, _, told = run(capsys, "keys", "create", "--scope", "decde")
-    assert (code, "Did you mean 'decide'?" in told) == (2, True)
-    code, _, told = run(capsys, "keys", "revoke", "nobody")
-    assert (code, "discreet keys list" in told) == (2, True)
+    code, _, reported = run(capsys, "keys", "create", "--scope", "decde")
+    assert (code, "Did you mean 'decide'?" in reported) == (2, True)
+    code, _, reported = run(capsys, "keys", "revoke", "nobody")
+    assert (code, "discreet keys list" in reported) == (2, True)
 
 
 def test_a_backup_is_for_its_owner_and_so_is_what_is_restored(here, capsys):
@@ -208,8 +208,8 @@ def test_a_backup_is_for_its_owner_and_so_is_what_is_restored(here, capsys):
     copy = here / "copies" / "first.db"
     assert code == 0
     assert (copy.stat().st_mode & 0o077, copy.parent.stat().st_mode & 0o077) == (0, 0)
-    code, _, told = run(capsys, "backup", "copies/first.db")
-    assert (code, "backup must be a new file" in told) == (2, True)
+    code, _, reported = run(capsys, "backup", "copies/first.db")
+    assert (code, "backup must be a new file" in reported) == (2, True)
     (here / "discreet.db").unlink()
     (here / "discreet.db").write_bytes(copy.read_bytes())
     (here / "discreet.db").chmod(0o644)
@@ -241,10 +241,10 @@ def test_a_database_behind_its_anchor_is_refused_in_one_line(here, capsys):
     anchor = anchor_of(Settings.read(here / "experiment.toml"))
     anchor.intend(AnchorMark(1, 1, "later"))
     anchor.confirm([(1, "later")])
-    code, _, told = run(capsys, "serve")
+    code, _, reported = run(capsys, "serve")
     assert code == 2
-    assert told.count("\n") == 1
-    assert "run discreet restore" in told
+    assert reported.count("\n") == 1
+    assert "run discreet restore" in reported
 
 
 def test_the_anchor_is_put_outside_the_folder(here, capsys, state_home, server):
@@ -260,9 +260,9 @@ def test_the_anchor_is_put_outside_the_folder(here, capsys, state_home, server):
     assert status["anchor"] == "elsewhere"
     assert "anchor" not in running.stop()[2]
     path.unlink()
-    code, _, told = run(capsys, "serve")
-    assert (code, told.count("\n")) == (2, 1)
-    assert f"anchor must be at {path}" in told
+    code, _, reported = run(capsys, "serve")
+    assert (code, reported.count("\n")) == (2, 1)
+    assert f"anchor must be at {path}" in reported
 
 
 def test_the_anchor_can_be_named(here, capsys, tmp_path_factory):
@@ -272,10 +272,10 @@ def test_the_anchor_can_be_named(here, capsys, tmp_path_factory):
     assert path.is_file()
     (here / "discreet.db").unlink()
     path.unlink()  # as if the first attempt had been cut short
-    code, _, told = run(capsys, "serve", "--init", "--anchor", str(here / "other.jsonl"))
-    assert (code, "must be left out if there is an anchor" in told) == (2, True)
-    code, _, told = run(capsys, "serve", "--anchor", str(path))
-    assert (code, "must be given with --init" in told) == (2, True)
+    code, _, reported = run(capsys, "serve", "--init", "--anchor", str(here / "other.jsonl"))
+    assert (code, "must be left out if there is an anchor" in reported) == (2, True)
+    code, _, reported = run(capsys, "serve", "--anchor", str(path))
+    assert (code, "must be given with --init" in reported) == (2, True)
 
 
 @pytest.mark.parametrize("state", ["inside", "a file", "relative"])
@@ -286,15 +286,15 @@ def test_an_anchor_next_to_its_database_is_reported_at_every_start(
     (here.parent / "f").write_text("no folder")
     monkeypatch.setenv("XDG_STATE_HOME", str(places[state]))
     code, out, _ = run(capsys, "serve", "--init", "--json")
-    told = json.loads(out)
-    assert (code, told["anchor"]) == (0, str(here / "vault" / "anchor.jsonl"))
+    reported = json.loads(out)
+    assert (code, reported["anchor"]) == (0, str(here / "vault" / "anchor.jsonl"))
     for _ in range(2):
         running = server(here)
-        status = running.call("GET", "/v1/status", key=told["admin_key"])[1]
+        status = running.call("GET", "/v1/status", key=reported["admin_key"])[1]
         assert status["anchor"] == "beside"
         assert "anchor is in the folder" in status["text"]
-        said = running.stop()[2]
-        assert len([line for line in said.splitlines() if "lies beside" in line]) == 1
+        stated = running.stop()[2]
+        assert len([line for line in stated.splitlines() if "lies beside" in line]) == 1
 
 
 def test_an_anchor_of_another_experiment_is_refused_by_its_name(here, capsys):
@@ -304,31 +304,31 @@ def test_an_anchor_of_another_experiment_is_refused_by_its_name(here, capsys):
     other = text.replace('"welcome"', '"other"').replace('"discreet.db"', '"second.db"')
     other = f'anchor = "{path}"\n' + other.replace('"vault" ', '"second" ')
     (here / "second.toml").write_text(other)
-    code, _, told = run(capsys, "serve", "--init", "--config", "second.toml")
-    assert (code, "belongs to 'welcome'" in told) == (2, True)
+    code, _, reported = run(capsys, "serve", "--init", "--config", "second.toml")
+    assert (code, "belongs to 'welcome'" in reported) == (2, True)
 
 
 def test_a_lost_anchor_is_replaced_on_request(here, capsys):
     run(capsys, "serve", "--init")
     path = anchor_of(Settings.read(here / "experiment.toml")).path
     path.unlink()
-    code, _, told = run(capsys, "restore")
-    assert (code, "anchor must be at" in told) == (2, True)
+    code, _, reported = run(capsys, "restore")
+    assert (code, "anchor must be at" in reported) == (2, True)
     assert run(capsys, "restore", "--anchor-lost")[0] == 0
     assert path.is_file()
 
 
 def test_the_error_of_a_missing_file_has_the_next_step(here, capsys):  # noqa: ARG001
-    code, _, told = run(capsys, "serve")
-    assert (code, "discreet serve --init" in told) == (2, True)
+    code, _, reported = run(capsys, "serve")
+    assert (code, "discreet serve --init" in reported) == (2, True)
 
 
 def test_workers_need_a_file_that_fits_into_the_environment(here, capsys):
     run(capsys, "serve", "--init")
     with open(here / "experiment.toml", "a") as file:
         file.write("#" * 100_000)
-    code, _, told = run(capsys, "serve", "--workers", "2")
-    assert (code, "at most 100000 bytes for several workers" in told) == (2, True)
+    code, _, reported = run(capsys, "serve", "--workers", "2")
+    assert (code, "at most 100000 bytes for several workers" in reported) == (2, True)
 
 
 def test_begin_returns_a_key_once(here):

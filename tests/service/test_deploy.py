@@ -62,9 +62,9 @@ def test_the_check_of_the_image_finds_the_keys_that_commands_print(tmp_path, cap
     capsys.readouterr()
     for words, program in found:
         assert main(words.split()) == 0
-        told = capsys.readouterr().out
+        reported = capsys.readouterr().out
         key = subprocess.run(
-            ["sed", program], input=told, capture_output=True, text=True, check=True
+            ["sed", program], input=reported, capture_output=True, text=True, check=True
         ).stdout
         assert key.startswith("dk_"), words
     assert text.count('test -n "$key" || {') == len(found)

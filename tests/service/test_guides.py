@@ -92,12 +92,12 @@ def test_defaults_in_the_guide_are_those_of_the_code():
     defaults = {each.name: each.default for each in fields(Settings)}
     defaults |= {name: getattr(defaults["server"], name) for name in OF_SERVER}
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \|", GUIDE, re.MULTILINE)
-    told = {}
+    reported = {}
     for names, values in rows:
-        told |= dict(zip(re.findall(r"\w+", names), values.split(", "), strict=False))
+        reported |= dict(zip(re.findall(r"\w+", names), values.split(", "), strict=False))
     checked = {
         name: text.strip().strip("`")
-        for name, text in told.items()
+        for name, text in reported.items()
         if name in defaults and isinstance(defaults[name], (str, int, float))
     }
     assert len(checked) >= 15

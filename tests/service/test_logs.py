@@ -26,8 +26,8 @@ def lines_of(capsys):
 
 def test_the_page_lists_every_event_with_its_fields_and_no_other():
     rows = re.findall(r"^\| `([^`]+)` \|([^|]*)\|", PAGE, re.MULTILINE)
-    told = {event: tuple(re.findall(r"`(\w+)`", fields)) for event, fields in rows}
-    assert told == EVENTS
+    reported = {event: tuple(re.findall(r"`(\w+)`", fields)) for event, fields in rows}
+    assert reported == EVENTS
 
 
 def test_the_code_emits_every_event_and_no_other():
@@ -86,10 +86,10 @@ def test_messages_of_uvicorn_are_logged_without_their_text(capsys):
             logger.exception("more secret words")
     finally:
         logger.handlers, logger.propagate = before
-    told = lines_of(capsys)
-    assert [line["event"] for line in told] == ["server trouble"] * 2
-    assert told[1]["kind"] == "ValueError"
-    assert "secret" not in json.dumps(told)
+    reported = lines_of(capsys)
+    assert [line["event"] for line in reported] == ["server trouble"] * 2
+    assert reported[1]["kind"] == "ValueError"
+    assert "secret" not in json.dumps(reported)
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_operations_are_logged_with_their_key(settings, play, capsys):
 
     people = {"unit": "user", "batches_per_user": 2, "records_per_batch": 1}
     key = play(settings(window=60, **people), scenario)
-    told = lines_of(capsys)
-    assert [line["event"] for line in told] == [
+    reported = lines_of(capsys)
+    assert [line["event"] for line in reported] == [
         "started",
         "mode changed",
         "key created",
@@ -121,10 +121,10 @@ def test_operations_are_logged_with_their_key(settings, play, capsys):
         "user erased",
         "stopped",
     ]
-    assert all(line["by"] == "me" for line in told[1:-1])
-    assert told[2]["key"] == told[3]["key"] == key
-    assert "somebody" not in json.dumps(told)
-    assert "shop" not in json.dumps(told)
+    assert all(line["by"] == "me" for line in reported[1:-1])
+    assert reported[2]["key"] == reported[3]["key"] == key
+    assert "somebody" not in json.dumps(reported)
+    assert "shop" not in json.dumps(reported)
 
 
 def test_a_storage_fault_is_logged_by_its_safe_name(settings, play, capsys):
@@ -140,8 +140,8 @@ def test_a_storage_fault_is_logged_by_its_safe_name(settings, play, capsys):
         await service.upkeep.watch()
 
     play(settings(window=60), scenario)
-    told = [line for line in lines_of(capsys) if "ready" in line["event"]]
-    assert [(line["event"], line.get("reasons"), line.get("kind")) for line in told] == [
+    reported = [line for line in lines_of(capsys) if "ready" in line["event"]]
+    assert [(line["event"], line.get("reasons"), line.get("kind")) for line in reported] == [
         ("not ready", ["database"], "SQLITE_IOERR"),
         ("ready", None, None),
     ]
@@ -159,9 +159,9 @@ def test_requests_that_report_losses_are_not_counted(settings):
     for path in (*answers, "/v1/decide"):
         for status in (200, 410, 503):
             metrics.count(path, status, 0.1)
-    told = text_of(metrics._own(internal=False)).decode()
-    assert "/v1/decide" in told
-    assert not [path for path in answers if path in told]
+    reported = text_of(metrics._own(internal=False)).decode()
+    assert "/v1/decide" in reported
+    assert not [path for path in answers if path in reported]
     assert all(path in metrics.internal("127.0.0.1").decode() for path in answers)
 
 
@@ -183,10 +183,10 @@ def test_the_text_of_an_error_is_not_logged(settings, play, capsys, monkeypatch)
         assert (await visitor.log_in(settings.key())).status == 303
         monkeypatch.setattr(service.decisions, "decide", fails)
         monkeypatch.setattr(service, "status", fails)
-        asked = {"context": [0.1, 0.2]}
+        requested = {"context": [0.1, 0.2]}
         bearer = {"authorization": f"Bearer {settings.key()}"}
         replies = [
-            await visitor.ask("POST", "/v1/decide", raw=asked, **bearer),
+            await visitor.ask("POST", "/v1/decide", raw=requested, **bearer),
             await visitor.get("/v1/status", **bearer),
             await visitor.get("/ui"),
         ]
@@ -194,8 +194,8 @@ def test_the_text_of_an_error_is_not_logged(settings, play, capsys, monkeypatch)
         await service.upkeep._tried(fails)
         return "".join(each.text for each in replies)
 
-    told = play(chosen, scenario)
+    reported = play(chosen, scenario)
     log = capsys.readouterr().err
     assert log.count('"kind": "Mishap"') == 4  # two routes, a page, the upkeep
-    assert "0.731" not in told + log
-    assert "ann@" not in told + log
+    assert "0.731" not in reported + log
+    assert "ann@" not in reported + log

@@ -263,17 +263,17 @@ def test_edited_items_are_reported_until_they_are_restored(tmp_path):
     path, items = tmp_path / "experiment.toml", tmp_path / "items.csv"
     path.write_text(EXPERIMENT)
     items.write_text(ITEMS)
-    told = Told()
-    watch = ExperimentFile(path, Settings.read(path), told)
+    reported = Told()
+    watch = ExperimentFile(path, Settings.read(path), reported)
     watch.look()
-    assert told.lines == []
+    assert reported.lines == []
     items.write_text(ITEMS.replace("1950", "1951"))
     watch.look()
     watch.look()
-    assert told.lines == [("experiment file differs", {"keys": ["plan.actions.items"]})]
+    assert reported.lines == [("experiment file differs", {"keys": ["plan.actions.items"]})]
     items.write_text(ITEMS)
     watch.look()
-    assert told.lines[-1] == ("experiment file as served", {})
+    assert reported.lines[-1] == ("experiment file as served", {})
     items.unlink()
     watch.look()
-    assert told.lines[-1] == ("experiment file unreadable", {})
+    assert reported.lines[-1] == ("experiment file unreadable", {})

@@ -36,7 +36,7 @@ class Sent:
     user: str | None = None
     answer: dict | None = None
     loss: float | None = None
-    heard: bool = False
+    received: bool = False
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Account:
 
 
 def lost_loss(each):
-    return each.loss is not None and not each.heard
+    return each.loss is not None and not each.received
 
 
 def keep_asking(place, account, stop, seed):
@@ -99,7 +99,7 @@ def ask(place, connection, each, draws):
         body = json.dumps({"decision": each.answer["decision"], "loss": each.loss})
         status, answer = call(connection, "POST", "/v1/observe", body, {}, place.admin)
         assert status in (200, 410), answer
-        each.heard = status == 200
+        each.received = status == 200
         if status == 410:
             each.loss = None
 
@@ -167,7 +167,7 @@ def check(place, account):
 
     live = {place_ for place_, state in states.items() if state in ("open", "sealed")}
     sealers = {each: Sealer(vault.batch(*each), *each) for each in live}
-    stored, heard, found = {}, {}, []
+    stored, received, found = {}, {}, []
     for table in rows.values():
         over = {tuple(row[:2]) for row in table} - live
         assert {states[each] for each in over} <= {"released"}, "rows of a burned batch were kept"
@@ -177,7 +177,7 @@ def check(place, account):
         stored[epoch, batch, slot] = DecisionRow.unpack(packed)
     for epoch, batch, slot, kind, payload in rows["answers"]:
         packed = sealers[epoch, batch].open(kind, slot, bytes(payload))
-        heard[epoch, batch, slot, kind] = packed
+        received[epoch, batch, slot, kind] = packed
         if kind == WHOLE:
             stored[epoch, batch, slot] = DecisionRow.unpack(packed[:-8])
     for row in stored.values():
@@ -185,11 +185,11 @@ def check(place, account):
         assert each is not None, "a record that nobody sent"
         found.append(each.number)
     assert len(found) == len(set(found)), "a record is there twice"
-    _acknowledged(place, account, live, stored, heard)
+    _acknowledged(place, account, live, stored, received)
     return states
 
 
-def _acknowledged(place, account, live, stored, heard):
+def _acknowledged(place, account, live, stored, received):
     ids, taken = DecisionIds(place.vault.mac), set()
     mapped = place.settings.plan.features.map
     for each in account.sent:
@@ -202,11 +202,11 @@ def _acknowledged(place, account, live, stored, heard):
         if slot[:2] not in live:
             continue
         row = stored.get(slot)
-        if id.kind != TOKEN or each.heard:
+        if id.kind != TOKEN or each.received:
             assert row is not None, "an acknowledged record is lost"
             assert np.array_equal(row.features, mapped(context(each.number))[0])
             assert row.action == each.answer["action"], "the action of a record changed"
-        if each.heard:
-            packed = heard.get((*slot, WHOLE if id.kind == TOKEN else LOSS))
+        if each.received:
+            packed = received.get((*slot, WHOLE if id.kind == TOKEN else LOSS))
             assert packed is not None, "an acknowledged loss is lost"
             assert unpack_loss(packed[-8:]) == each.loss, "a loss changed"

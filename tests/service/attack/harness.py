@@ -60,8 +60,8 @@ def write_settings(
     **words,
 ):
     """An ``experiment.toml``; windows last until ``Place.windows_end``, and nothing is limited."""
-    said = {"experiment": "attack", "database": database, "window": 3600.0, "settle": 0.0}
-    said |= {"rate_limit": 0, "waiting": "gap"} | words
+    stated = {"experiment": "attack", "database": database, "window": 3600.0, "settle": 0.0}
+    stated |= {"rate_limit": 0, "waiting": "gap"} | words
     batches = {"first_batch": first_batch, "longest_batch": longest, "close_every": every}
     batches = {name: value for name, value in batches.items() if value is not None}
     if missing is not None:
@@ -71,12 +71,12 @@ def write_settings(
     plan = PLAN.format(batches=_lines(batches), geometry=geometry)
     if control is not None:
         plan += "[plan.control]\n" + _lines(control)
-    path.write_text(_lines(said) + plan)
+    path.write_text(_lines(stated) + plan)
     return Settings.read(path)
 
 
-def _lines(said):
-    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in said.items())
+def _lines(stated):
+    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in stated.items())
 
 
 class Place:
@@ -113,12 +113,12 @@ class Place:
         """The exit status of a command on this experiment."""
         return self._discreet(command, step=step, sabotage="", wait=True)
 
-    def _discreet(self, command, *words, step, **asked):
+    def _discreet(self, command, *words, step, **requested):
         return self._launcher.fork(
             arguments=[command, "--config", str(self.folder / "experiment.toml"), *words],
             environment={"DISCREET_STEP": step},
             log=str(self.log),
-            **asked,
+            **requested,
         )
 
     def _is_ready(self, workers):
@@ -213,10 +213,10 @@ class Place:
 
 def call(connection, method, path, body, headers, key, *, raw=False):
     """Status and decoded answer over a kept connection."""
-    said = {"Content-Type": "application/json"} | headers
+    stated = {"Content-Type": "application/json"} | headers
     if key is not None:
-        said["Authorization"] = f"Bearer {key}"
-    connection.request(method, path, body, said)
+        stated["Authorization"] = f"Bearer {key}"
+    connection.request(method, path, body, stated)
     answer = connection.getresponse()
     content = answer.read()
     if not raw and answer.getheader("Content-Type", "") == "application/json":

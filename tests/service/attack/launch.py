@@ -24,37 +24,37 @@ def main(example):
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are not kept as zombies
     print("ready", flush=True)
     for line in sys.stdin:
-        asked = json.loads(line)
-        if asked["wait"]:
+        requested = json.loads(line)
+        if requested["wait"]:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         pid = os.fork()
         if pid == 0:
-            become(asked)
-        if asked["wait"]:
+            become(requested)
+        if requested["wait"]:
             pid = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         print(pid, flush=True)
 
 
-def become(asked):
+def become(requested):
     """Turn this fork into the command that was asked for."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = os.open(requested["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for mine, wanted in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(mine, wanted)
-    os.environ.update(asked["environment"])
+    os.environ.update(requested["environment"])
     from discreet.service.storage.database import kill_at
 
     kill_at(os.environ.get("DISCREET_STEP", ""))
-    if asked["sabotage"]:
+    if requested["sabotage"]:
         from service.attack import sabotage
 
-        getattr(sabotage, asked["sabotage"])()
+        getattr(sabotage, requested["sabotage"])()
     from discreet.cli.main import main as command
 
-    os._exit(command(asked["arguments"]))
+    os._exit(command(requested["arguments"]))
 
 
 if __name__ == "__main__":

@@ -56,16 +56,16 @@ class Crowd:
         posted = lambda: self.place.post(path, body, key=key or self.place.admin)  # noqa: E731
         if not self.place.url:
             return posted()
-        told = []
+        reported = []
         with suppress(AssertionError):
-            until(lambda: told.append(posted()) or told[-1][0] != 404, patience=5.0)
-        return told[-1]
+            until(lambda: reported.append(posted()) or reported[-1][0] != 404, patience=5.0)
+        return reported[-1]
 
     # Clients
 
     def sent(self, account):
         with self._lock:
-            each = {"number": account["count"], "answer": None, "loss": None, "heard": False}
+            each = {"number": account["count"], "answer": None, "loss": None, "received": False}
             account["count"] += 1
             account["sent"].append(each)
             return each
@@ -105,7 +105,7 @@ class Crowd:
             body = _json({"decision": each["answer"]["decision"], "loss": each["loss"]})
             status, answer = call(connection, "POST", f"{before}/observe", body, {}, key)
             assert status in (200, 410), (name, answer)
-            each["heard" if status == 200 else "late"] = True
+            each["received" if status == 200 else "late"] = True
 
     def keep_asking(self, name, stop, seed, *, first):
         """One client: all lost answers first, then new requests until the server dies."""
@@ -186,10 +186,10 @@ class Crowd:
     def _cross(self, draws):
         """A decision of one experiment is unknown to another, and so is a key."""
         one, other = draws.sample(list(self.main), 2)
-        told = [each["answer"] for each in self.accounts[one]["sent"][-20:]]
-        told = [each["decision"] for each in told if each and each["stored"]]
-        if told:
-            body = {"decision": told[0], "loss": 0.0}
+        reported = [each["answer"] for each in self.accounts[one]["sent"][-20:]]
+        reported = [each["decision"] for each in reported if each and each["stored"]]
+        if reported:
+            body = {"decision": reported[0], "loss": 0.0}
             path, keys = f"/v1/experiments/{other}/observe", self.place.keys
             assert self.place.post(path, body, key=keys[other])[0] == 404
             assert self.place.post(path, body, key=keys[one])[0] == 401
@@ -241,7 +241,7 @@ class Crowd:
         self.ask(connection, name, self.sent(account), draws)
         found = store.tables(("batches",), served=True)["batches"]
         opened = {row[:2] for row in found if row[4] == "open"}
-        ids = [each["answer"]["decision"] for each in account["sent"][-8:] if each["heard"]]
+        ids = [each["answer"]["decision"] for each in account["sent"][-8:] if each["received"]]
         return sum(store.slot(id)[1][:2] in opened for id in ids) > 1
 
     def look_after(self):
@@ -282,7 +282,7 @@ def crowded(crowd, draws, doing, clients=2):
 
 
 def _told(each):
-    return each["heard"] or each.get("late", False)
+    return each["received"] or each.get("late", False)
 
 
 def _json(body):

@@ -45,8 +45,8 @@ def text_of(kind):
     return "\n".join([*lines, "[plan.budget]", f"epsilon = {epsilon}", "delta = 1e-6"])
 
 
-def _lines(said):
-    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in said.items())
+def _lines(stated):
+    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in stated.items())
 
 
 class ManyPlace(Place):
@@ -55,8 +55,8 @@ class ManyPlace(Place):
     def __init__(self, folder, launcher, kinds, url=None, prefix=""):
         self.folder, self._launcher, self.url = folder, launcher, url
         folder.mkdir(parents=True)
-        said = {"anchors": str(folder.parent / "anchors")} | ({"database": url} if url else {})
-        (folder / "server.toml").write_text(_lines(said))
+        stated = {"anchors": str(folder.parent / "anchors")} | ({"database": url} if url else {})
+        (folder / "server.toml").write_text(_lines(stated))
         self.admin = begin_server(folder)
         self.prefix, self.keys = prefix, {}
         for kind in kinds:
@@ -66,12 +66,12 @@ class ManyPlace(Place):
         self.port, self.log = free_port(), folder.parent / f"{folder.name}.log"
         self.tree, self._children = set(), set()
 
-    def _discreet(self, command, *words, step, **asked):
+    def _discreet(self, command, *words, step, **requested):
         return self._launcher.fork(
             arguments=[command, "--folder", str(self.folder), *words],
             environment={"DISCREET_STEP": step},
             log=str(self.log),
-            **asked,
+            **requested,
         )
 
     def start(self, **options):

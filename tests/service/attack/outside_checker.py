@@ -149,11 +149,11 @@ class Checker:
                 over = ("released", "burned") if account["burned"] else ("released",)
                 assert batches[slot[:2]][2] in over, "what was acknowledged was burned"
                 continue
-            if kind != TOKEN or each["heard"]:
+            if kind != TOKEN or each["received"]:
                 assert slot in stored, "an acknowledged decision is lost"
                 expected = (account["mark"], each["number"], names[each["answer"]["action"]])
                 assert stored[slot] == expected, "an acknowledged decision changed"
-            if each["heard"]:
+            if each["received"]:
                 assert slot in losses, "an acknowledged loss is lost"
                 assert losses[slot] == _double(each["loss"]), "an acknowledged loss changed"
 
@@ -163,16 +163,16 @@ class Checker:
         A loss whose answer was lost may be in it or not.
         """
         names = _names(self._bodies[name])
-        heard, maybe = defaultdict(list), defaultdict(list)
+        received, maybe = defaultdict(list), defaultdict(list)
         for slot, (_, each) in self._slots[name].items():
             if each["loss"] is not None:
-                kind = heard if each["heard"] else maybe
+                kind = received if each["received"] else maybe
                 row = (each["number"], names[each["answer"]["action"]], each["loss"])
                 kind[slot[:2]].append(row)
         new = [each for each in releases.items() if each[0] not in self._summed[name]]
         for number, place in new:
-            told = json.loads(documents[number][5])["release"]["statistics"]
-            assert is_sum_of(told, heard[place], maybe[place], account["mark"]), (
+            reported = json.loads(documents[number][5])["release"]["statistics"]
+            assert is_sum_of(reported, received[place], maybe[place], account["mark"]), (
                 "a release is not the sum of what was acknowledged"
             )
             self._summed[name].add(number)

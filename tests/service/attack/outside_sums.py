@@ -9,17 +9,17 @@ MOST = 12
 """Rows of one batch whose answers were lost: each doubles what must be tried."""
 
 
-def is_sum_of(statistics, heard, maybe, mark):
+def is_sum_of(statistics, received, maybe, mark):
     """Whether a release is the sum of the rows ``heard``, and of any of those in ``maybe``.
 
     A row is (number of its request, place of its action, loss).
     """
     assert len(maybe) <= MOST, "too many answers were lost to tell"
     blocks = statistics["response"]["shape"][0]
-    told = [_numbers(statistics[name]) for name in ("gram", "response")]
-    told = list(itertools.chain(*told))
-    known = _sums(heard, blocks, mark)
-    rest = [one - other for one, other in zip(told, known, strict=True)]
+    reported = [_numbers(statistics[name]) for name in ("gram", "response")]
+    reported = list(itertools.chain(*reported))
+    known = _sums(received, blocks, mark)
+    rest = [one - other for one, other in zip(reported, known, strict=True)]
     return any(
         all(abs(one - other) < 1e-9 for one, other in zip(rest, sums, strict=True))
         for size in range(len(maybe) + 1)

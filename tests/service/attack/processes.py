@@ -21,8 +21,8 @@ class Launcher:
         )
         assert self._process.stdout.readline() == "ready\n"
 
-    def fork(self, **asked):
-        print(json.dumps(asked), file=self._process.stdin, flush=True)
+    def fork(self, **requested):
+        print(json.dumps(requested), file=self._process.stdin, flush=True)
         return int(self._process.stdout.readline())
 
     def close(self):

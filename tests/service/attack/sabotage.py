@@ -119,8 +119,8 @@ def careless_leases():
 
     honest, count = Slots.lease, itertools.count(1)
 
-    def lease(self, connection, asked):
-        leases = honest(self, connection, asked)
+    def lease(self, connection, requested):
+        leases = honest(self, connection, requested)
         if next(count) % 3 == 0 and leases[0]:
             connection.execute("UPDATE batches SET taken = taken - 1 WHERE state = 'open'")
         return leases

@@ -75,12 +75,12 @@ class Copy:
         sealed = nonce + key.encrypt(nonce, packed, struct.pack(">BHII", ROW, *slot))
         self.run(name, ("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", (*slot, sealed)))
 
-    def told(self, name, *, released=False):
+    def reported(self, name, *, released=False):
         """Requests that took a slot; of a released batch, and heard, if wanted."""
         store = Store(self.folder, name)
         rows = self.run(name, "SELECT epoch, id FROM batches WHERE state = 'released'")[1]
         for each in self.accounts[name]["sent"]:
-            if each["answer"]["stored"] and (each["heard"] or not released):
+            if each["answer"]["stored"] and (each["received"] or not released):
                 kind, slot = store.slot(each["answer"]["decision"])
                 assert kind != UNSTORED
                 if not released or slot[:2] in rows:
@@ -114,12 +114,12 @@ def _strange(it):
 
 
 def _shared_slot(it):
-    one, other, *_ = it.told("tokens")
+    one, other, *_ = it.reported("tokens")
     one["answer"] = other["answer"]
 
 
 def _foreign_id(it):
-    next(it.told("tokens"))["answer"] = next(it.told("plain"))["answer"]
+    next(it.reported("tokens"))["answer"] = next(it.reported("plain"))["answer"]
 
 
 def _released_twice(it):
@@ -148,13 +148,13 @@ def _paid_never(it):
 
 
 def _not_in_its_release(it):
-    each = next(it.told("plain", released=True))
+    each = next(it.reported("plain", released=True))
     each["loss"] = 0.0 if each["loss"] else 1.0
 
 
 def _row_of_nobody_released(it):
-    each = next(it.told("tokens", released=True))
-    each |= {"loss": None, "heard": False}
+    each = next(it.reported("tokens", released=True))
+    each |= {"loss": None, "received": False}
 
 
 def _lost_mode(it):

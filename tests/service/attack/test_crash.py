@@ -189,7 +189,7 @@ def test_a_burn_happens_or_does_not(place_on_sqlite, step):
     place, account, draws = place_on_sqlite(first_batch=64), Account(), random.Random(6)
     place.start(step=step)
     with traffic(place, account, draws):
-        until(lambda: sum(each.heard for each in account.sent) > 8)
+        until(lambda: sum(each.received for each in account.sent) > 8)
     with suppress(OSError, HTTPException):
         place.post("/v1/admin/burn", {"batch": 1})
     until(lambda: place.wounded, f"step {step} was never hit")
@@ -245,7 +245,7 @@ def test_the_harness_notices_positions_that_move(place_on_sqlite):
     place, account = place_on_sqlite(first_batch=64, control=parts.CONTROL), Account()
     place.start(sabotage="control_by_request")
     with traffic(place, account, random.Random(11)):
-        until(lambda: sum(each.heard for each in account.sent) > 40)
+        until(lambda: sum(each.received for each in account.sent) > 40)
     place.kill()
     with pytest.raises(AssertionError, match="position of the control moved"):
         parts.check_parts(place, account)

@@ -79,8 +79,8 @@ def attack(place, kinds, steps, draws, moment=6.0):
     for count, step in enumerate(steps):
         # Two workers start slowly: a few times are enough to see them side by side.
         crash(place, crowd, step, draws, moment, workers=2 if place.url and count % 4 == 0 else 1)
-        told = checker.check(crowd.accounts)
-        print(step or "any moment", f"{time.monotonic() - began:.0f} s", *told, flush=True)
+        reported = checker.check(crowd.accounts)
+        print(step or "any moment", f"{time.monotonic() - began:.0f} s", *reported, flush=True)
     place.start(workers=2 if place.url else 1)
     before = releases(place, crowd)
     with crowded(crowd, draws, DOING):
@@ -91,10 +91,10 @@ def attack(place, kinds, steps, draws, moment=6.0):
     place.stop()
     checker.check(crowd.accounts)
     made, slots = Checker(place.folder, place.url).check(crowd.accounts)
-    heard = sum(each["heard"] for one in crowd.accounts.values() for each in one["sent"])
+    received = sum(each["received"] for one in crowd.accounts.values() for each in one["sent"])
     print(
         f"{len(steps)} kills, {steps.count('child')} more of the child alone: "
-        f"{len(crowd.accounts)} experiments, {slots} acknowledged decisions, {heard} losses, "
+        f"{len(crowd.accounts)} experiments, {slots} acknowledged decisions, {received} losses, "
         f"{made} releases, {time.monotonic() - began:.0f} s, {dict(crowd.done)}"
     )
     return crowd
@@ -141,10 +141,10 @@ def test_many_experiments_lose_nothing_and_the_checker_would_notice(many_places,
 def test_the_checker_shares_no_code_with_the_service():
     code = "import sys, service.attack.outside_checker as _; print(*sys.modules)"
     path = os.pathsep.join(filter(None, sys.path))
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONPATH": path}, check=True, capture_output=True
     )
-    modules = told.stdout.decode().split()
+    modules = reported.stdout.decode().split()
     assert "service.attack.outside_sums" in modules
     assert not [each for each in modules if each.split(".")[0] in ("discreet", "numpy")]
 

@@ -33,8 +33,8 @@ def test_writes_are_refused_and_nothing_is_half_done(place_on_sqlite):
         for number in range(100, 110):
             status, answer = place.post("/v1/decide", {"context": context(number)})
             assert (status, answer["error"]["code"]) == (503, "storage_unavailable")
-        told = account.sent[0].answer["decision"]
-        assert place.post("/v1/observe", {"decision": told, "loss": 0.5})[0] in (503, 200, 409)
+        reported = account.sent[0].answer["decision"]
+        assert place.post("/v1/observe", {"decision": reported, "loss": 0.5})[0] in (503, 200, 409)
         assert place.get("/healthz", key=None)[0] == 200
         status, answer = place.get("/readyz", key=None)
         assert (status, "storage (SQLITE_" in answer["error"]["message"]) == (503, True)

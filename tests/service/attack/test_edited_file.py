@@ -67,7 +67,7 @@ def releases(place):
     return place.get("/v1/status")[1]["releases"]
 
 
-def told(place, event):
+def reported(place, event):
     """The lines of the log with that event."""
     lines = [line for line in place.log.read_text().splitlines() if line.startswith("{")]
     return [each for each in map(json.loads, lines) if each["event"] == event]
@@ -103,7 +103,7 @@ def test_an_edit_counts_for_nothing_until_a_restart_which_refuses_it(places, dat
                 assert_sound(place, made)
                 assert all(key in place.get("/v1/status")[1]["text"] for key in keys)
             until(lambda: not file_of(place)["differs"])
-    lines = told(place, "experiment file differs")
+    lines = reported(place, "experiment file differs")
     assert [line["keys"] for line in lines] == [keys for _, _, keys in EDITS]  # each told once
     for old, new, keys in EDITS:
         with edited(place, old, new), pytest.raises(StateClaimed) as refused:
@@ -144,7 +144,7 @@ def test_a_file_that_is_spoilt_or_gone_stops_nothing(place_on_sqlite):
             fill(place)
             until(lambda: releases(place) == made, "no release was made")  # noqa: B023
             assert_sound(place, made)
-            assert len(told(place, "experiment file unreadable")) == made
+            assert len(reported(place, "experiment file unreadable")) == made
             path.write_text(text)
             until(lambda: file_of(place)["readable"])
 
@@ -157,7 +157,7 @@ def test_settings_that_may_change_take_effect_after_a_restart(place_on_sqlite):
             with edited(place, "window = 700.0", "window = 400.0"):
                 until(lambda: file_of(place)["differs"] == ["window"])
                 assert place.get("/v1/status")[1]["window"] == 700.0
-        assert not told(place, "release refused")
+        assert not reported(place, "release refused")
 
 
 def test_no_value_of_the_file_is_shown_and_no_process_shows_a_password(places, new_schema):

@@ -84,8 +84,10 @@ def judge(document, method, path, body, status, content):
         assert set(error) <= {"code", "message", "field"}
         assert error["code"]
         assert error["message"]
-    told = document["paths"].get(path, {}).get(method.lower(), {}).get("responses", {})
-    assert not told or str(status) in told or status in (400, 405), f"{status} is not documented"
+    reported = document["paths"].get(path, {}).get(method.lower(), {}).get("responses", {})
+    assert not reported or str(status) in reported or status in (400, 405), (
+        f"{status} is not documented"
+    )
     if status == 200 and path == "/v1/decide":
         assert proper_context(json.loads(body)["context"]), "an invalid context was accepted"
     if status == 200 and path == "/v1/observe":

@@ -42,14 +42,14 @@ def plant(place):
             status, answer = post("/v1/decide", sent, **{"Idempotency-Key": f"{NAME}-{slot}"})
             assert status == 200, answer
             id = json.loads(answer)["decision"]
-            heard = {"decision": id, "loss": LOSS}
-            assert post("/v1/observe", heard)[0] == 200
+            received = {"decision": id, "loss": LOSS}
+            assert post("/v1/observe", received)[0] == 200
             wrong = [
-                ("/v1/observe", heard | {"loss": OTHER}, 409),
-                ("/v1/observe", heard | {"loss": TOO_LARGE}, 422),
-                ("/v1/observe", heard | {"loss": DEVICE}, 422),
-                ("/v1/observe", heard | {"decision": FORGED}, 404),
-                ("/v1/observe", heard | {"user": USER, "context": sent["context"]}, 422),
+                ("/v1/observe", received | {"loss": OTHER}, 409),
+                ("/v1/observe", received | {"loss": TOO_LARGE}, 422),
+                ("/v1/observe", received | {"loss": DEVICE}, 422),
+                ("/v1/observe", received | {"decision": FORGED}, 404),
+                ("/v1/observe", received | {"user": USER, "context": sent["context"]}, 422),
                 ("/v1/activate", {"decision": FORGED}, 404),
                 ("/v1/decide", sent | {"context": {"n": TOO_LARGE, "device": DEVICE}}, 422),
                 ("/v1/decide", sent | {"context": {"n": DEVICE, "device": DEVICE}}, 422),

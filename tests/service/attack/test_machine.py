@@ -96,12 +96,12 @@ class Life(RuleBasedStateMachine):
     @rule(target=decisions, name=NAMES, number=some.integers(0, 9))
     def decide(self, name, number):
         batch, repeated = self.model.decide(name)
-        asked = self.service.decisions.decide("key", context(number), idempotency=name)
+        requested = self.service.decisions.decide("key", context(number), idempotency=name)
         if repeated == "used":
             with pytest.raises(ServiceError, match="Idempotency-Key must be new"):
-                self.run(asked)
+                self.run(requested)
             return multiple()
-        made = self.run(asked)
+        made = self.run(requested)
         if repeated is not None:
             assert made.decision == repeated
         else:
@@ -179,8 +179,8 @@ class Life(RuleBasedStateMachine):
         assert closes == [b.closes for b in live]
         assert status["releases"] == self.model.releases
         rows = self.run(self.service.state.read(_counts))
-        heard = [loss for b in live for loss in b.losses.values() if loss is not None]
-        assert rows == (sum(len(b.losses) for b in live), len(heard))
+        received = [loss for b in live for loss in b.losses.values() if loss is not None]
+        assert rows == (sum(len(b.losses) for b in live), len(received))
         assert {key[1] for key in self.service.state.vault.batches()} == {b.id for b in live}
         named = {key[1] for key in self.service.state.vault.batches(vault.NAMES)}
         late = {b.id for b in self.model.batches if b.ended is None or self._remembered(b)}

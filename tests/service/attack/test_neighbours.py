@@ -91,8 +91,8 @@ async def person(service, place, change):
 
 def rows(batch):
     """Everything of a batch that a fit reads, one row a slot."""
-    heard = np.where(batch.observed, batch.losses, -1.0)
-    return np.concatenate([batch.features, heard], axis=1)
+    received = np.where(batch.observed, batch.losses, -1.0)
+    return np.concatenate([batch.features, received], axis=1)
 
 
 def compare(begin, monkeypatch, change, waiting):

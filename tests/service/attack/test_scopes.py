@@ -127,6 +127,6 @@ def test_an_unprotected_route_is_noticed(place_on_sqlite):
     place = place_on_sqlite()
     with place.served(sabotage="open_doors"):
         key = place.post("/v1/admin/keys", {"scopes": ["decide"]})[1]["key"]
+        served = (place, {"decide": key})
         with pytest.raises(AssertionError):
-            served = (place, {"decide": key})
             test_a_key_opens_the_routes_of_its_scopes_only(served, "GET", "/v1/ledger")

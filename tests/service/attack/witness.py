@@ -46,13 +46,13 @@ def check_people(place, account):
         }
     caller = place.admin.split("_")[1]
     owners = {_name(place, caller, each): each.user for each in account.sent}
-    asked = {tuple(row[1:]): owners[bytes(row[0])] for row in rows["replies"]}
+    requested = {tuple(row[1:]): owners[bytes(row[0])] for row in rows["replies"]}
     records, slots = defaultdict(Counter), set()
     for *slot, counts in map(tuple, rows["handed"]):
         assert tuple(slot) not in slots, "a slot was handed out twice"
         slots.add(tuple(slot))
         if counts:
-            records[asked[tuple(slot)]][tuple(slot[:2])] += 1
+            records[requested[tuple(slot)]][tuple(slot[:2])] += 1
     for batches in records.values():
         assert len(batches) <= often.batches, "a person is in too many batches"
         assert max(batches.values()) <= often.records, "a person has too many records in a batch"

@@ -81,16 +81,16 @@ def site(tmp_path_factory):
             data = load("linear", rows=16_000 if RELEASES > 4 else 2_000)
             schema = client.schema()
             rows, best = contexts(data, schema), labels(data, schema)
-            heard = {"rate": 400, "habits": Habits(), "outcome": declared(schema)}
+            received = {"rate": 400, "habits": Habits(), "outcome": declared(schema)}
             start = 0
             while (status := client.status())["releases"] < RELEASES:
                 if any(batch["state"] == "sealed" for batch in status["batches"]):
                     time.sleep(0.1)
                     continue
                 part = slice(start, start + 64)
-                play(client, rows[part], best[part], **heard)
+                play(client, rows[part], best[part], **received)
                 start = part.stop
-            play(client, rows[-200:], best[-200:], **heard)
+            play(client, rows[-200:], best[-200:], **received)
         yield url, key
     finally:
         server.stop()

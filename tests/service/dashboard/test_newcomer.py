@@ -49,17 +49,19 @@ class Walk:
         return line.replace(":8000", f":{self.server.port}") if self.server else line
 
     def _command(self, line):
-        said = io.StringIO()
-        with chdir(self.folder), redirect_stdout(said):
-            assert main(line.split()[1:]) == 0, said.getvalue()
-        self.keys += re.findall(r"dk_\S+", said.getvalue())
+        stated = io.StringIO()
+        with chdir(self.folder), redirect_stdout(stated):
+            assert main(line.split()[1:]) == 0, stated.getvalue()
+        self.keys += re.findall(r"dk_\S+", stated.getvalue())
 
     def _curl(self, line):
         if shutil.which("curl") is None:  # the other commands do not depend on it
             return
         command = [*("bash", "-c"), self._here(line)]
-        told = {**os.environ, "KEY": self.keys[-1]}
-        done = subprocess.run(command, capture_output=True, text=True, env=told, timeout=PATIENCE)
+        reported = {**os.environ, "KEY": self.keys[-1]}
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=reported, timeout=PATIENCE
+        )
         assert done.returncode == 0, done.stderr
         assert "ready" in done.stdout or '"stored":true' in done.stdout, done.stdout
 
@@ -110,11 +112,11 @@ def test_the_second_experiment_shows_its_lift_and_so_does_the_list(walk):
     until(lambda: "than that of the control" in page())
     shown = page()
     assert "Control, “none”" in shown
-    said = re.search(r"The mean loss [^<]*of the control: [^<]*", shown)[0]
+    stated = re.search(r"The mean loss [^<]*of the control: [^<]*", shown)[0]
     listed = reader(walk.url, server_key)()
     sections = r'<section class="card listed".*?</section>'
     banner, welcome = re.findall(sections, listed, re.S)
-    assert said in banner
+    assert stated in banner
     assert "one of “none”, “mail” or “call”" in banner
     assert re.search(r"<b>\d+</b> since \d+ \w+ \d{4}, \d\d:\d\d", banner)
     assert "Nobody can say." in welcome

@@ -50,18 +50,18 @@ def lift_of(policy, control, wide, outcome):
     ],
 )
 def test_did_it_help(policy, control, wide, outcome, short, interval):
-    told = answer(lift_of(policy, control, wide, outcome))
-    assert told.short == short
-    assert f"of the control: {interval}" in told.text
+    reported = answer(lift_of(policy, control, wide, outcome))
+    assert reported.short == short
+    assert f"of the control: {interval}" in reported.text
 
 
 def test_a_lift_that_is_not_known_yet():
     """Neither NaN nor infinity reaches a page or a chart."""
     unknown = LiftLine(1, 100, math.nan, math.nan, math.inf, math.inf)
     known = LiftLine(2, 100, 0.2, 0.3, 0.1, 0.2)
-    told = answer(Lift((unknown,), (unknown,), 0.95, Loss()))
-    assert (told.short, told.policy, told.control) == ("Too early to say", "–", "–")
-    assert told.text.startswith("Lift cannot be told yet")
+    reported = answer(Lift((unknown,), (unknown,), 0.95, Loss()))
+    assert (reported.short, reported.policy, reported.control) == ("Too early to say", "–", "–")
+    assert reported.text.startswith("Lift cannot be told yet")
     assert overview.lift_so_far(Lift((unknown,), (unknown,), 0.95)) is None
     drawn = overview.lift_so_far(Lift((unknown, known), (unknown, known), 0.95))
     assert drawn["x"] == [2]
@@ -110,29 +110,29 @@ def batch(state, **changes):
 )
 def test_what_comes_next(changes, short, text):
     status = {"batches": [], "now": 440.0, "releases": 2, "mode": "online", "ended": False}
-    told = experiment_summary.coming(status | {"window": 900} | changes, 64)
-    assert told.short == short
-    assert text in told.text
+    reported = experiment_summary.coming(status | {"window": 900} | changes, 64)
+    assert reported.short == short
+    assert text in reported.text
 
 
 def test_privacy_in_words():
-    def told(spent, epsilon, often):
+    def reported(spent, epsilon, often):
         return experiment_summary.privacy(
             SimpleNamespace(epsilon=spent), Budget(epsilon, 1e-6), often
         )
 
-    once = told(1.0, 1.0, None)
+    once = reported(1.0, 1.0, None)
     assert (once.short, "spent once" in once.text, "not growing" in once.text) == (
         "ε = 1 of 1",
         True,
         True,
     )
-    assert "none is yet" in told(0.0, 1.0, None).text
+    assert "none is yet" in reported(0.0, 1.0, None).text
     assert (
         "at most 10 releases; further releases do not add"
-        in told(0.5, 1.0, Participation(10, 1)).text
+        in reported(0.5, 1.0, Participation(10, 1)).text
     )
-    assert told(1.0, float("inf"), None).short == "none"
+    assert reported(1.0, float("inf"), None).short == "none"
 
 
 def test_what_is_tried_in_words():
@@ -145,10 +145,10 @@ def test_what_is_tried_in_words():
             **CONTROL,
         }
     )
-    said = experiment_summary.tried(plan, [*plan.actions], 3)
-    assert "one of “none”, “mail” or “call”" in said
-    assert "0 to 50: larger is better" in said
-    assert said.endswith("25\N{NO-BREAK SPACE}% of the decisions get “none”, to compare.")
+    stated = experiment_summary.tried(plan, [*plan.actions], 3)
+    assert "one of “none”, “mail” or “call”" in stated
+    assert "0 to 50: larger is better" in stated
+    assert stated.endswith("25\N{NO-BREAK SPACE}% of the decisions get “none”, to compare.")
     assert "one of 900 actions" in experiment_summary.tried(plan, None, 900)
 
 
@@ -171,8 +171,8 @@ def test_charts_leave_out_unknown_values():
 
 def test_documents_have_names():
     def link(number, kind, release=None):
-        told = release and SimpleNamespace(number=release)
-        return SimpleNamespace(number=number, kind=kind, release=told)
+        reported = release and SimpleNamespace(number=release)
+        return SimpleNamespace(number=number, kind=kind, release=reported)
 
     links = [link(0, "genesis"), link(1, "release", 1), link(2, "burn"), link(3, "release", 2)]
     assert [*page_data.document_names(links).values()] == [
@@ -207,8 +207,8 @@ def test_the_first_page_has_state_lift_and_next_release(settings, play, released
         charted = overview.lift_so_far(service.lift()) is not None
         assert [each["label"] for each in drawn] == ["release"] * (1 + charted) + ["hour"]
         assert sum(drawn[-1]["lines"][0]["values"]) == 14
-        for said in ("14", "“none”", "Mean reward of each release", "2 releases so far", "of 20"):
-            assert said in page, said
+        for stated in ("14", "“none”", "Mean reward of each release", "2 releases so far", "of 20"):
+            assert stated in page, stated
         for jargon in ("genesis", "epoch", "document", "slot"):
             assert jargon not in page, jargon
         assert "<progress" not in page, "no bar that looks like exhaustion"
@@ -327,7 +327,7 @@ def test_what_somebody_tries_is_not_logged(settings, play, capfd):
         await visitor.get("/ui/explorer?x0=7.654321")
 
     play(settings(), scenario)
-    told = "".join(capfd.readouterr())
-    assert "logged in" in told
-    assert "123456" not in told
-    assert "654321" not in told
+    reported = "".join(capfd.readouterr())
+    assert "logged in" in reported
+    assert "123456" not in reported
+    assert "654321" not in reported

@@ -89,16 +89,16 @@ def test_javascript_takes_the_same_slot(service):
 
 def test_the_page_about_openfeature_works(service):
     """docs/openfeature.md defines functions; here they meet a service."""
-    told = {}
+    reported = {}
     page = (ROOT / "docs" / "openfeature.md").read_text()
     for block in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
-        exec(block, told)
-    client = told["connect"](*service[:2])
+        exec(block, reported)
+    client = reported["connect"](*service[:2])
     try:
         person = EvaluationContext("ann", HERE)
-        assert told["greeting"](client, person) in (0, 1, 2)
+        assert reported["greeting"](client, person) in (0, 1, 2)
         client.track("bought", person, TrackingEventDetails(0.0))
     finally:
-        told["api"].shutdown()
-        told["api"].clear_providers()
-    assert told["DiscreetProvider"] is DiscreetProvider
+        reported["api"].shutdown()
+        reported["api"].clear_providers()
+    assert reported["DiscreetProvider"] is DiscreetProvider

@@ -23,9 +23,9 @@ def decide(running, name, key):
 def command(capsys, *words):
     """What a command answers in JSON."""
     code = main([*words, "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert (code == 0) != ("error" in told), told
-    return told
+    reported = json.loads(capsys.readouterr().out)
+    assert (code == 0) != ("error" in reported), reported
+    return reported
 
 
 def test_commands_reach_a_running_server(tmp_path, server, capsys):
@@ -42,9 +42,9 @@ def test_commands_reach_a_running_server(tmp_path, server, capsys):
 
     made = {}
     for name in ("a", "b"):
-        told = experiment("new", name, "--from", str(tmp_path / "file.toml"))
-        assert told["anchor"] == str(tmp_path / "anchors" / name / "anchor.jsonl")
-        made[name] = told["admin_key"]
+        reported = experiment("new", name, "--from", str(tmp_path / "file.toml"))
+        assert reported["anchor"] == str(tmp_path / "anchors" / name / "anchor.jsonl")
+        made[name] = reported["admin_key"]
     until(lambda: decide(running, "b", made["b"])[0] == 200)
     with Client(f"http://127.0.0.1:{running.port}/v1/experiments/a", made["a"]) as client:
         decision = client.decide(BODY["context"])
@@ -63,17 +63,17 @@ def test_commands_reach_a_running_server(tmp_path, server, capsys):
     assert experiment("archive", "a", "--burn")["place"] == str(place / "archive/a")
     assert decide(running, "a", made["a"])[0] == 404
     assert decide(running, "b", made["b"])[1]["stored"]
-    told = experiment("list")
-    assert [(each["name"], each["mode"]) for each in told["experiments"]] == [("b", "online")]
-    assert told["archived"] == ["a"]
+    reported = experiment("list")
+    assert [(each["name"], each["mode"]) for each in reported["experiments"]] == [("b", "online")]
+    assert reported["archived"] == ["a"]
     for words in (("create",), ("list",)):
         keys = command(capsys, "keys", *words, "--folder", str(place))
     assert [each["scopes"] for each in keys["keys"]] == [["server"], ["server"]]
     with pytest.raises(AssertionError, match="must be served by one server"):
         server(tmp_path, "--folder", str(place))
-    code, _, told = running.stop()
+    code, _, reported = running.stop()
     assert code == 0
-    events = [json.loads(line)["event"] for line in told.splitlines() if line.startswith("{")]
+    events = [json.loads(line)["event"] for line in reported.splitlines() if line.startswith("{")]
     assert events.count("started") == events.count("stopped") == 2
 
 
@@ -101,9 +101,9 @@ def test_workers_share_all_experiments(tmp_path, server, postgres):
     decided = [decide(running, each, key) for each, key in folder.keys.items() for _ in range(8)]
     assert all(each[1]["stored"] for each in decided)
     assert len({each[1]["decision"] for each in decided}) == 16
-    told = running.call("GET", "/metrics", key=folder.key)[1].decode()
+    reported = running.call("GET", "/metrics", key=folder.key)[1].decode()
     for each in folder.keys:
-        assert f'count{{experiment="{each}",route="/v1/decide"}} 8.0' in told
+        assert f'count{{experiment="{each}",route="/v1/decide"}} 8.0' in reported
     path = f"/v1/admin/experiments/{name}-a/archive"
     assert running.call("POST", path, {"burn": True}, folder.key)[0] == 200
     until(lambda: decide(running, f"{name}-a", folder.keys[f"{name}-a"])[0] == 404)

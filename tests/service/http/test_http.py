@@ -57,8 +57,8 @@ class InProcess:
         content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         given["content-length"] = str(len(content or b""))
         reply = self._runner.run(self._visitor.ask(method, path, content=content, **given))
-        told = reply.headers.get("content-type") == "application/json"
-        return reply.status, json.loads(reply.text) if told else reply.text, reply.headers
+        reported = reply.headers.get("content-type") == "application/json"
+        return reply.status, json.loads(reply.text) if reported else reply.text, reply.headers
 
     def looks(self):
         """At what another process wrote."""
@@ -108,8 +108,8 @@ def test_replies_do_not_depend_on_earlier_records(written, server):
     assert first[0] == 200
     assert (first[1]["stored"], first[2]) == (True, again[2])
     assert again[2] == other[2]
-    heard = [post("observe", decision=each[1]["decision"], loss=0.5) for each in (first, again)]
-    assert heard[0] == heard[1]
+    received = [post("observe", decision=each[1]["decision"], loss=0.5) for each in (first, again)]
+    assert received[0] == received[1]
     tickets = [post("tickets", user=name) for name in ("ann", "cid")]
     assert tickets[0][2] == tickets[1][2]
     assert tickets[0][1]["stored"] is True
@@ -148,10 +148,10 @@ def test_from_the_first_decision_to_the_first_release(written, server):
     listed = running.call("GET", "/v1/releases", key=key)[1]["releases"]
     assert headers["etag"] == f'"{listed[1]["digest"]}"'
     assert running.call("GET", "/v1/ledger", key=key)[1]["spent"]["unit"] == "decision"
-    code, _, told = running.stop()
+    code, _, reported = running.stop()
     assert code == 0
     # Before the log: where it listens, and that its anchor lies beside its database.
-    lines = told.splitlines()
+    lines = reported.splitlines()
     assert [line[0] == "{" for line in lines] == [False, False, True, True, True, True]
     events = [json.loads(line) for line in lines[2:]]
     assert [each["event"] for each in events] == ["started", "release begun", "released", "stopped"]
@@ -317,9 +317,9 @@ def test_answers_do_not_use_the_rate_of_decisions(limited):
     for path, method in kinds:
         clock.now += 1.0  # all buckets are full
         emptied(running, key, path, method)
-        asked = {each: running.call(how, each, b"{}" if how == "POST" else None, key)[0]
+        requested = {each: running.call(how, each, b"{}" if how == "POST" else None, key)[0]
                  for each, how in kinds}  # fmt: skip
-        refused = {each for each, status in asked.items() if status == 429}
+        refused = {each for each, status in requested.items() if status == 429}
         assert refused == (set(ANSWERS) if path in ANSWERS else {path})
     for path in ("/healthz", "/readyz"):
         assert [running.call("GET", path)[0] for _ in range(9 * FEW)] == [200] * 9 * FEW
@@ -330,8 +330,8 @@ def test_the_dashboard_takes_no_slot_from_anybody(limited):
     vault = Vault(running.settings.place("vault"))
     cookie = Sessions(vault.mac).begin(key.split("_")[1], time.time())[1]
     session = {"Cookie": f"{COOKIE}={cookie}"}
-    asked = [running.call("GET", "/ui/ledger", headers=session)[0] for _ in range(FEW + 2)]
-    assert asked == [200] * FEW + [429] * 2
+    requested = [running.call("GET", "/ui/ledger", headers=session)[0] for _ in range(FEW + 2)]
+    assert requested == [200] * FEW + [429] * 2
     assert decided(running, key)["stored"]
 
 
@@ -339,8 +339,8 @@ def test_the_dashboard_takes_no_slot_from_anybody(limited):
 def test_other_origins_are_allowed_by_name_alone(written, server, origins):
     folder, key = written(cors_origins=origins)
     running = server(folder)
-    asked = {"Origin": "https://shop.example"}
-    allowed = running.call("GET", "/v1/status", key=key, headers=asked)[2]
+    requested = {"Origin": "https://shop.example"}
+    allowed = running.call("GET", "/v1/status", key=key, headers=requested)[2]
     assert ("access-control-allow-origin" in allowed) == bool(origins)
     other = running.call("GET", "/v1/status", key=key, headers={"Origin": "https://e.example"})[2]
     assert "access-control-allow-origin" not in other
@@ -350,16 +350,16 @@ def test_many_losses_in_one_request(written, server):
     folder, key = written(window=60)
     running = server(folder)
     first, second = decided(running, key), decided(running, key)
-    asked = [
+    requested = [
         {"decision": first["decision"], "loss": 0.5},
         {"decision": first["decision"], "loss": 0.25},
         {"decision": "forged", "loss": 0.5},
         {"decision": second["decision"], "loss": 1},
     ]
-    _, answer, _ = running.call("POST", "/v1/observe:batch", {"observations": asked}, key)
+    _, answer, _ = running.call("POST", "/v1/observe:batch", {"observations": requested}, key)
     assert [each["status"] for each in answer["results"]] == [200, 409, 404, 200]
     assert answer["results"][0] == {"status": 200, "stored": True}
-    many = {"observations": asked * 251}
+    many = {"observations": requested * 251}
     assert running.call("POST", "/v1/observe:batch", many, key)[0] == 422
 
 

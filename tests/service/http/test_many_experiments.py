@@ -38,14 +38,14 @@ def rows_of(settings, table):
 def test_each_stores_its_own(folder):
     async def scenario(asking, hosted):
         for path in ("decide", "v1/decide"):
-            status, told = await asking.decide("a", folder.keys["a"], path)
-            assert (status, told["stored"]) == (200, True)
+            status, reported = await asking.decide("a", folder.keys["a"], path)
+            assert (status, reported["stored"]) == (200, True)
         found = await asking.call("GET", "/v1/experiments/a/status", folder.keys["a"])
         assert (found[0], found[1]["batches"][0]["taken"]) == (200, 2)
         assert (await asking.call("GET", "/v1/experiments/a/releases/0", folder.keys["a"]))[
             0
         ] == 200
-        decision = told["decision"]
+        decision = reported["decision"]
         for name, expected in (("b", 404), ("a", 200)):  # an id is of one experiment
             body = {"decision": decision, "loss": 0.5}
             reply = await asking.call(
@@ -119,8 +119,8 @@ def test_paths_without_a_name_are_those_of_the_only_one(tmp_path):
         assert (await asking.call("POST", "/v1/decide", key, body))[0] == 200
         folder.add("b")
         await hosted.look()
-        status, told = await asking.call("POST", "/v1/decide", key, body)
-        assert (status, told["error"]["code"]) == (404, "unknown_experiment")
+        status, reported = await asking.call("POST", "/v1/decide", key, body)
+        assert (status, reported["error"]["code"]) == (404, "unknown_experiment")
         assert (await asking.decide("c", key))[0] == 404
 
     host(folder, scenario)
@@ -141,8 +141,8 @@ def test_pause_resume_end_and_archive_touch_one(folder):
             ("resume", "running", True),
             ("end", "ended", False),
         ):
-            status, told = await change(what)
-            assert (status, told["state"]) == (200, state)
+            status, reported = await change(what)
+            assert (status, reported["state"]) == (200, state)
             assert (await stored("a"), await stored("b")) == (takes, True), what
         assert (await change("resume"))[0] == 422  # the end is for good
         mode = await asking.call(
@@ -152,13 +152,13 @@ def test_pause_resume_end_and_archive_touch_one(folder):
         found = (await asking.call("GET", "/v1/experiments/a/status", folder.keys["a"]))[1]
         assert found["ended"]
         assert "An operator has ended" in found["text"]
-        status, told = await change("archive", {})
+        status, reported = await change("archive", {})
         assert status == 422
-        assert "burn" in told["error"]["message"]
+        assert "burn" in reported["error"]["message"]
         assert await stored("b")
         assert not await stored("a")
-        status, told = await change("archive", {"burn": True})
-        assert (status, told["archived"]) == (200, "archive/a")
+        status, reported = await change("archive", {"burn": True})
+        assert (status, reported["archived"]) == (200, "archive/a")
         assert (await asking.decide("a", folder.keys["a"]))[0] == 404
         assert await stored("b")
 
@@ -191,20 +191,22 @@ def test_an_archive_waits_for_the_servers(folder):
 def test_created_over_http_and_served_at_once(folder):
     async def scenario(asking, _):
         text = folder.file("a", "experiment.toml").read_text()
-        path, asked = "/v1/admin/experiments", {"name": "c", "toml": text}
-        status, made = await asking.call("POST", path, folder.key, asked)
+        path, requested = "/v1/admin/experiments", {"name": "c", "toml": text}
+        status, made = await asking.call("POST", path, folder.key, requested)
         assert (status, made["path"]) == (200, "/v1/experiments/c")
         assert (await asking.decide("c", made["admin_key"]))[1]["stored"]
-        assert (await asking.call("POST", path, folder.key, asked))[0] == 422
-        for said in (
+        assert (await asking.call("POST", path, folder.key, requested))[0] == 422
+        for stated in (
             'vault = "/tmp/x"\n',
             'database = "postgresql://elsewhere"\n',
             'anchor = "/etc/x"\n',
             'plan.prior = "/etc/passwd"\n',
         ):
-            sent = {"name": "d", "toml": said + text.replace("[plan]", "[other]")}
-            status, told = await asking.call("POST", path, folder.key, sent)
-            assert (status, "must be left out" in told["error"]["message"]) == (422, True), said
+            sent = {"name": "d", "toml": stated + text.replace("[plan]", "[other]")}
+            status, reported = await asking.call("POST", path, folder.key, sent)
+            assert (status, "must be left out" in reported["error"]["message"]) == (422, True), (
+                stated
+            )
         for name in ("../x", "A", "x_y", "-x", "", "x" * 49):
             assert (await asking.call("POST", path, folder.key, {"name": name}))[0] == 422
         assert not folder.file("d").exists()
@@ -234,13 +236,13 @@ def test_one_child_fits_for_all(tmp_path, monkeypatch):
             while any(state.serving.newest == 0 for state in states):
                 await asyncio.sleep(0.05)
         assert len({state.serving.chain.links[1].digest for state in states}) == 2
-        told = (await asking.call("GET", "/metrics", folder.key))[1]
+        reported = (await asking.call("GET", "/metrics", folder.key))[1]
         for name in folder.keys:
-            assert f'discreet_release{{experiment="{name}"}} 1.0' in told
-            assert f'count{{experiment="{name}",route="/v1/decide"}} 4.0' in told
-        told = (await asking.call("GET", "/v1/experiments/a/metrics", folder.keys["a"]))[1]
-        assert 'experiment="a"' in told
-        assert 'experiment="b"' not in told
+            assert f'discreet_release{{experiment="{name}"}} 1.0' in reported
+            assert f'count{{experiment="{name}",route="/v1/decide"}} 4.0' in reported
+        reported = (await asking.call("GET", "/v1/experiments/a/metrics", folder.keys["a"]))[1]
+        assert 'experiment="a"' in reported
+        assert 'experiment="b"' not in reported
 
     host(folder, scenario)
     assert len(started) == 1
@@ -255,10 +257,10 @@ def test_one_that_is_broken_stops_no_other(folder, capsys, monkeypatch):
 
     async def scenario(asking, hosted):
         assert (await asking.decide("a", folder.keys["a"]))[1]["stored"]
-        status, told = await asking.decide("b", folder.keys["b"])
-        assert (status, told["error"]["code"]) == (503, "not_ready")
-        assert "InvalidInput" in told["error"]["message"]
-        assert str(secret) not in str(told)
+        status, reported = await asking.decide("b", folder.keys["b"])
+        assert (status, reported["error"]["code"]) == (503, "not_ready")
+        assert "InvalidInput" in reported["error"]["message"]
+        assert str(secret) not in str(reported)
         ready = await asking.call("GET", "/readyz")
         assert ready == (200, {"status": "ready", "not_ready": {"b": {"start": "InvalidInput"}}})
         await hosted.look()
@@ -295,8 +297,10 @@ def test_an_experiment_that_cannot_start_is_in_log_and_lists_with_its_reason(fol
 
     host(folder, scenario)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    told = [(each["experiment"], each.get("keys")) for each in lines if "refused" in each["event"]]
-    assert told == [("a", ["plan.budget.epsilon"])]
+    reported = [
+        (each["experiment"], each.get("keys")) for each in lines if "refused" in each["event"]
+    ]
+    assert reported == [("a", ["plan.budget.epsilon"])]
 
 
 def test_no_experiment_that_can_decide_is_not_ready(tmp_path):
@@ -391,8 +395,8 @@ def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
         assert ">broken<" in b
         assert "must be TOML" in b
         assert "<b>1</b> since" in c
-        said = await summary(service)
-        for each in (said.helped, said.coming):
+        stated = await summary(service)
+        for each in (stated.helped, stated.coming):
             assert each.text in c
         assert "25\N{NO-BREAK SPACE}% of the decisions get action 0" in c
         for jargon in ("document", "genesis", "epoch", "slot"):
@@ -407,7 +411,7 @@ def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
         hosted.served["a"].service.status = unreadable
         page = (await asking.get("/ui")).text
         assert "cannot be read just now" in page
-        assert said.helped.short in page, "one that cannot be read keeps nobody from the others"
+        assert stated.helped.short in page, "one that cannot be read keeps nobody from the others"
 
     host(folder, scenario)
 

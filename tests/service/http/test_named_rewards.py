@@ -66,10 +66,10 @@ def test_names_and_rewards_over_http(running, tmp_path, capsys):
     status, problem = post("observe", decision=decision, reward=12.0)
     assert (status, problem["message"].split()[0]) == (409, "reward")
     other = post("decide", context=HERE)[1]["decision"]
-    status, told = post("observe:batch", observations=[{"decision": other, "loss": 0.5}])
-    assert (status, "send 'reward' instead" in told["message"]) == (422, True)
-    told = post("observe:batch", observations=[{"decision": other, "reward": -10}])[1]
-    assert told["results"] == [{"status": 200, "stored": True}]
+    status, reported = post("observe:batch", observations=[{"decision": other, "loss": 0.5}])
+    assert (status, "send 'reward' instead" in reported["message"]) == (422, True)
+    reported = post("observe:batch", observations=[{"decision": other, "reward": -10}])[1]
+    assert reported["results"] == [{"status": 200, "stored": True}]
 
     ticket = post("tickets")[1]["ticket"]
     whole = {"decision": ticket, "context": HERE, "reward": 3}
@@ -105,11 +105,11 @@ def test_names_and_rewards_over_http(running, tmp_path, capsys):
     np.savez(tmp_path / "play.npz", X=data.contexts[:, :2], y=data.labels)
     arguments = ["--url", url, "--key", key, "--data", str(tmp_path / "play.npz"), "--json"]
     assert main(["simulate-traffic", *arguments]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["answers"] == {"decide": {"200": 12}, "observe": {"200": 12}}
+    reported = json.loads(capsys.readouterr().out)
+    assert reported["answers"] == {"decide": {"200": 12}, "observe": {"200": 12}}
     assert main(["simulate-traffic", *arguments[:-1]]) == 0
-    assert "mean reward " in (said := capsys.readouterr().out)
-    assert "(by chance 10.000" in said  # a third of the answers at 50, two thirds at −10
+    assert "mean reward " in (stated := capsys.readouterr().out)
+    assert "(by chance 10.000" in stated  # a third of the answers at 50, two thirds at −10
 
 
 def test_a_release_has_the_mean_reward(settings, play, released):

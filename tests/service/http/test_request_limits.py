@@ -195,7 +195,7 @@ def test_that_order_is_kept_by_a_check_and_not_by_luck(serve):
 
 
 @pytest.mark.parametrize(
-    ("version", "more"), [("1.1", ["Connection: close"]), ("1.0", [])], ids=["asked", "old"]
+    ("version", "more"), [("1.1", ["Connection: close"]), ("1.0", [])], ids=["header", "old"]
 )
 def test_a_connection_is_closed_when_it_should_be(serve, version, more):
     async def scenario(here):

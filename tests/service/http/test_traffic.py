@@ -58,14 +58,14 @@ def all_late(monkeypatch):
     def make(running):
         honest, once, over = Client.observe, threading.Lock(), []
 
-        def observe(*given, **told):
+        def observe(*given, **reported):
             with once:
                 if not over:
                     settings = Settings.read(running.folder / "experiment.toml")
                     until(lambda: dump(settings)["batches"][0][4] == "sealed")
                     running.windows_end()
                     over.append(True)
-            return honest(*given, **told)
+            return honest(*given, **reported)
 
         monkeypatch.setattr(Client, "observe", observe)
 
@@ -76,44 +76,46 @@ def test_a_report_has_the_figures_of_its_play(written, server, traffic, two_colu
     folder, key = written()
     running = server(folder)
     all_late(running)
-    code, told = traffic(
+    code, reported = traffic(
         running, key, "--data", two_columns, "--rate", "200", "--missing", "0.02",
         "--duplicates", "0.5", "--late", "0.9", "--late-by", "0.1",
     )  # fmt: skip
-    assert (code, told["errors"]) == (0, 0)
-    assert told["decided"] == told["rows"] == 120
-    assert told["answers"]["decide"] == {"200": 120}
+    assert (code, reported["errors"]) == (0, 0)
+    assert reported["decided"] == reported["rows"] == 120
+    assert reported["answers"]["decide"] == {"200": 120}
     draws = np.random.default_rng(0).random((120, 3))
-    assert 0 < told["missing"] == (draws[:, 0] < 0.02).sum() < 4  # one of the first batch answers
-    heard = told["answers"]["observe"]
-    assert set(heard) == {"200", "410 over"}
+    assert (
+        0 < reported["missing"] == (draws[:, 0] < 0.02).sum() < 4
+    )  # one of the first batch answers
+    received = reported["answers"]["observe"]
+    assert set(received) == {"200", "410 over"}
     doubled = (draws[:, 0] >= 0.02) & (draws[:, 2] < 0.5)
-    assert sum(heard.values()) == 120 - told["missing"] + doubled.sum()
-    assert 0 < told["stored"] < 120, "while a batch waits nothing is stored"
-    assert 0 <= told["loss"] <= 1
-    assert told["loss"] == pytest.approx(
-        sum(part["loss"] * part["decisions"] for part in told["loss_over_time"]) / 120
+    assert sum(received.values()) == 120 - reported["missing"] + doubled.sum()
+    assert 0 < reported["stored"] < 120, "while a batch waits nothing is stored"
+    assert 0 <= reported["loss"] <= 1
+    assert reported["loss"] == pytest.approx(
+        sum(part["loss"] * part["decisions"] for part in reported["loss_over_time"]) / 120
     )
-    assert told["seconds"] >= 119 / 200
-    for times in told["latency_ms"].values():
+    assert reported["seconds"] >= 119 / 200
+    for times in reported["latency_ms"].values():
         assert 0 < times["p50"] <= times["p90"] <= times["p99"] <= times["max"]
 
 
 def test_users_are_named_where_the_unit_needs_them(written, server, traffic, two_columns):
     folder, key = written(window=60, unit="user", batches_per_user=2, records_per_batch=1)
     running = server(folder)
-    code, told = traffic(running, key, "--data", two_columns, "--rows", "6", "--rate", "50")
-    assert (code, told["answers"]["decide"]) == (0, {"200": 6})
+    code, reported = traffic(running, key, "--data", two_columns, "--rows", "6", "--rate", "50")
+    assert (code, reported["answers"]["decide"]) == (0, {"200": 6})
 
 
 def test_failures_are_counted_and_set_the_exit_code(written, server, traffic, two_columns):
     folder, admin = written()
     running = server(folder)
     made = running.call("POST", "/v1/admin/keys", {"scopes": ["decide"]}, admin)[1]
-    code, told = traffic(running, made["key"], "--data", two_columns, "--rows", "8")
+    code, reported = traffic(running, made["key"], "--data", two_columns, "--rows", "8")
     assert code == 1
-    assert told["answers"] == {"decide": {"200": 8}, "observe": {"403 forbidden": 8}}
-    assert told["errors"] == 8
+    assert reported["answers"] == {"decide": {"200": 8}, "observe": {"403 forbidden": 8}}
+    assert reported["errors"] == 8
 
 
 def test_in_words(written, server, two_columns, capsys):
@@ -206,10 +208,10 @@ def test_requests_leave_on_time_however_slow_the_answers():
 
 def test_losses_and_failures_are_counted():
     played = play(Slow(refuses=(3,)), list(range(6)), [1] * 6, rate=500, habits=Habits())
-    told = summary(played)
-    assert told["answers"]["decide"] == {"200": 5, "503 storage_unavailable": 1}
-    assert (told["errors"], told["decided"], told["stored"]) == (1, 5, 5)
-    assert told["loss"] == pytest.approx(3 / 5)  # rows 0, 2 and 4 are not their label
+    reported = summary(played)
+    assert reported["answers"]["decide"] == {"200": 5, "503 storage_unavailable": 1}
+    assert (reported["errors"], reported["decided"], reported["stored"]) == (1, 5, 5)
+    assert reported["loss"] == pytest.approx(3 / 5)  # rows 0, 2 and 4 are not their label
 
 
 def test_habits():
@@ -248,6 +250,6 @@ def test_a_connection_that_the_service_closed_costs_no_request():
 
 
 def test_a_summary_of_nothing():
-    told = summary(Played())
-    assert (told["loss"], told["loss_over_time"], told["errors"]) == (None, [], 0)
-    assert told["latency_ms"] == {"decide": None, "observe": None}
+    reported = summary(Played())
+    assert (reported["loss"], reported["loss_over_time"], reported["errors"]) == (None, [], 0)
+    assert reported["latency_ms"] == {"decide": None, "observe": None}

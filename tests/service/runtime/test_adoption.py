@@ -47,8 +47,8 @@ def test_chain_vault_anchor_and_keys_keep_working(single, many, play, released):
 
     async def after(asking, _):
         path = "/v1/experiments/welcome-all"
-        told = await asking.ask("GET", f"{path}/releases/1", authorization=f"Bearer {key}")
-        assert (told.status, told.text.encode()) == (200, document)
+        reported = await asking.ask("GET", f"{path}/releases/1", authorization=f"Bearer {key}")
+        assert (reported.status, reported.text.encode()) == (200, document)
         assert (await asking.decide("welcome-all", key))[1]["stored"]
         late = await asking.call("POST", f"{path}/observe", key, {"decision": decision, "loss": 1})
         assert late[0] == 410  # it knows its own

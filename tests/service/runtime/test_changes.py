@@ -29,9 +29,11 @@ def test_each_change_has_the_key_that_made_it(settings, play, released):
         return mine, other, await service.changes()
 
     mine, other, found = play(settings(), scenario)
-    told = [(each.what, each.by, each.label, each.document, each.details) for each in found[::-1]]
-    assert told[0] == ("begun", "", "", 0, {})
-    assert told[2:] == [
+    reported = [
+        (each.what, each.by, each.label, each.document, each.details) for each in found[::-1]
+    ]
+    assert reported[0] == ("begun", "", "", 0, {})
+    assert reported[2:] == [
         ("key created", "", "", None, {"key": mine}),
         ("released", "", "", 1, {"batch": 1}),
         ("mode changed", mine, "Ada", None, {"value": "shadow"}),

@@ -187,8 +187,8 @@ def test_untaken_and_unused_slots_have_no_loss(weekly, play, missing, monkeypatc
     play(chosen, scenario)
     (batch,) = fitted
     assert batch.records == 3
-    heard = batch.losses[batch.observed].tolist()
-    assert sorted(heard) == ([0.5] if missing is None else [0.5, 1.0])
+    received = batch.losses[batch.observed].tolist()
+    assert sorted(received) == ([0.5] if missing is None else [0.5, 1.0])
 
 
 def test_an_empty_batch_goes_on_to_the_next_tick(weekly, play):

@@ -78,8 +78,8 @@ def test_positions_are_a_rule_of_epoch_batch_and_slot():
     for epoch, batch in ((1, 1), (1, 2), (2, 1), (3, 70)):
         mask = control_positions(control, epoch, batch, 2000)
         assert mask.tolist() == [in_control(batch, slot, epoch) for slot in range(2000)]
-        asked = [slot_in_control(control, epoch, batch, slot) for slot in range(2000)]
-        assert asked == mask.tolist(), "the length of a batch moves its positions"
+        requested = [slot_in_control(control, epoch, batch, slot) for slot in range(2000)]
+        assert requested == mask.tolist(), "the length of a batch moves its positions"
     assert np.array_equal(control_positions(control, 1, 5, 64), control_slots(SHARE, 5, 64)), (
         "a learner has other positions"
     )
@@ -223,11 +223,11 @@ def test_a_fit_reads_people_in_their_part(settings, play):
 
 def test_replies_to_users_differ_in_the_action_alone(settings, play, monkeypatch):
     """The policy is asked, and the same statements are made, for both parts."""
-    asked, written = [], []
+    requested, written = [], []
     act, decide_rows = PolicyVersions._act, Journal.decide
 
     def counted(self, rows):
-        asked.append(len(rows))
+        requested.append(len(rows))
         return act(self, rows)
 
     def noted(self, connection, items):
@@ -242,7 +242,7 @@ def test_replies_to_users_differ_in_the_action_alone(settings, play, monkeypatch
         assert {each.action for each in made} == {0, ALONE}
         shapes = {(len(each.decision), each.release, each.stored) for each in made}
         assert len(shapes) == 1
-        assert asked == [1] * 20
+        assert requested == [1] * 20
         assert len(set(written)) == 1
 
     play(settings(plan=CONTROL | {"first_batch": 64}, window=60, **USERS), scenario)

@@ -67,9 +67,9 @@ def test_the_table_of_events(settings, play, released):
 def test_answers_that_come_together_are_judged_one_by_one(settings, play):
     async def scenario(service):
         first, second, *_ = await fill(service, 4)
-        asked = [(first, 0.5), (first, 0.5), (first, 0.75), (second, 1.0)]
+        requested = [(first, 0.5), (first, 0.5), (first, 0.75), (second, 1.0)]
         outcomes = await asyncio.gather(
-            *(service.decisions.observe(each.decision, loss) for each, loss in asked),
+            *(service.decisions.observe(each.decision, loss) for each, loss in requested),
             return_exceptions=True,
         )
         assert outcomes[0] is outcomes[1] is outcomes[3] is True
@@ -169,8 +169,8 @@ def test_a_declared_loss_stands_in_for_silence(settings, play, released, monkeyp
     actions = play(settings(plan={"missing_loss": 0.75}), scenario)
     batch = seen[0]
     assert batch.observed.sum(axis=1).tolist() == [1, 0, 1, 1]
-    heard = [batch.losses[slot, action] for slot, action in enumerate(actions)]
-    assert (heard[0], heard[2], heard[3]) == (0.75, 0.75, 0.25)
+    received = [batch.losses[slot, action] for slot, action in enumerate(actions)]
+    assert (received[0], received[2], received[3]) == (0.75, 0.75, 0.25)
 
 
 def test_a_ticket_brings_context_action_and_loss_together(settings, play, released, monkeypatch):
@@ -287,8 +287,8 @@ def test_a_view_from_before_a_batch_opened_takes_no_slots_away(settings, play):
 
 def test_decisions_that_come_together_are_all_different_slots(settings, play):
     async def scenario(service):
-        asked = [service.decisions.decide("caller", HERE) for _ in range(100)]
-        return await asyncio.gather(*asked)
+        requested = [service.decisions.decide("caller", HERE) for _ in range(100)]
+        return await asyncio.gather(*requested)
 
     chosen = settings(plan={"first_batch": 64}, window=60, waiting="pipeline")
     made = play(chosen, scenario)

@@ -22,7 +22,7 @@ from service.conftest import PLAN, windows_end
 from waiting import PATIENCE
 
 
-def asked(settings):
+def requested(settings):
     """What the child reads before a fit is due."""
     return io.StringIO(json.dumps({"terms": fit_process._written(settings)}) + "\n")
 
@@ -35,15 +35,17 @@ def database():
 def test_the_child_has_the_lowest_priority(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before_imports = fit_process.CHILD.partition("from discreet")[0]
-    asked = before_imports + "print(os.nice(0), os.environ['OMP_NUM_THREADS'])"
-    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["19", "1"]
+    requested = before_imports + "print(os.nice(0), os.environ['OMP_NUM_THREADS'])"
+    reported = subprocess.run(
+        [sys.executable, "-c", requested], capture_output=True, text=True, check=True
+    )
+    assert reported.stdout.split() == ["19", "1"]
 
 
 def test_its_priority_is_below_that_of_the_serving_process(monkeypatch):
     """Linux gives each session its share first; within one, niceness decides."""
-    told = "import os; input(); print([os.getsid(0), os.getpgrp()])"
-    monkeypatch.setattr(fit_process, "CHILD", told)
+    reported = "import os; input(); print([os.getsid(0), os.getpgrp()])"
+    monkeypatch.setattr(fit_process, "CHILD", reported)
     child = fit_process.FitChild()
     session, group = child.request(None, {})
     child.close(None)
@@ -53,7 +55,7 @@ def test_its_priority_is_below_that_of_the_serving_process(monkeypatch):
 
 def test_the_chain_is_verified_before_a_fit_and_each_document_once(settings, monkeypatch):
     chosen, verified, honest = settings(), [], fit_process.Chain.extended
-    monkeypatch.setattr(sys, "stdin", asked(chosen))
+    monkeypatch.setattr(sys, "stdin", requested(chosen))
 
     def spy(chain, contents):
         verified.extend(contents)
@@ -73,7 +75,7 @@ def test_a_chain_that_cannot_be_read_yet_ends_no_child(settings, monkeypatch, ca
     def broken(*_):
         raise OSError
 
-    monkeypatch.setattr(sys, "stdin", asked(settings()))
+    monkeypatch.setattr(sys, "stdin", requested(settings()))
     monkeypatch.setattr(fit_process.documents, "after", broken)
     fit_process.main()
     assert capsys.readouterr().out == "null\n"
@@ -134,8 +136,8 @@ line = sys.stdin.readline()
 while '"batch"' not in line:
     print("null", flush=True)
     line = sys.stdin.readline()
-if not os.path.exists({told!r}):
-    open({told!r}, "w").close()
+if not os.path.exists({reported!r}):
+    open({reported!r}, "w").close()
     time.sleep(3600)
 sys.stdin = itertools.chain([line], sys.stdin)
 fit_process.main()
@@ -145,9 +147,9 @@ fit_process.main()
 class DeadlinePasses(threading.Thread):
     """A timer for which the hour is over as soon as the child says that it hangs."""
 
-    def __init__(self, told, end):
+    def __init__(self, reported, end):
         super().__init__(daemon=True)
-        self._told, self._end, self._over = told, end, threading.Event()
+        self._told, self._end, self._over = reported, end, threading.Event()
 
     def run(self):
         while not self._over.is_set():
@@ -163,14 +165,14 @@ class DeadlinePasses(threading.Thread):
 def test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once(
     settings, play, released, monkeypatch, tmp_path
 ):
-    told, timers = tmp_path / "hangs", []
-    monkeypatch.setattr(fit_process, "CHILD", HANGS_ONCE.format(told=str(told)))
+    reported, timers = tmp_path / "hangs", []
+    monkeypatch.setattr(fit_process, "CHILD", HANGS_ONCE.format(reported=str(reported)))
 
     def timer(seconds, end):
         assert seconds == fit_process.DEADLINE
-        if told.exists():  # the fit after the one that hung has an hour of its own
+        if reported.exists():  # the fit after the one that hung has an hour of its own
             return threading.Timer(seconds, end)
-        timers.append(DeadlinePasses(told, end))
+        timers.append(DeadlinePasses(reported, end))
         return timers[-1]
 
     child, chosen = fit_process.FitChild(timer), settings()
@@ -180,7 +182,7 @@ def test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once(
             await service.decisions.decide("caller", [0.1, 0.2])
         await windows_end(service)
         assert await service.upkeep.once() is False
-        assert told.exists()
+        assert reported.exists()
         assert service.state.refused == "deadline"
         text = (await service.status())["text"]
         assert "did not end within its deadline" in text
@@ -232,8 +234,8 @@ def test_output_of_a_fit_is_discarded(monkeypatch, capfd):
     child = fit_process.FitChild()
     assert child.request("a", {}) == 7
     child.close("a")
-    heard = capfd.readouterr()
-    assert (heard.out, heard.err) == ("", "")
+    received = capfd.readouterr()
+    assert (received.out, received.err) == ("", "")
 
 
 def test_experiments_of_one_name_are_two(tmp_path):

@@ -91,12 +91,16 @@ def test_wrong_sums_of_the_parts_are_refused(settings, play, released, monkeypat
 
     def forged(*given):
         release, ledger = honest(*given)
-        told = release.part_losses
+        reported = release.part_losses
         if wrong == "none":
             return replace(release, part_losses=None), ledger
         if wrong == "less noise":
-            return replace(release, part_losses=replace(told, variance=told.variance / 4)), ledger
-        return replace(release, part_losses=replace(told, sums=told.sums * math.nan)), ledger
+            return replace(
+                release, part_losses=replace(reported, variance=reported.variance / 4)
+            ), ledger
+        return replace(
+            release, part_losses=replace(reported, sums=reported.sums * math.nan)
+        ), ledger
 
     async def scenario(service):
         await decide(service, 10)
@@ -129,17 +133,17 @@ def test_a_lift_is_read_from_releases_alone(settings, play, released):
     async def scenario(service):
         assert service.lift() is None
         await first_release(service, released)
-        told = service.lift().to_json()
+        reported = service.lift().to_json()
         chain = await service.state.read(lambda c: document_table.after(c, -1))
         board = Billboard(chain, service.state.serving.chain.key)
         assert recompute(board.released)
-        assert told == lift(board.released).to_json()
-        assert told["format"] == "discreet-lift/1"
-        assert [each["records"] for each in told["batches"]] == [10]
+        assert reported == lift(board.released).to_json()
+        assert reported["format"] == "discreet-lift/1"
+        assert [each["records"] for each in reported["batches"]] == [10]
 
         state = service.state
         state.database = state.writer = state.vault = state._reader = state._reading = Closed()
-        assert service.lift().to_json() == told
+        assert service.lift().to_json() == reported
 
     play(chosen, scenario)
 

@@ -72,10 +72,10 @@ def test_a_service_releases_a_log_as_a_learner_does(settings, play, released, wo
         await all_released(service, released)
         return chain(service), service.lift()
 
-    told, lifted = play(made, scenario)
+    reported, lifted = play(made, scenario)
     learner = dc.Learner(made.plan)
     learner.import_log(X, SHOWN, LOST, user=USERS if words else None)
-    mine, theirs = told.releases, learner.released.items
+    mine, theirs = reported.releases, learner.released.items
     assert [each.records for each in mine] == LENGTHS == [each.records for each in theirs]
     for one, other in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(one.predictor.weights, other.predictor.weights, atol=1e-12)
@@ -91,9 +91,9 @@ def test_a_log_costs_what_the_plan_says_and_can_be_recomputed(settings, play, re
     async def scenario(service):
         first = await service.decisions.decide("caller", [0.1, 0.2])
         assert not first.stored  # decisions wait for what the log tells
-        told = (await service.status())["text"]
-        assert "log is released first: 2 of its batches are left" in told
-        assert "not stored" in told
+        reported = (await service.status())["text"]
+        assert "log is released first: 2 of its batches are left" in reported
+        assert "not stored" in reported
         await all_released(service, released)
         bodies = [await service.state.document(number) for number in range(1 + len(LENGTHS))]
         ledger = await service.state.ledger()
@@ -251,10 +251,10 @@ def test_the_command_and_then_a_start(folder, monkeypatch, capsys, play, release
         return [await service.state.document(number) for number in range(1 + len(LENGTHS))]
 
     # With its file, as discreet serve: fits run in a child.
-    told = told_by(play(settings, scenario, config=folder / "experiment.toml"), settings)
-    assert [each.records for each in told.items] == LENGTHS
-    assert np.array_equal(told.items[0].statistics.matrix, settings.plan.prior.following)
-    assert list(recompute(told)) == [1, 2]
+    reported = told_by(play(settings, scenario, config=folder / "experiment.toml"), settings)
+    assert [each.records for each in reported.items] == LENGTHS
+    assert np.array_equal(reported.items[0].statistics.matrix, settings.plan.prior.following)
+    assert list(recompute(reported)) == [1, 2]
 
 
 def test_a_log_of_people_brings_ids(folder, monkeypatch, capsys):

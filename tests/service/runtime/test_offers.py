@@ -82,12 +82,12 @@ def test_joint_features_of_the_chosen_pair_are_stored_and_released(
         assert seen.latest.predictor.weights.shape == (1, plan.features.p)
         later = await service.decisions.decide("caller", HERE, actions=["M", NEW], idempotency="a")
         assert later == await service.decisions.decide("caller", HERE, idempotency="a")
-        told = await service.status(), service.list_actions()
-        return [bytes(row[5]) for row in dump(chosen)["documents"]], str(told)
+        reported = await service.status(), service.list_actions()
+        return [bytes(row[5]) for row in dump(chosen)["documents"]], str(reported)
 
-    documents, said = play(chosen, scenario)
-    told = b"".join(documents).decode() + said + "".join(capsys.readouterr())
-    assert "Metropolis" not in told  # what one request brought along is content of its record
+    documents, stated = play(chosen, scenario)
+    reported = b"".join(documents).decode() + stated + "".join(capsys.readouterr())
+    assert "Metropolis" not in reported  # what one request brought along is content of its record
     Billboard(documents, json.loads(documents[0])["key"]).recompute()
 
 
@@ -339,25 +339,27 @@ def test_routes_and_pages_of_a_long_catalogue(settings, play):
             reply = await visitor.ask(method, path, raw=body, authorization=f"Bearer {key}")
             return reply.status, json.loads(reply.text)
 
-        status, told = await call("GET", "/v1/actions?q=FILM%205&limit=3")
-        assert (status, told["count"], told["found"]) == (200, 60, 11)
-        assert told["actions"] == ["film 5", "film 50", "film 51"]
+        status, reported = await call("GET", "/v1/actions?q=FILM%205&limit=3")
+        assert (status, reported["count"], reported["found"]) == (200, 60, 11)
+        assert reported["actions"] == ["film 5", "film 50", "film 51"]
         assert (await call("GET", "/v1/actions?limit=none"))[1]["error"]["field"] == "limit"
         change = {"add": [NEW], "remove": ["film 5"]}
-        status, told = await call("POST", "/v1/admin/actions", change)
-        assert (status, told["count"], told["release"]) == (200, 60, 1)
-        status, told = await call("POST", "/v1/admin/actions", change)
-        assert (status, told["error"]["field"]) == (422, "remove")
+        status, reported = await call("POST", "/v1/admin/actions", change)
+        assert (status, reported["count"], reported["release"]) == (200, 60, 1)
+        status, reported = await call("POST", "/v1/admin/actions", change)
+        assert (status, reported["error"]["field"]) == (422, "remove")
         body = {"context": HERE, "actions": ["film 7", "Metropolis"], "ranking": True}
         status, made = await call("POST", "/v1/decide", body)
         assert (status, sorted(made["ranking"])) == (200, ["Metropolis", "film 7"])
         assert made["ranking"][0] == made["action"]
         assert "ranking" not in (await call("POST", "/v1/decide", {"context": HERE}))[1]
         for actions in (["film 5"], [], [7], [["M"]], "M"):
-            status, told = await call("POST", "/v1/decide", {"context": HERE, "actions": actions})
-            assert (status, told["error"]["field"].split("[")[0]) == (422, "actions")
-        status, told = await call("GET", "/v1/status")
-        assert (told["n_actions"], told["actions"]) == (60, None)
+            status, reported = await call(
+                "POST", "/v1/decide", {"context": HERE, "actions": actions}
+            )
+            assert (status, reported["error"]["field"].split("[")[0]) == (422, "actions")
+        status, reported = await call("GET", "/v1/status")
+        assert (reported["n_actions"], reported["actions"]) == (60, None)
         assert (await call("GET", "/v1/schema"))[1]["features"]["kind"] == "Joint"
         await visitor.log_in(key)
         page = (await visitor.get("/ui/explorer")).text

@@ -187,8 +187,10 @@ def test_a_killed_run_is_continued(tmp_path, experiment, monkeypatch, capsys):
         )
         assert killed.returncode == -signal.SIGKILL
         assert json.loads(progress.read_text())["done"] == done
-        heard = sum(value == value for value in rewards(given).values())
-        assert heard == done + 7 * number  # after the commit a chunk is stored and not counted yet
+        received = sum(value == value for value in rewards(given).values())
+        assert (
+            received == done + 7 * number
+        )  # after the commit a chunk is stored and not counted yet
     monkeypatch.setattr(warehouse, "CHUNK", 7)
     assert main(words) == 0
     answer = json.loads(capsys.readouterr().out)

@@ -199,12 +199,12 @@ def test_workers_share_the_counts(settings):
 
     async def scenario():
         async with running(chosen, workers=2) as one, running(chosen, workers=2) as other:
-            asked = [
+            requested = [
                 each.decisions.decide("caller", HERE, user=name)
                 for each in (one, other)
                 for name in ("ann", "bob")
             ]
-            for reply in await asyncio.gather(*asked):
+            for reply in await asyncio.gather(*requested):
                 await one.decisions.observe(reply.decision, 0.5)
             return await learned(one)
 
@@ -214,21 +214,23 @@ def test_workers_share_the_counts(settings):
 @pytest.mark.parametrize("journal", ["decide", "observe"])
 def test_replies_are_the_same_for_void_slots(settings, play, journal):
     async def scenario(service):
-        told = []
+        reported = []
         for name in ("ann", "ann", "bob"):
-            key = {"idempotency": f"request {len(told)}"}
+            key = {"idempotency": f"request {len(reported)}"}
             reply = await service.decisions.decide("caller", HERE, user=name, **key)
             again = await service.decisions.decide("caller", HERE, user=name, **key)
             assert again == reply
-            heard = [await service.decisions.observe(reply.decision, 0.25) for _ in range(2)]
+            received = [await service.decisions.observe(reply.decision, 0.25) for _ in range(2)]
             with pytest.raises(LossConflict) as conflict:
                 await service.decisions.observe(reply.decision, 0.75)
-            told.append((reply.stored, reply.release, len(reply.decision), heard, str(conflict)))
-        return told, await service.decisions.activate(reply.decision)
+            reported.append(
+                (reply.stored, reply.release, len(reply.decision), received, str(conflict))
+            )
+        return reported, await service.decisions.activate(reply.decision)
 
-    told, _ = play(settings(**users(1, journal=journal), plan={"first_batch": 64}), scenario)
-    assert told[0][:4] == told[1][:4] == told[2][:4]
-    assert told[0][0] is True
+    reported, _ = play(settings(**users(1, journal=journal), plan={"first_batch": 64}), scenario)
+    assert reported[0][:4] == reported[1][:4] == reported[2][:4]
+    assert reported[0][0] is True
 
 
 def test_a_request_that_is_sent_again_counts_once(settings, play):
@@ -304,15 +306,15 @@ def test_a_user_who_is_missing_or_not_wanted(settings, play, user):
 
 
 def test_the_status_has_the_bound_on_participation(settings, play):
-    told = play(settings(**users(3, 2)), Service.status)
-    assert told["participation"] == {
+    reported = play(settings(**users(3, 2)), Service.status)
+    assert reported["participation"] == {
         "batches": 3,
         "records": 2,
         "missed": 0,
         "text": "at most 2 records in each of at most 3 batches",
     }
-    assert "Of one user count at most 2 records in each of at most 3 batches" in told["text"]
-    assert "entered" not in told["text"]
+    assert "Of one user count at most 2 records in each of at most 3 batches" in reported["text"]
+    assert "entered" not in reported["text"]
 
 
 # The table against the rule that it shares with a learner.

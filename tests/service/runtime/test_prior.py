@@ -54,12 +54,12 @@ def test_the_first_release_follows_from_the_prior(
     (tmp_path / "documents.jsonl").write_bytes(b"\n".join(contents) + b"\n")
     from discreet.client.billboard import read_released
 
-    told = read_released(str(tmp_path / "documents.jsonl"))
-    first = told.items[0].statistics
+    reported = read_released(str(tmp_path / "documents.jsonl"))
+    first = reported.items[0].statistics
     assert np.array_equal(first.matrix, prior().following)  # stretched as the prior tells
     assert not np.array_equal(first.matrix, np.eye(2))
-    assert list(recompute(told)) == [1, 2]
-    told.save(tmp_path / "released.json")
+    assert list(recompute(reported)) == [1, 2]
+    reported.save(tmp_path / "released.json")
     assert main(["release", "verify", str(tmp_path / "released.json")]) == 0
     assert "recomputed every predictor" in capsys.readouterr().out
 

@@ -39,14 +39,14 @@ async def looks(service):
 
 async def nothing_is_taken(service, earlier):
     """No decision, ticket, answer or activation is accepted; what is read tells the whole cost."""
-    for asked in (
+    for requested in (
         service.decisions.decide("caller", HERE),
         service.decisions.ticket(),
         service.decisions.observe(earlier.decision, 0.5),
         service.decisions.activate(earlier.decision),
     ):
         with pytest.raises(StateClaimed, match="run discreet restore"):
-            await asked
+            await requested
 
 
 def rows(settings):

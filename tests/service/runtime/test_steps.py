@@ -33,8 +33,8 @@ def fill(running, key):
 
 def first_release(running, key):
     def document():
-        status, told, _ = running.call("GET", "/v1/releases/1", key=key)
-        return told if status == 200 else None
+        status, reported, _ = running.call("GET", "/v1/releases/1", key=key)
+        return reported if status == 200 else None
 
     return until(document, "no release was made")
 
@@ -62,8 +62,8 @@ def test_a_release_that_is_cut_short_is_made_once(written, server, step):
     again = server(folder)
     assert first_release(again, key) == made
     repeated = {"Idempotency-Key": "0"}
-    asked = again.call("POST", "/v1/decide", {"context": [0.1, 0.2]}, key, repeated)
-    assert (asked[0], asked[1]["error"]["code"]) == (409, "idempotency_key_used")
+    requested = again.call("POST", "/v1/decide", {"context": [0.1, 0.2]}, key, repeated)
+    assert (requested[0], requested[1]["error"]["code"]) == (409, "idempotency_key_used")
     listed = again.call("GET", "/v1/releases", key=key)[1]["releases"]
     assert [each["number"] for each in listed] == [0, 1]
     assert list((folder / "vault").glob("batch-1-1.key")) == []
@@ -88,5 +88,5 @@ def test_a_killed_fit_is_made_again(written, server):
     running = server(folder, environment={"DISCREET_STEP": "fit:read"})
     fill(running, key)
     assert first_release(running, key)["number"] == 1
-    _, _, told = running.stop()
-    assert "upkeep failed" in told
+    _, _, reported = running.stop()
+    assert "upkeep failed" in reported

@@ -114,7 +114,7 @@ def test_a_wrong_release_is_dropped(settings, play, released, capsys, wrong):
     async def scenario(service):
         await fill(service)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(fit_process, "fit", lambda *asked: change(honest(*asked)))
+            patched.setattr(fit_process, "fit", lambda *requested: change(honest(*requested)))
             await assert_refused(service, reason, capsys)
         await assert_mended(service, released)
 
@@ -134,7 +134,7 @@ def test_a_matrix_that_the_release_before_did_not_publish_is_dropped(
         capsys.readouterr()
         await fill(service)
         with pytest.MonkeyPatch.context() as patched:
-            plain = lambda *asked: summing(honest(*asked), matrix=np.eye(3))  # noqa: E731
+            plain = lambda *requested: summing(honest(*requested), matrix=np.eye(3))  # noqa: E731
             patched.setattr(fit_process, "fit", plain)
             await assert_refused(service, "statistics", capsys)
         assert (await released(service)).latest.number == 2
@@ -166,13 +166,13 @@ def test_a_fit_by_another_plan_is_dropped(settings, play, released, capsys, othe
     honest, chosen = fit_process.fit, settings()
     another = settings(plan=OTHERS[other], begin=False)
 
-    def fit(_, *asked):
+    def fit(_, *requested):
         # The child of another file: it would find a chain of its own plan.
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(fit_process.Chain, "_with", lambda self, *_: self)
             patched.setattr(fit_process.Chain, "released", another.plan.nothing_released())
             patched.setattr(fit_process.Chain, "blocks_at", lambda *_: another.plan.blocks)
-            made = honest(another, *asked)
+            made = honest(another, *requested)
         digest = chosen.plan.digest
         return replace(made, plan_digest=digest, previous=digest) if forged else made
 
@@ -202,8 +202,8 @@ def test_a_charge_above_the_budget_is_refused(settings, play, released, capsys, 
         with closing(open_database(chosen).connect()) as connection:
             charge_once_more(connection, chosen, 7)
 
-    def fit(*asked):
-        made = honest(*asked)
+    def fit(*requested):
+        made = honest(*requested)
         overspend()
         return made
 
@@ -234,12 +234,12 @@ def test_a_budget_that_the_genesis_did_not_promise_is_not_spent(settings, play, 
     raised = settings(plan={"budget": {"epsilon": 2.0, "delta": 2e-6}}, begin=False)
     honest = fit_process.fit
 
-    def fit(*asked):  # as if the chain were one of the raised plan
+    def fit(*requested):  # as if the chain were one of the raised plan
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(fit_process.Chain, "_with", lambda self, *_: self)
             patched.setattr(fit_process.Chain, "released", raised.plan.nothing_released())
             patched.setattr(fit_process.Chain, "blocks_at", lambda *_: raised.plan.blocks)
-            return honest(*asked)
+            return honest(*requested)
 
     with closing(open_database(raised).connect()) as connection:
         row = canonical(raised.fixed).decode()
@@ -267,10 +267,10 @@ def test_a_chain_that_was_altered_meanwhile_is_not_continued(settings, play, rel
         with pytest.MonkeyPatch.context() as patched:
             made = []
 
-            def fit(*asked):  # of the chain as it was
+            def fit(*requested):  # of the chain as it was
                 if not made:
                     service.state.writer.run(lambda c: c.execute(altered, (body,)) and None)
-                    made.append(honest(*asked))
+                    made.append(honest(*requested))
                     service.state.writer.run(lambda c: c.execute(altered, (body + b" ",)) and None)
                 return made[0]
 
@@ -288,7 +288,7 @@ def test_a_burned_batch_takes_the_refusal_with_it(settings, play):
     async def scenario(service):
         await fill(service)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(fit_process, "fit", lambda *asked: weaker(honest(*asked)))
+            patched.setattr(fit_process, "fit", lambda *requested: weaker(honest(*requested)))
             assert not await service.upkeep.once()
         assert service.state.refused == "event"
         await service.burn(1)
@@ -357,8 +357,8 @@ def test_a_child_reads_each_document_once(tmp_path, database, play, released, mo
             await released(service)
 
     play(chosen, scenario, config=path)
-    asked = (tmp_path / "read.txt").read_text().split()
-    assert asked == ["-1", "0", "0", "1"]  # when it starts, and before each fit
+    requested = (tmp_path / "read.txt").read_text().split()
+    assert requested == ["-1", "0", "0", "1"]  # when it starts, and before each fit
 
 
 def test_a_child_receives_all_settings_and_reads_no_file(tmp_path, database, play, released):

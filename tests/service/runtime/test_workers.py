@@ -23,9 +23,9 @@ def test_two_workers_share_one_experiment(written, server, fresh_schema):
 
     with ThreadPoolExecutor(8) as pool:
         decisions = list(pool.map(decide, range(40)))
-    told = running.call("GET", "/metrics", key=key)[1].decode()  # by one worker, of both
+    reported = running.call("GET", "/metrics", key=key)[1].decode()  # by one worker, of both
     counted = 'discreet_request_seconds_count{route="/v1/decide"} 40.0'
-    assert (counted in told, "internal" in told) == (True, False)
+    assert (counted in reported, "internal" in reported) == (True, False)
     stored = [each["decision"] for each in decisions if each["stored"]]
     assert len(stored) == len(set(stored)) == 4  # the first batch has four slots
     for each in stored:
@@ -34,8 +34,8 @@ def test_two_workers_share_one_experiment(written, server, fresh_schema):
     running.windows_end()
 
     def document():
-        status, told, _ = running.call("GET", "/v1/releases/1", key=key)
-        return status == 200 and json.dumps(told)  # a worker may hear of it later than another
+        status, reported, _ = running.call("GET", "/v1/releases/1", key=key)
+        return status == 200 and json.dumps(reported)  # a worker may hear of it later than another
 
     assert len({until(document) for _ in range(20)}) == 1
     assert running.stop()[0] == 0
@@ -102,10 +102,10 @@ def test_a_connection_that_breaks_is_replaced_unnoticed(settings, play):
 
     async def scenario(service):
         first = await service.decisions.decide("caller", [0.1, 0.2])
-        for asked in (1, 2):
+        for requested in (1, 2):
             with closing(open_database(chosen).connect()) as other:
                 other.execute(END_ALL).fetchall()
-            together = [service.decisions.observe(first.decision, 0.5) for _ in range(asked)]
+            together = [service.decisions.observe(first.decision, 0.5) for _ in range(requested)]
             assert all(await asyncio.gather(*together))
             assert (await service.status())["mode"] == "online"
         assert (await service.decisions.decide("caller", [0.1, 0.2])).stored

@@ -565,8 +565,8 @@ def test_ids_of_a_lost_lease_reach_no_other_slot(settings, play, kind):
         if kind == WRITTEN:
             with pytest.raises(DecisionClosed):
                 await service.decisions.activate(before)
-        heard = "SELECT count(*) FROM answers"
-        assert await service.state.read(lambda c: c.execute(heard).fetchone()[0]) == 0
+        received = "SELECT count(*) FROM answers"
+        assert await service.state.read(lambda c: c.execute(received).fetchone()[0]) == 0
         assert await service.decisions.observe(mine, 0.25, **record)
 
     play(chosen, scenario)
@@ -577,7 +577,7 @@ def test_ids_of_a_lost_lease_reach_no_other_slot(settings, play, kind):
 
 def test_the_work_of_a_release_does_not_depend_on_answers(settings, play, released, monkeypatch):
     """No statement between the claim at the due time and the commit touches a person's row."""
-    said = []
+    stated = []
     honest = release_transaction.Publisher._write
 
     class Noted:
@@ -585,7 +585,7 @@ def test_the_work_of_a_release_does_not_depend_on_answers(settings, play, releas
             self._connection = connection
 
         def execute(self, sql, parameters=()):
-            said.append(" ".join(sql.split()))
+            stated.append(" ".join(sql.split()))
             return self._connection.execute(sql, parameters)
 
     monkeypatch.setattr(
@@ -599,8 +599,8 @@ def test_the_work_of_a_release_does_not_depend_on_answers(settings, play, releas
         await released(service)
 
     play(settings(), scenario)
-    assert said
-    assert not [sql for sql in said for name in journal.ROWS_OF_PEOPLE if name in sql.split()]
+    assert stated
+    assert not [sql for sql in stated for name in journal.ROWS_OF_PEOPLE if name in sql.split()]
 
 
 def test_deleting_rows_does_not_delay_what_is_served(settings, play, released, monkeypatch):

@@ -61,10 +61,10 @@ def values(database):
 @pytest.mark.parametrize("count", [1, 2, 11])
 def test_no_write_is_answered_before_its_file_is_synced(made, monkeypatch, count):
     databases = [made(number) for number in range(count)]
-    reached, asked, go = [], threading.Event(), threading.Event()
+    reached, requested, go = [], threading.Event(), threading.Event()
 
     def slow(_, files):
-        asked.set()
+        requested.set()
         go.wait()
         reached.extend(os.fstat(file).st_ino for file in files)
         return [None] * len(files)
@@ -76,7 +76,7 @@ def test_no_write_is_answered_before_its_file_is_synced(made, monkeypatch, count
         # Committed, and seen by readers: some at least, since those that come later wait.
         while not any(values(each) for each in databases):
             await asyncio.sleep(0.01)
-        assert await asyncio.to_thread(asked.wait, PATIENCE)
+        assert await asyncio.to_thread(requested.wait, PATIENCE)
         early = any(each.done() for each in waiting)
         go.set()
         assert await asyncio.gather(*waiting) == [1] * count

@@ -153,10 +153,12 @@ def test_a_large_batch_is_forgotten_in_slices(settings, play, released, monkeypa
     chosen = settings(remember=MEMORY, plan={"first_batch": 8})
 
     async def scenario(service):
-        asked = [f"request {number}" for number in range(8)]
-        assert all([(await ask(service, each)).stored for each in asked])
+        requested = [f"request {number}" for number in range(8)]
+        assert all([(await ask(service, each)).stored for each in requested])
         await released(service)
-        tries = await asyncio.gather(*(ask(service, key) for key in asked), return_exceptions=True)
+        tries = await asyncio.gather(
+            *(ask(service, key) for key in requested), return_exceptions=True
+        )
         assert [each.code for each in tries] == ["idempotency_key_used"] * 8
         later(chosen, MEMORY)
         left = []
