@@ -8,11 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from time import perf_counter
 
-from discreet.errors import ServiceError
+from discreet.errors import ServiceError, StateClaimed
 from discreet.service.logs import Log
 from discreet.service.runtime.service import Service
+from discreet.service.secrets.vault import Vault
 from discreet.service.settings import ServerSettings
-from discreet.service.storage.api_keys import Key, ServerKeys
+from discreet.service.storage import api_keys
+from discreet.service.storage.api_keys import DATABASE, VAULT, Key
+from discreet.service.storage.migrations import migrate
+from discreet.service.storage.sqlite import Sqlite
 
 # Privacy: whether somebody answers is protected, and whether a decision gets a slot is public. So
 # answers never empty a bucket of decisions. [docs/privacy/service.md, "Slots do not move"]
@@ -103,12 +107,10 @@ class Access(ABC):
     def session_secret(self) -> bytes:
         """Secret that encrypts the cookies of the dashboard."""
 
-    @abstractmethod
-    def note_use(self, key: str) -> None:
-        """Note that a key was used."""
+    def note_use(self, key: str) -> None:  # noqa: B027
+        """Note that a key was used; the keys of a server have no such note."""
 
-    @abstractmethod
-    async def wake(self) -> None:
+    async def wake(self) -> None:  # noqa: B027
         """Prepare for a request; an experiment without requests suspends its upkeep."""
 
     @abstractmethod
@@ -155,33 +157,38 @@ class ExperimentAccess(Access):
 
 
 class ServerAccess(Access):
-    """Access to the list of experiments of a server."""
+    """Access to the list of experiments of a server; its keys are few, and read for each request.
+
+    They are in ``server.db`` of its folder.
+    """
 
     def __init__(self, settings: ServerSettings) -> None:
         super().__init__(Log(""), settings)
-        self._stored = ServerKeys(settings.folder)
-        self.storage_errors = self._stored.database.lost
+        folder = settings.folder
+        self._database, self._vault = Sqlite(folder / DATABASE), Vault(folder / VAULT)
+        if not self._database.path.exists():
+            raise StateClaimed(
+                f"folder must have the keys of its server; {self._database.path} is missing. Put "
+                f"it back, or make new keys: discreet serve --folder {folder} --init."
+            )
+        self._connection = self._database.connect()
+        migrate(self._database, self._connection)
+        self.storage_errors = self._database.lost
 
     @property
     def keys(self) -> dict[str, Key]:
-        return self._stored.keys
+        return {key.id: key for key in api_keys.listed(self._database, self._connection)}
 
     @property
     def session_secret(self) -> bytes:
-        return self._stored.vault.mac
-
-    def note_use(self, key: str) -> None:
-        """Keep nothing: the list of a server's keys does not show their use."""
-
-    async def wake(self) -> None:
-        """Return at once: a server has no upkeep of its own."""
+        return self._vault.mac
 
     async def now(self) -> float:
-        return self._stored.now()
+        return float(self._connection.execute(f"SELECT {self._database.now}").fetchone()[0])
 
     async def end_sessions(self, key: str) -> None:
-        self._stored.end_sessions(key)
+        api_keys.end_sessions(self._database, self._connection, key)
 
     def close(self) -> None:
         """Close the database of the keys."""
-        self._stored.close()
+        self._connection.close()

@@ -18,6 +18,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
+from discreet.service.access import ServerAccess
 from discreet.service.http.app import CrossOrigin, make_app, make_folder_app
 from discreet.service.http.endpoint import ExperimentApp
 from discreet.service.http.tracing import traces_of
@@ -34,7 +35,6 @@ from discreet.service.settings import (
     port_number,
     read_experiment_file,
 )
-from discreet.service.storage.api_keys import ServerKeys
 from discreet.service.storage.database import storage_errors
 from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
 
@@ -59,7 +59,7 @@ def serve(
                 f"workers must be 1 with SQLite; got {workers}. Name a PostgreSQL database in "
                 f"{server.folder / SERVER_FILE} for more: database = 'postgresql://…'."
             )
-        ServerKeys(server.folder).close()  # its keys must be there
+        ServerAccess(server).close()  # its keys must be there
         listening = _listening(server, host, port)
         with _served_once(server.folder):
             os.environ["DISCREET_FOLDER"] = str(server.folder)
