@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.cli.answer import Answer
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command
 from discreet.cli.serve_command import config_flag, need_extra
 from discreet.errors import InvalidInput
 

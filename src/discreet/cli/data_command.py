@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.cli.answer import Answer, table
+from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.cli.flags import target_flag
-from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.types import JsonObject
 

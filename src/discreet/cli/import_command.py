@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.cli.answer import Answer, as_json, write
+from discreet.cli.command_line import Answer, Commands, as_json, command, write
 from discreet.cli.flags import experiment_flags, experiment_from
-from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.plan.config import to_config

@@ -6,8 +6,7 @@ import argparse
 from io import BytesIO
 from pathlib import Path
 
-from discreet.cli.answer import Answer, table, write
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, table, write
 from discreet.errors import InvalidInput
 from discreet.types import JsonObject
 

@@ -6,9 +6,8 @@ import argparse
 import math
 from typing import Any
 
-from discreet.cli.answer import Answer, table, write
+from discreet.cli.command_line import Answer, Commands, command, table, write
 from discreet.cli.flags import import_flag
-from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease
 from discreet.plan.config import config_text
 from discreet.privacy.accounting import epsilon

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from discreet.cli.answer import Answer, write
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, write
 from discreet.errors import InvalidInput
 from discreet.validate import installed, whole
 

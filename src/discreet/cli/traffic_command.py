@@ -6,8 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from discreet.cli.answer import Answer, table
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.errors import InvalidInput
 from discreet.text import duration
 from discreet.types import JsonMapping
