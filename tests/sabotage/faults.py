@@ -15,7 +15,7 @@ ACTION_NAMES = "design/action_names.py"
 ADAPTIVE = "policies/adaptive_po.py"
 ANCHOR = "service/storage/anchor.py"
 ATTACKER = "privacy/attacker.py"
-BACKUP = "cli/backup_command.py"
+BACKUP = "service/runtime/experiment_folder.py"
 BATCH = "batch.py"
 BATCHES = "service/storage/batches.py"
 CALIBRATION = "privacy/calibration.py"
@@ -2710,7 +2710,7 @@ FAULTS = (
     Fault(
         "a folder that is copied without its keys",
         "a backup of a folder has all that a server needs",
-        (Edit(BACKUP, "    _copy(Sqlite(folder.path / DATABASE), keys)\n", ""),),
+        (Edit(BACKUP, "        back_up(Sqlite(self.path / DATABASE), keys)\n", ""),),
         ("service/test_commands.py::test_a_backup_of_a_folder_has_every_experiment_and_the_keys",),
     ),
     Fault(
