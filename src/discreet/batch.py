@@ -1,9 +1,9 @@
-"""Batch: the one type that holds private rows. The import contract lists who may name it."""
+"""Batch: the one type that holds private rows. The import contract lists its importers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NoReturn
 
 from discreet.errors import PrivateData
 from discreet.types import Array
@@ -27,14 +27,14 @@ class Batch:
     def __repr__(self) -> str:
         return "Batch(private)"
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise PrivateData(
             "Batch must be kept in memory; got a request to serialise it. "
             "Save the learner instead: Learner.save writes a private file."
         )
 
-    def __getstate__(self) -> Any:
-        return self.__reduce_ex__(None)
+    def __getstate__(self) -> NoReturn:
+        self.__reduce_ex__(None)
 
     @property
     def records(self) -> int:

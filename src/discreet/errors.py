@@ -7,18 +7,18 @@
     ├── UnknownDecision    (KeyError)     no decision with that id was ever made
     ├── LossConflict       (ValueError)   another loss is already stored for that decision
     ├── DecisionClosed     (ValueError)   the batch of that decision is closed
-    ├── NotReady           (RuntimeError) a release was asked for before its batch is complete
+    ├── NotReady           (RuntimeError) a release was requested before its batch is complete
     ├── BudgetExceeded     (RuntimeError) a charge that the privacy budget does not allow
     ├── CorruptRelease     (ValueError)   a release whose digest or hash chain does not hold
     ├── StateClaimed       (RuntimeError) a learner state that another process already continues
     ├── ServiceError       (RuntimeError) a request that a service refused or did not answer
     └── PrivateData        (TypeError)    an attempt to serialise or print private rows
 
-A message has the form ``<name> must be <rule>; got <value>. <next step>``. What is public is
-quoted: parameters of a plan, names of declared fields, paths, columns of public sets. What a person
-brings or reports is never quoted, nor anything computed from it: contexts, offers, actions, losses,
+A message has the form ``<name> must be <rule>; got <value>. <next step>``. Public values are
+quoted: parameters of a plan, names of declared fields, paths, columns of public sets. Values of a
+person are never quoted, nor anything computed from them: contexts, offers, actions, losses,
 rewards, ids of people and of decisions. There ``<value>`` is its kind (``kind_of``), and the row or
-line tells where it is: logs and exception reporters keep errors.
+line is named: logs and exception reporters keep errors.
 [docs/privacy/threat-model.md, "Errors"]
 """
 
@@ -27,7 +27,7 @@ import numbers
 
 
 def kind_of(value: object) -> str:
-    """What kind of thing a private value is, in the words of errors; never the value itself.
+    """Describe the kind of a private value, for errors; never the value itself.
 
     >>> [kind_of(each) for each in (131.4, "Anna", "", None, True, [7])]
     ['a number', 'text', 'empty text', 'none', 'a truth value', 'a list']
@@ -74,7 +74,7 @@ class DecisionClosed(DiscreetError, ValueError):  # noqa: N818
 
 
 class NotReady(DiscreetError, RuntimeError):  # noqa: N818
-    """A release was asked for, but no sealed batch is complete."""
+    """A release was requested, but no sealed batch is complete."""
 
 
 class BudgetExceeded(DiscreetError, RuntimeError):  # noqa: N818

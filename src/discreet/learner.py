@@ -7,17 +7,17 @@ batch comes out, and it is differentially private.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
-from discreet.actions.available_actions import changed_actions, known_actions
+from discreet.actions.available_actions import AvailableActions, available_actions, changed_actions
 from discreet.actions.decisions import Decisions
-from discreet.actions.offers import Everything, Offers, ranked
-from discreet.actions.requested_actions import Known, read_offers
+from discreet.actions.offers import plain_name, ranked
+from discreet.actions.requested_actions import request_offers
 from discreet.batches import saved_state
 from discreet.batches.batch_status import LearnerStatus, learner_status
 from discreet.batches.evaluation_data import split_user_column
@@ -47,7 +47,14 @@ from discreet.releases.canonical import digest_of
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.text import html_table, listed
+from discreet.types import Contexts, NumpyArray, Values
 from discreet.validate import one_of
+
+
+class Draws(Protocol):
+    """Source of the uniforms for actions, as ``numpy.random.Generator`` is."""
+
+    def random(self, shape: tuple[int, ...], /) -> NumpyArray: ...
 
 
 class Learner:
@@ -55,8 +62,8 @@ class Learner:
 
     Losses may come late. While a full batch waits for them the next one opens (``waiting`` is
     "pipeline"), or decisions are served and not stored ("gap"). A batch waits for as many more
-    decisions as ``window`` says, or for a time such as "6h"; slots that were not heard from are
-    then missing. With None it waits until ``close()``. ``clock`` returns seconds. ``noise`` is
+    decisions as ``window`` gives, or for a time such as "6h"; losses that did not come are then
+    missing. With None it waits until ``close()``. ``clock`` returns seconds. ``noise`` is
     ``SecureNoise()`` unless it is a ``SeededNoise`` for experiments, which protects nobody;
     ``draws`` is a NumPy generator for the actions.
 
@@ -80,7 +87,7 @@ class Learner:
         waiting: str = "pipeline",
         window: int | str | None = 1_000,
         noise: Noise | None = None,
-        draws: Any = None,
+        draws: Draws | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         often = plan.participation
@@ -114,18 +121,18 @@ class Learner:
         )
         self._fit = partial(release_batch, plan, self._noise)
         self._custody = saved_state.Custody()
-        self._known_before: tuple[Any, int, Known] | None = None
+        self._available_before: tuple[object, int, AvailableActions] | None = None
 
     def __repr__(self) -> str:
         facts = "; ".join(f"{name} {value}" for name, value in self._facts)
-        return f"Learner({facts})\n{self._said}"
+        return f"Learner({facts})\n{self._status_text}"
 
     def _repr_html_(self) -> str:
-        return html_table("Learner", [*self._facts, ("status", self._said)])
+        return html_table("Learner", [*self._facts, ("status", self._status_text)])
 
     @property
     def _facts(self) -> list[tuple[str, str]]:
-        """Public numbers alone: nothing about rows, nor which losses came."""
+        """Public facts alone: nothing about rows, nor about losses that came."""
         plan = self.plan
         protects = self.ledger.budget  # seeded noise buys nothing
         return [
@@ -136,7 +143,7 @@ class Learner:
         ]
 
     @property
-    def _said(self) -> str:
+    def _status_text(self) -> str:
         try:
             return str(self.status())
         except StateClaimed as error:  # saved, or in a forked child: printing must not fail
@@ -152,22 +159,24 @@ class Learner:
         """The charges for all releases so far."""
         return self._store.ledger
 
-    def decide(self, contexts: Any, *, actions: Any = None, user: Any = None) -> Decisions:
+    def decide(
+        self, contexts: Contexts, *, actions: Values = None, user: Values = None
+    ) -> Decisions:
         """Choose an action for one context or for many; each takes a slot of a batch.
 
         With the unit "user", ``user`` is the id of the person: for many contexts a list, an array
         or a series with one id each, or the name of a frame's column. Beyond the plan's
-        ``batches_per_user`` and ``records_per_batch`` a person is served in the same way, and what
-        they report is not used; nothing that is returned tells which decisions these are.
+        ``batches_per_user`` and ``records_per_batch`` a person is served in the same way, and their
+        reports are not used; nothing that is returned reveals which decisions these are.
 
         Batches that are complete are released first, and the newest release decides the whole
         call. Contexts that find no slot (in a "gap", or at the end of the horizon) are decided
-        as well, with ``stored`` False and id −1; the result says how many were stored.
+        as well, with ``stored`` False and id −1; the result shows how many were stored.
 
         ``actions`` is what is offered: names or ids, for many contexts one list for all or a list
         of one list each. Where the plan has a ``Catalogue`` a request may bring items of its own,
-        {id: features}. What is offered to whom, and such items, are content of the record: they
-        decide, and of them only the features of the chosen pair are kept until the release.
+        {id: features}. Offers and such items are content of the record: they decide, and only the
+        features of the chosen pair are kept until the release.
 
         Raises ``InvalidInput``, before anything is stored, where a context does not fit the plan.
         """
@@ -177,9 +186,9 @@ class Learner:
         features = self.plan.features.map(contexts)
         needed = self.plan.participation is not None
         users = user_ids("user", user, len(features), needed=needed, single=single)
-        policy = self.plan.played_policy
+        plan, policy = self.plan, self.plan.played_policy
         with self._custody:
-            offers = self._offers(features, actions, single)
+            offers = request_offers(plan, self._available, features, actions, single=single)
             if self._awaits_import:
                 raise NotReady(
                     f"log must be imported before the first decision; the plan announces "
@@ -202,41 +211,34 @@ class Learner:
         names, numbers = offers.named(chosen)
         if single:
             stored = bool(ids[0] >= 0)
-            one = _plain(names[0]), stored, int(numbers[0]), chances, int(chosen[0]), order
+            one = plain_name(names[0]), stored, int(numbers[0]), chances, int(chosen[0]), order
             return Decisions(int(ids[0]), *one)
         if is_frame(contexts):
             return Decisions.beside(contexts, ids, names, numbers, chances, chosen, order)
         return Decisions(ids, names, ids >= 0, numbers, chances, chosen, order)
 
-    def _offers(self, features: Any, actions: Any, single: bool) -> Everything | Offers:
-        """Actions that are offered, checked before anything else happens."""
-        plan, store = self.plan, self._store
-        if actions is None and plan.catalogue is None and not store.released.changes:
-            return Everything(features, plan)
-        return read_offers(plan, self._known, features, actions, single=single)
-
     @property
-    def _known(self) -> Known:
+    def _available(self) -> AvailableActions:
         """The actions that may be offered now."""
-        released, batch = self._store.released, self._store.open_number
-        if self._known_before is None or self._known_before[:2] != (released.changes, batch):
-            known = known_actions(self.plan, released, batch)
-            self._known_before = (released.changes, batch, known)
-        return self._known_before[2]
+        changes, batch = self._store.released.changes, self._store.open_number
+        if self._available_before is None or self._available_before[:2] != (changes, batch):
+            found = available_actions(self.plan, changes, self._store.released.blocks(batch))
+            self._available_before = (changes, batch, found)
+        return self._available_before[2]
 
     @property
-    def actions(self) -> Sequence[Any]:
+    def actions(self) -> Sequence[str | int]:
         """The actions that a request may be offered now."""
         with self._custody:
-            return tuple(self._known.places)
+            return tuple(self._available.places)
 
-    def change_actions(self, *, add: Any = (), remove: Any = ()) -> None:
-        """Let actions join and leave; the change is a public document beside the releases.
+    def change_actions(self, *, add: Values = (), remove: Iterable[str] = ()) -> None:
+        """Let actions join and leave; the change is a public document among the releases.
 
         With a ``Catalogue`` ``add`` are items, as for the catalogue, and they join at once. Actions
-        with blocks of their own join with the next batch: until a release knows them, they are
-        predicted the mean over those that it knows. Who left is offered to nobody any more. Never
-        change actions because of what people answered: that would be a release of its own.
+        with separate blocks join with the next batch: until a release knows them, their prediction
+        is the mean over those that it knows. Removed actions are never offered again. Never
+        change actions because of what people answered: that would be another release.
         """
         with self._custody:
             store = self._store
@@ -244,16 +246,14 @@ class Learner:
             change = changed_actions(self.plan, store.released, add, remove, after)
             store.change_actions(change)
 
-    def _in_control(
-        self, control: Control, rows: int, users: list[str] | None
-    ) -> np.ndarray[Any, Any]:
+    def _in_control(self, control: Control, rows: int, users: list[str] | None) -> NumpyArray:
         """Mask of the next decisions that are of the control: by slot, or by person."""
         if self._store.people is not None and users is not None:
             return self._store.people.in_control(users, control.share)
         schedule = self._store.released.schedule
         return slots_in_control(control.share, schedule, self._store.coming(rows))
 
-    def observe(self, id: Any, loss: Any = None, *, reward: Any = None) -> None:
+    def observe(self, id: Values, loss: Values = None, *, reward: Values = None) -> None:
         """Report the loss of a decision, late and in any order; arrays or series for many.
 
         ``observe(frame)`` reads the columns "id" and "loss" (or "reward") of a frame.
@@ -266,30 +266,30 @@ class Learner:
         full, outcome = self.plan.feedback == "full", self.plan.outcome
         one = isinstance(id, (int, np.integer)) and not isinstance(id, bool)
         if not one and is_frame(id):
-            id, told = frame_reports(id, loss, reward, outcome, full)
+            id, values = frame_reports(id, loss, reward, outcome, full)
         else:
-            told = outcome.told(loss, reward)
+            values = outcome.reported(loss, reward)
         if one and not full:
-            value = outcome.loss_of(told)
+            value = outcome.loss_of(values)
             with self._custody:
                 self._store.observe_one(int(id), value)
             return
         if full:
-            told = action_columns(told, self.plan.actions, id)
-        id, told = observed_values(id, told, outcome)
-        ids, losses = observations(id, told, self.plan.n_actions if full else None, outcome)
+            values = action_columns(values, self.plan.actions, id)
+        id, values = observed_values(id, values, outcome)
+        ids, losses = observations(id, values, self.plan.n_actions if full else None, outcome)
         with self._custody:
             self._store.observe(ids, losses)
 
     def import_log(
-        self, contexts: Any, actions: Any, losses: Any = None, *, reward: Any = None,
-        user: Any = None, items: Any = None,
+        self, contexts: Contexts, actions: Values, losses: Values = None, *, reward: Values = None,
+        user: Values = None, items: Mapping[str, Values] | None = None,
     ) -> None:  # fmt: skip
         """Begin with a private log: its rows are released at once, and then forgotten.
 
         The plan announces their number (``Plan(imported=5_000)``), and nothing else about them is
         public but the releases. They are cut into batches that grow as those of decisions do, so
-        that later ones are stretched as earlier ones tell; each row is in one, and costs ε once.
+        that later ones are stretched by earlier ones; each row is in one, and costs ε once.
 
         ``contexts`` may be a frame, and the others series or names of its columns; where the unit
         is a user, ``user`` are ids: at most ``records_per_batch`` rows of a person count, and they
@@ -306,7 +306,7 @@ class Learner:
         """Return whether slots of the log are free."""
         return self.plan.imported is not None and self._store.end < self.plan.imported
 
-    def erase(self, user: Any) -> None:
+    def erase(self, user: str | int) -> None:
         """Forget how often a person took part: from now on they count as used up.
 
         They are served, and nothing that they report is used. Whether they were here before makes
@@ -321,7 +321,7 @@ class Learner:
             self._store.people.use_up(user_id("user", user))
 
     def close(self) -> None:
-        """Declare the unheard slots of the oldest full batch missing: void, or the plan's
+        """Declare the missing losses of the oldest full batch: void, or the plan's
         ``missing_loss``."""
         with self._custody:
             self._store.close()
@@ -329,13 +329,13 @@ class Learner:
     def release(self) -> Release:
         """Fit the oldest batch, charge, publish and delete its rows, in one step.
 
-        ``NotReady`` says why it cannot be fitted yet.
+        ``NotReady`` names the reason why it cannot be fitted yet.
         """
         with self._custody:
             return self._store.release(self._fit)
 
     def status(self) -> LearnerStatus:
-        """Why nothing changes yet, and what happens next; from public counts and clocks alone."""
+        """Describe batches under way and what happens next; from public counts and clocks alone."""
         with self._custody:
             automatic = self.plan.releases == "automatic"
             return learner_status(self._store, automatic, self.plan.outcome.plural)
@@ -372,12 +372,12 @@ class Learner:
         path: str | Path,
         *,
         noise: Noise | None = None,
-        draws: Any = None,
+        draws: Draws | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Learner:
         """Continue from the state at ``path``. It is renamed, then removed: it loads once.
 
-        ``noise``, ``draws`` and ``clock`` are as for a new learner. ``StateClaimed`` says that
+        ``noise``, ``draws`` and ``clock`` are as for a new learner. ``StateClaimed`` means that
         another process took the file.
         """
         with saved_state.claim(path) as (header, rows):
@@ -393,8 +393,3 @@ class Learner:
             with saved_state.contents(path):
                 saved_state.restore(learner._store, releases, changes, ledger, facts, rows)
         return learner
-
-
-def _plain(name: Any) -> Any:
-    """The number of an action as Python's own; names stay."""
-    return int(name) if isinstance(name, np.integer) else name

@@ -103,7 +103,7 @@ def advise(topic: str, words: str, stacklevel: int = 3) -> None:
 
 
 def read_toml(path: str | Path, what: str) -> dict[str, Any]:
-    """The keys of a file; ``what`` names the file in errors."""
+    """Return the keys of a file; ``what`` names the file in errors."""
     return parse_toml(read_text(path, what), path, what)
 
 

@@ -9,17 +9,19 @@ import difflib
 import math
 from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.types import NumpyArray
 
+Value = TypeVar("Value")
 LONGEST_SHOWN = 200
 """Characters of a value in an error; a longer one is named by its class."""
 
 
-def _numbers(name: str, value: Any, rule: str, step: str) -> np.ndarray[Any, Any]:
+def _numbers(name: str, value: object, rule: str, step: str) -> NumpyArray:
     """Numbers as float64; arrays are allowed, since a stack of parameters is an array."""
     if isinstance(value, str):
         step = "Write a number, without quotes."
@@ -31,22 +33,22 @@ def _numbers(name: str, value: Any, rule: str, step: str) -> np.ndarray[Any, Any
         raise InvalidInput(f"{name} must be {rule}; got {value!r}. {step}") from None
 
 
-def positive(name: str, value: Any, step: str = "Give a number above zero.") -> Any:
+def positive(name: str, value: Value | None, step: str = "Give a number above zero.") -> Value:
     """A finite number (or array of numbers) above zero."""
-    if type(value) is float and 0.0 < value < math.inf:  # of most, with no array
+    if isinstance(value, float) and 0.0 < value < math.inf:  # the usual case, without an array
         return value
     numbers = _numbers(name, value, "a positive finite number", step)
-    if not bool(np.all(np.isfinite(numbers) & (numbers > 0))):
+    if value is None or not bool(np.all(np.isfinite(numbers) & (numbers > 0))):
         raise InvalidInput(f"{name} must be a positive finite number; got {value!r}. {step}")
     return value
 
 
 def in_range(
-    name: str, value: Any, low: float, high: float, step: str = "", *, open_high: bool = False
-) -> Any:
+    name: str, value: Value, low: float, high: float, step: str = "", *, open_high: bool = False
+) -> Value:
     """A number in [low, high], or [low, high) with ``open_high``."""
-    if type(value) in (float, int) and low <= value < high:  # of most, with no array
-        return value
+    if type(value) in (float, int) and low <= float(value) < high:  # type: ignore[arg-type]
+        return value  # the usual case, without an array
     rule = f"a number in [{low:g}, {high:g}{')' if open_high else ']'}"
     step = step or "Choose a value in that range."
     numbers = _numbers(name, value, rule, step)
@@ -56,7 +58,7 @@ def in_range(
     return value
 
 
-def whole(name: str, value: Any, minimum: int, step: str = "") -> int:
+def whole(name: str, value: object, minimum: int, step: str = "") -> int:
     """A whole number of at least ``minimum``."""
     step = step or f"Give a whole number of at least {minimum}."
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
@@ -67,8 +69,8 @@ def whole(name: str, value: Any, minimum: int, step: str = "") -> int:
 
 
 def instance(
-    name: str, value: Any, kinds: tuple[type, ...], step: str = "Make one and pass it."
-) -> Any:
+    name: str, value: object, kinds: tuple[type[Value], ...], step: str = "Make one and pass it."
+) -> Value:
     """An object of one of a few classes."""
     if not isinstance(value, kinds):
         listed = ", ".join(kind.__name__ for kind in kinds)
@@ -80,7 +82,7 @@ def instance(
     return value
 
 
-def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
+def one_of(name: str, value: object, choices: Iterable[str]) -> str:
     """One of a few words; the error names the nearest one."""
     options = list(choices)
     if isinstance(value, str) and value in options:
@@ -89,13 +91,13 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     raise InvalidInput(f"{name} must be one of {listed}; got {value!r}. {nearest(value, options)}")
 
 
-def nearest(word: Any, options: Iterable[str]) -> str:
+def nearest(word: object, options: Iterable[str]) -> str:
     """'Did you mean …?' for a misspelt word."""
     close = difflib.get_close_matches(str(word), list(options), n=1, cutoff=0.55)
     return f"Did you mean {close[0]!r}?" if close else "Choose one of them."
 
 
-def matrix(name: str, value: Any, columns: int, step: str) -> np.ndarray[Any, Any]:
+def matrix(name: str, value: object, columns: int, step: str) -> NumpyArray:
     """Finite float64 rows of a known width: (columns,) or (n, columns)."""
     try:
         array = np.asarray(value)

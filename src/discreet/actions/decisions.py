@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from discreet.features.frames import frame_like, is_series, new_frame, series_like
+from discreet.types import NumpyArray
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What ``Learner.decide`` returns: scalars for one context, arrays for many.
+    """Result of ``Learner.decide``: scalars for one context, arrays for many.
 
     For a frame they are series of its library, with its index in pandas, so that
-    ``frame["action"] = decisions.action`` puts each action beside its row.
+    ``frame["action"] = decisions.action`` adds each action to its row.
 
     ``action`` is the name of the chosen action where the plan has names, else its number, which
     ``action_index`` always is.
@@ -30,7 +31,7 @@ class Decisions:
     action: Any
     stored: Any
     action_index: Any
-    _chances: Callable[[], Sequence[np.ndarray[Any, Any]]] = field(repr=False)
+    _chances: Callable[[], Sequence[NumpyArray]] = field(repr=False)
     """Probabilities of all that each request was offered, one row each."""
     _chosen: Any = field(repr=False, default=None)
     """Places of the chosen actions in these rows; None where they are the numbers of actions."""
@@ -39,20 +40,20 @@ class Decisions:
 
     def __repr__(self) -> str:
         stored = np.asarray(self.stored)
-        said = f"{stored.sum()} of {stored.size} stored"
+        count = f"{stored.sum()} of {stored.size} stored"
         if is_series(self.id):  # a series would fill the screen
-            return f"Decisions({said}, as a {type(self.id).__name__} each: see to_frame())"
-        return f"Decisions({said}, id={self.id!r}, action={self.action!r})"
+            return f"Decisions({count}, as a {type(self.id).__name__} each: see to_frame())"
+        return f"Decisions({count}, id={self.id!r}, action={self.action!r})"
 
     @cached_property
-    def _rows(self) -> Sequence[np.ndarray[Any, Any]]:
+    def _rows(self) -> Sequence[NumpyArray]:
         return self._chances()
 
     @cached_property
     def propensity(self) -> Any:
         """Probability with which the policy chose ``action``: for its owner's eyes only.
 
-        Computed when first asked for: the exact mixture of VanillaPO costs more than a draw.
+        Computed at the first access: the exact mixture of VanillaPO costs more than a draw.
         """
         chances = self._rows
         chosen = self.action_index if self._chosen is None else self._chosen
@@ -70,7 +71,7 @@ class Decisions:
         """The offered actions in a sampled order, the chosen one first; a list each for many.
 
         Only the loss of the first is learned from: report that of ``action``, whatever is shown
-        below it. The order is drawn when first asked for.
+        below it. The order is drawn at the first access.
         """
         orders = self._order(self._rows)
         return list(orders[0]) if np.ndim(self.id) == 0 else orders

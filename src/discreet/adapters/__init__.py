@@ -1,4 +1,4 @@
-"""Friends: a private plan inside coba, Open Bandit Pipeline, scikit-learn, Vowpal Wabbit and ONNX.
+"""Adapters: a private plan in coba, Open Bandit Pipeline, scikit-learn, Vowpal Wabbit and ONNX.
 
 Each file needs the package that it is for, and nothing here has mathematics of its own.
 """

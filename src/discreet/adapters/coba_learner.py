@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from discreet.adapters.played_rows import PlayedRows
 from discreet.errors import InvalidInput
 from discreet.plan.plan import Plan
+from discreet.types import Contexts
 
 
 class CobaLearner:
@@ -33,7 +33,7 @@ class CobaLearner:
         self.played = PlayedRows(plan, seed)
 
     @property
-    def params(self) -> dict[str, Any]:
+    def params(self) -> dict[str, object]:
         """Parameters that coba writes next to the results."""
         plan = self.played.plan
         return {
@@ -45,7 +45,9 @@ class CobaLearner:
             "seed": self.played.seed,
         }
 
-    def predict(self, context: Any, actions: Sequence[Any]) -> tuple[Any, float, dict[str, int]]:
+    def predict(
+        self, context: Contexts, actions: Sequence[object]
+    ) -> tuple[object, float, dict[str, int]]:
         """The chosen action, its probability, and the id that ``learn`` needs."""
         if getattr(context, "is_batch", False) or getattr(actions, "is_batch", False):
             raise InvalidInput("context must be one context; got a batch. Coba sends each alone.")
@@ -63,13 +65,13 @@ class CobaLearner:
 
     def learn(
         self,
-        context: Any,  # noqa: ARG002
-        action: Any,  # noqa: ARG002
+        context: Contexts,  # noqa: ARG002
+        action: object,  # noqa: ARG002
         reward: float,
         probability: float | None,  # noqa: ARG002
         decision: int | None = None,
     ) -> None:
-        """Hear the reward of a decision; the row itself is in its batch already."""
+        """Report the reward of a decision; the row itself is in its batch already."""
         if decision is None:
             raise InvalidInput(
                 "decision must be the id that predict returned; got none. Evaluate with "
@@ -77,7 +79,7 @@ class CobaLearner:
             )
         self.played.observe(decision, reward)
 
-    def _refuse_other_actions(self, actions: Sequence[Any]) -> None:
+    def _refuse_other_actions(self, actions: Sequence[object]) -> None:
         plan = self.played.plan
         if plan.catalogue is not None or len(actions) != plan.n_actions:
             raise InvalidInput(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from discreet.plan.plan import Plan
 from discreet.types import Floats
 
 WAITING = 10_000
-"""So many decisions are remembered until their rewards come: replays answer few of them."""
+"""Decisions that are remembered until their rewards come; replays answer few of them."""
 
 
 class ObpPolicy:
@@ -50,8 +49,8 @@ class ObpPolicy:
         self._waiting: OrderedDict[tuple[bytes, int], deque[int]] = OrderedDict()
 
     @property
-    def policy_type(self) -> Any:
-        """That it reads contexts, in the words of obp."""
+    def policy_type(self) -> object:
+        """Kind of policy in obp: it reads contexts."""
         from obp.policy.policy_type import PolicyType
 
         return PolicyType.CONTEXTUAL
@@ -70,8 +69,8 @@ class ObpPolicy:
                 self._waiting.popitem(last=False)
         return np.array([decision.action_index])
 
-    def update_params(self, action: Any, reward: Any, context: Floats) -> None:
-        """Hear a reward; one without a slot, or after the window, changes nothing."""
+    def update_params(self, action: int | Floats, reward: float | Floats, context: Floats) -> None:
+        """Report a reward; one without a slot, or after the window, changes nothing."""
         key = _key(context, action)
         waiting = self._waiting.get(key)
         if waiting is None:
@@ -83,11 +82,11 @@ class ObpPolicy:
             del self._waiting[key]
 
 
-def _row(context: Floats) -> list[Any]:
+def _row(context: Floats) -> list[object]:
     """The values as Python's own, which a schema reads as numbers and flags."""
     return list(np.asarray(context).reshape(-1).tolist())
 
 
-def _key(context: Floats, action: Any) -> tuple[bytes, int]:
+def _key(context: Floats, action: int | Floats) -> tuple[bytes, int]:
     row = np.ascontiguousarray(context, dtype=np.float64).reshape(-1)
     return row.tobytes(), int(np.squeeze(action))

@@ -1,7 +1,7 @@
 """A released predictor as an ONNX model, for runtimes in other languages.
 
 It is a product, a sum and a link, so ``onnx.helper`` writes it whole. Exploration is not part of
-it: a model predicts losses, and who always plays the smallest stops learning.
+it: a model predicts losses, and always playing the smallest stops learning.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from discreet.features.unit_ball import SQRT_HALF
 from discreet.releases.canonical import write_atomically
 from discreet.releases.release import Predictor
 from discreet.releases.released import Released
+from discreet.types import Floats
 from discreet.validate import installed
 
 OPSET = 17
@@ -55,11 +56,12 @@ def onnx_model(released: Released) -> Any:
     else:
         scores = graph.add("MatMul", given, graph.constant("weights", weights.T))
     graph.linked(predictor, scores)
-    outputs = [_tensor(helper, "losses", TensorProto.DOUBLE, ["n", len(weights)])]
+    tensor = helper.make_tensor_value_info
+    outputs = [tensor("losses", TensorProto.DOUBLE, ["n", len(weights)])]
     if not joint:
         graph.add("ArgMin", "losses", to="action", axis=-1, keepdims=0)
-        outputs.append(_tensor(helper, "action", TensorProto.INT64, ["n"]))
-    inputs = [_tensor(helper, given, TensorProto.DOUBLE, ["n", width])]
+        outputs.append(tensor("action", TensorProto.INT64, ["n"]))
+    inputs = [tensor(given, TensorProto.DOUBLE, ["n", width])]
     made = helper.make_graph(graph.nodes, "discreet", inputs, outputs, graph.constants)
     model = helper.make_model(
         made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="discreet"
@@ -93,25 +95,21 @@ def _metadata(released: Released) -> dict[str, str]:
     return metadata
 
 
-def _tensor(helper: Any, name: str, kind: int, shape: list[Any]) -> Any:
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
 class _Graph:
     """Nodes and constants, in the order in which they are computed."""
 
     def __init__(self, helper: Any, kind: int) -> None:
         self.helper, self.kind = helper, kind
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
+        self.nodes: list[object] = []
+        self.constants: list[object] = []
 
-    def constant(self, name: str, values: Any) -> str:
+    def constant(self, name: str, values: Floats | float) -> str:
         array = np.asarray(values, dtype=np.float64)
         tensor = self.helper.make_tensor(name, self.kind, array.shape, array.ravel().tolist())
         self.constants.append(tensor)
         return name
 
-    def add(self, operator: str, *inputs: str, to: str | None = None, **settings: Any) -> str:
+    def add(self, operator: str, *inputs: str, to: str | None = None, **settings: object) -> str:
         name = to or f"{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(self.helper.make_node(operator, [*inputs], [name], **settings))
         return name

@@ -1,15 +1,14 @@
-"""A private plan that another library plays row by row: what all such libraries need.
+"""Learner of a plan that another library plays row by row.
 
-They hold a policy before there are rows, copy it, and report rewards. So the learner begins with
-the first decision: what was never played can be copied, and what was played cannot, since two
-copies would draw two noises for one batch.
+Such libraries hold a policy before there are rows, copy it, and report rewards. So the learner
+begins with the first decision: before it a copy is allowed, and after it not, since two copies
+would draw two noises for one batch.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from discreet.learner import Learner
 from discreet.plan.plan import Plan
 from discreet.privacy.noise import SeededNoise
 from discreet.simulate.played_batches import seeded_draws
-from discreet.types import Floats
+from discreet.types import Contexts, Floats
 from discreet.validate import instance
 
 
@@ -63,7 +62,7 @@ class PlayedRows:
         self.plan, self.seed = plan, seed
         self._learner: Learner | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         if self._learner is not None:
             raise StateClaimed(
                 "learner must not be copied once it decides: two copies would draw two noises for "
@@ -84,11 +83,11 @@ class PlayedRows:
         _, draws = seeded_draws(self.seed, self.plan.horizon)
         return Learner(self.plan, noise=SeededNoise(self.seed), draws=draws)
 
-    def decide(self, context: Any, actions: Sequence[str] | None = None) -> Decisions:
+    def decide(self, context: Contexts, actions: Sequence[str] | None = None) -> Decisions:
         """Decide for one context: a dict, or numbers in the order of the plan's columns."""
         return self.learner.decide(self._read(context), actions=actions)
 
-    def observe(self, decision: int, reward: Any) -> None:
+    def observe(self, decision: int, reward: float | Floats) -> None:
         """Report the reward of a decision, in [0, 1] or in the range that the plan declares."""
         if isinstance(self.plan.outcome, Reward):
             self.learner.observe(decision, reward=reward)
@@ -101,7 +100,7 @@ class PlayedRows:
             )
         self.learner.observe(decision, loss=1.0 - number)
 
-    def _read(self, context: Any) -> Any:
+    def _read(self, context: Contexts) -> Contexts:
         columns = self.plan.contexts
         if isinstance(columns, Schema):
             if columns.is_single(context):

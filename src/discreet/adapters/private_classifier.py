@@ -30,7 +30,7 @@ from discreet.privacy.noise import Noise, SecureNoise, SeededNoise
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.simulate.schema_columns import column_contexts
-from discreet.types import Floats
+from discreet.types import Array, Contexts, Floats
 
 
 def on_the_simplex(scores: Floats) -> Floats:
@@ -60,8 +60,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classification whose weights are (ε, δ)-private for one row.
 
     ``epsilon`` and ``delta`` are the budget, ``oracle`` how weights are fitted (None: the default).
-    ``classes`` are declared: if a label occurs may itself be somebody's secret. Where it is none,
-    say ``classes="from labels"``. Columns become features by a public rule: with ``bounds`` (low,
+    ``classes`` are declared: the labels that occur may reveal a person. If they are public,
+    pass ``classes="from labels"``. Columns become features by a public rule: with ``bounds`` (low,
     high), numbers or one per column, values are clamped to the range; ``features`` may be a
     ``Schema`` or ``UnitBall`` instead; with neither, rows longer than 1 are shortened to 1.
 
@@ -84,8 +84,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         epsilon: float = 1.0,
         delta: float = 1e-5,
-        classes: Any = None,
-        bounds: Any = None,
+        classes: Array = None,
+        bounds: Array = None,
         features: UnitBall | Schema | None = None,
         oracle: Oracle | None = None,
         random_state: int | None = None,
@@ -103,7 +103,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.poor_score = True  # on few rows noise is all there is
         return tags
 
-    def fit(self, X: Any, y: Any) -> PrivateClassifier:
+    def fit(self, X: Contexts, y: Array) -> PrivateClassifier:
         """Learn from rows (n, d) and their labels, and forget them; ε for each of the rows."""
         contexts, labels = self._checked(X, y, reset=True)
         self.classes_ = self._declared(self.classes, labels)
@@ -116,7 +116,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self._note(learner)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> PrivateClassifier:
+    def partial_fit(self, X: Contexts, y: Array, classes: Array = None) -> PrivateClassifier:
         """Learn from rows that were in no call before; they are released batch by batch."""
         goes_on = getattr(self, "_learner", None)
         contexts, labels = self._checked(X, y, reset=goes_on is None)
@@ -158,7 +158,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         released: Released = self.released_
         return released.latest
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Contexts) -> Floats:
         """Probabilities (n, classes): one minus predicted losses, put on the simplex."""
         check_is_fitted(self, "released_")
         contexts, _ = self._checked(X, reset=False)
@@ -167,16 +167,18 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.full((len(features), len(self.classes_)), 1.0 / len(self.classes_))
         return on_the_simplex(1.0 - self.release_.predictor.losses(features))
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Contexts) -> Array:
         """The class with the largest probability."""
         places = self.predict_proba(X).argmax(axis=1)
         return self.classes_[places]
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> dict[str, object]:
         # Rows that wait stay here, and two copies must not draw two noises for one batch.
         return {name: value for name, value in super().__getstate__().items() if name != "_learner"}
 
-    def _checked(self, X: Any, y: Any = NO_LABELS, *, reset: bool) -> tuple[Any, Floats]:
+    def _checked(
+        self, X: Contexts, y: Array = NO_LABELS, *, reset: bool
+    ) -> tuple[Contexts, Floats]:
         """Contexts as the plan reads them, and labels as an array."""
         whole = isinstance(self.features, Schema) and is_frame(X)
         options = {"dtype": np.float64, "reset": reset, "skip_check_array": whole}
@@ -223,7 +225,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ends = enumerate(zip(low.tolist(), high.tolist(), strict=True))
         return Schema([Number(f"x{place}", *each, clip=True) for place, each in ends])
 
-    def _declared(self, classes: Any, labels: Any = None) -> Any:
+    def _declared(self, classes: Array, labels: Array = None) -> Array:
         if isinstance(classes, str) and classes == FROM_LABELS and labels is not None:
             found = np.unique(labels)
         elif classes is None or isinstance(classes, str):
@@ -239,7 +241,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return found
 
-    def _losses(self, labels: Any) -> Floats:
+    def _losses(self, labels: Array) -> Floats:
         """Losses (n, classes): 0 for the class of a row, and 1 for the others."""
         if not np.isin(labels, self.classes_).all():
             raise InvalidInput(
@@ -266,7 +268,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Learner(plan, window=None, noise=noise)
 
     def _note(self, learner: Learner) -> None:
-        """Keep what is public: releases, and what the learner has charged for them."""
+        """Keep the public parts: releases, and the charges for them."""
         events = [*getattr(self, "_events", [])]
         if getattr(self, "_learner", None) is not learner:
             self._learner = learner

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from discreet.data.decision_logs import ACTION, CONTEXT, VwLog
 from discreet.errors import InvalidInput
-from discreet.features.feature_names import feature_names
+from discreet.features.joint import feature_names
 from discreet.features.offered import OfferedPairs
 from discreet.plan.plan import Plan
 from discreet.simulate.off_policy import Logs
-from discreet.types import Floats
+from discreet.types import Array, Floats
 
 
 def vw_lines(log: VwLog, *, adf: bool = False) -> Iterator[str]:
@@ -113,7 +112,7 @@ def vw_log(logs: Logs, plan: Plan) -> VwLog:
             "actions must have distinct names without blanks, bars and colons; some become the "
             "same word. Rename them."
         )
-    places: Any = offered.actions
+    places: Array = offered.actions
     if places is None:
         places = np.broadcast_to(np.arange(len(ids)), inside.shape)
     offers = tuple(

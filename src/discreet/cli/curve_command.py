@@ -64,7 +64,12 @@ def add(commands: Commands) -> None:
 
 def curve(args: argparse.Namespace) -> Answer:
     """Play the set at every ε, print the table, and write figure and page."""
-    from discreet.lab.report.public_curve import curve_document, curve_files, public_curve, public_set
+    from discreet.lab.report.public_curve import (
+        curve_document,
+        curve_files,
+        public_curve,
+        public_set,
+    )
     from discreet.simulate.privacy_curve import EPSILONS
 
     named = ("rows", "target", "user", "schema", "group", "features")

@@ -110,7 +110,7 @@ def _init_folder(folder: Path) -> Answer:
 
 
 def _init(path: Path, named: str | None) -> Answer:
-    from discreet.plan.size import plan_size
+    from discreet.plan.explanation import plan_size
     from discreet.service.runtime.experiment_folder import write_and_begin
     from discreet.service.storage.locations import in_same_folder
 

@@ -3,9 +3,8 @@
 from discreet.data.dataset import Dataset
 from discreet.data.files import from_frame
 from discreet.data.generators import fried, linear, logistic, ringnorm, twonorm, waveform
-from discreet.data.lookup import NAMES, load, resolve
+from discreet.data.lookup import NAMES, Handle, load, resolve
 from discreet.data.randomised_trials import RandomisedLog, randomised_log
-from discreet.data.set_folder import Handle
 
 __all__ = [
     "NAMES",

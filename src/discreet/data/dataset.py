@@ -6,13 +6,12 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from discreet.data.table import Column, SourceColumns, class_column, in_order, table
 from discreet.errors import InvalidInput
-from discreet.types import NumpyArray
+from discreet.types import Array, NumpyArray
 from discreet.validate import nearest
 
 FORMAT = b"discreet-data/1"
@@ -82,7 +81,7 @@ class Dataset:
         return content_digest(self.contexts, self.labels, self.n_actions, self.users)
 
 
-def labelled(name: str, contexts: Any, labels: Any) -> Dataset:
+def labelled(name: str, contexts: Array, labels: Array) -> Dataset:
     """A checked ``Dataset``; classes become 0 … A−1 in sorted order."""
     contexts, labels = np.asarray(contexts), np.asarray(labels)
     check_contexts(name, contexts)
@@ -159,14 +158,16 @@ def _check_classes(name: str, classes: NumpyArray, rows: int) -> None:
         )
 
 
-def _word(label: Any) -> str:
+def _word(label: object) -> str:
     """The name of a class: 3 for 3.0, and text for bytes."""
     if isinstance(label, bytes):
         return label.decode("utf-8", "replace")
     return str(int(label)) if isinstance(label, np.floating) else str(label)
 
 
-def content_digest(contexts: Any, labels: Any, n_actions: int, users: Any = None) -> str:
+def content_digest(
+    contexts: Array, labels: Array, n_actions: int, users: NumpyArray | None = None
+) -> str:
     """SHA-256, in hex, of the format, (n, d, A), the contexts row by row and the labels.
 
     Ids of people follow, each on a line as JSON writes it.

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from discreet.data.dsjson_log import DSJSON, feature_columns, read_dsjson
+from discreet.data.dsjson_log import DSJSON, Features, feature_columns, read_dsjson
 from discreet.data.files import sample_columns
 from discreet.data.table import unreadable
 from discreet.errors import InvalidInput
@@ -171,7 +171,7 @@ def _adf(number: int, lines: list[str], items: dict[str, dict[str, float]], tags
     actions = lines[1:] if shared else lines
     numbered = [*enumerate(actions, start=number + shared)]
     labels = [_label(place, line) for place, line in numbered]
-    played = [place for place, label in enumerate(labels) if label is not None]
+    played = [(place, *label[1:]) for place, label in enumerate(labels) if label is not None]
     if len(played) > 1:
         raise _wrong(number, "a block must have one label, on the line of the action played")
     if not played:
@@ -179,9 +179,8 @@ def _adf(number: int, lines: list[str], items: dict[str, dict[str, float]], tags
     offer = tuple(_item(place, line, items, tags) for place, line in numbered)
     if len(set(offer)) < len(offer):
         raise _wrong(number, "a block must have different actions, by their features or tags")
-    found: Any = labels[played[0]]
     context = _features(number, lines[0]) if shared else {}
-    return _Row(context, (played[0], *found[1:]), len(actions), offer)
+    return _Row(context, played[0], len(actions), offer)
 
 
 def _item(number: int, line: str, items: dict[str, dict[str, float]], tags: bool) -> str:
@@ -257,7 +256,7 @@ VW = (".vw", ".txt", ".dat")
 """Suffixes of Vowpal Wabbit logs. Their columns are called action, cost and probability."""
 
 
-def log_columns(path: str, items: dict[str, dict[str, Any]] | None = None) -> dict[str, NumpyArray]:
+def log_columns(path: str, items: dict[str, Features] | None = None) -> dict[str, NumpyArray]:
     """All columns by name; of a log of Vowpal Wabbit every feature is one.
 
     With ``items``, actions of a dsjson log are items, and their features are put there.
@@ -280,7 +279,7 @@ def log_columns(path: str, items: dict[str, dict[str, Any]] | None = None) -> di
     return _with_features(logged, columns)
 
 
-def _dsjson_columns(path: str, items: dict[str, dict[str, Any]] | None) -> dict[str, NumpyArray]:
+def _dsjson_columns(path: str, items: dict[str, Features] | None) -> dict[str, NumpyArray]:
     read = read_dsjson(path)
     actions = read.actions if items is not None else [read.ids[each] for each in read.actions]
     if items is not None:

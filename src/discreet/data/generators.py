@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from discreet.data.dataset import Dataset
+from discreet.types import Floats
 from discreet.validate import whole
 
 FRIED_MEAN = 14.413297342419856
@@ -38,8 +38,8 @@ def fried(rows: int = 20_000, *, seed: int = 0) -> Dataset:
 def linear(rows: int = 20_000, *, seed: int = 0) -> Dataset:
     """Three actions whose expected losses are exactly linear in a context on the unit sphere.
 
-    P(label = a | c) = 1/3 + s_a·c, where the s_a have length 1/3 and lie 120° apart in the plane
-    of the first two of three coordinates. Hence E ℓ(c, a) = 2/3 − s_a·c = θ_a·(1, c)/√2.
+    P(label = a | c) = 1/3 + s_a·c, where the s_a have length 1/3 and angles of 120° in the plane of
+    the first two of three coordinates. So E ℓ(c, a) = 2/3 − s_a·c = θ_a·(1, c)/√2.
     """
     rng = stream("linear", rows, seed)
     contexts = _sphere(rng, rows, 3)
@@ -76,9 +76,9 @@ def stream(name: str, rows: int, seed: int) -> np.random.Generator:
     return np.random.default_rng([*name.encode(), seed])
 
 
-def _sphere(rng: np.random.Generator, rows: int, dimension: int) -> Any:
+def _sphere(rng: np.random.Generator, rows: int, dimension: int) -> Floats:
     directions = rng.standard_normal((rows, dimension))
-    return directions / np.linalg.norm(directions, axis=-1, keepdims=True)
+    return np.asarray(directions / np.linalg.norm(directions, axis=-1, keepdims=True))
 
 
 DIMENSION = 20
@@ -146,7 +146,7 @@ def waveform(rows: int = 20_000, *, seed: int = 0) -> Dataset:
     return Dataset("waveform", contexts, labels, 3, _losses(np.stack(densities, axis=-1)))
 
 
-def _segment_density(x: Any, top: Any, foot: Any) -> Any:
+def _segment_density(x: Floats, top: Floats, foot: Floats) -> Floats:
     """Log density, up to a constant, of a Gaussian whose mean is uniform on a segment.
 
     With v = top − foot and m = (x − foot)·v/‖v‖², ∫₀¹ exp(−½‖x − foot − uv‖²) du is
@@ -164,11 +164,11 @@ def _segment_density(x: Any, top: Any, foot: Any) -> Any:
     low, high = np.where(low > 0, -high, low), np.where(low > 0, -low, high)
     upper = log_ndtr(high)
     inside = upper + np.log1p(-np.exp(log_ndtr(low) - upper))
-    return inside - distance / 2 - math.log(length)
+    return np.asarray(inside - distance / 2 - math.log(length))
 
 
-def _losses(log_densities: Any) -> Any:
+def _losses(log_densities: Floats) -> Floats:
     """Expected losses (n, A) of equally likely classes."""
     from scipy.special import softmax
 
-    return 1 - softmax(log_densities, axis=-1)
+    return np.asarray(1 - softmax(log_densities, axis=-1))

@@ -17,14 +17,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache as once
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from discreet.data.dataset import Dataset, labelled
 from discreet.data.table import Categories, Column, check_size, table
 from discreet.errors import InvalidInput
-from discreet.types import NumpyArray
+from discreet.types import Array, NumpyArray
 from discreet.validate import installed
 
 
@@ -36,10 +35,10 @@ def cache_folder() -> Path:
     return (Path(shared) if shared else Path.home() / ".cache") / "discreet"
 
 
-def store_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+def store_arrays(path: Path, arrays: Mapping[str, object]) -> None:
     """Write an archive and its checksum; equal arrays make equal bytes."""
     packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays)
+    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
     content = packed.getvalue()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +70,7 @@ def is_damaged(path: Path) -> bool:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """The whole content or none of it, also when two processes write at once."""
+    """Write the whole content or none of it, also when two processes write at once."""
     written = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
         written.write_bytes(content)
@@ -174,7 +173,7 @@ def cached_numbers() -> list[int]:
 
 
 def _columns(
-    name: str, data: Any, titles: Sequence[str], categories: dict[str, list[str]]
+    name: str, data: Array, titles: Sequence[str], categories: dict[str, list[str]]
 ) -> list[Column]:
     """Numbers and categories; the client returns one table of float64."""
     if hasattr(data, "toarray"):  # OpenML stores some sets without their zeros

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -61,9 +60,9 @@ def _numbers(column: NumpyArray) -> Floats:
     return np.array([_number(each) for each in column], dtype=np.float64)
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     try:
-        return float(value)
+        return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return float("nan")
 
@@ -274,7 +273,7 @@ def _values(columns: Columns, values: Values) -> NumpyArray:
     return columns[values] if isinstance(values, str) else values(columns)
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     """``0`` for 0.0: files write whole numbers in both ways."""
     number = _number(value)
     return f"{number:g}" if np.isfinite(number) else str(value)

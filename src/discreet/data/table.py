@@ -3,7 +3,7 @@
 Two rules, both of the whole set and both part of its definition:
 
 - A category becomes one column of 0 and 1 for each word that occurs, words in sorted order. A
-  missing category is a category of its own, the last one.
+  missing category is a separate category, the last one.
 - A missing number becomes the median of its column. A column without any value is left out.
 
 The sets are public benchmarks, and encoding them is no private operation: words and medians are
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def check_size(name: str, rows: int, width: int) -> None:
         )
 
 
-def class_column(name: str, column: Column) -> Any:
+def class_column(name: str, column: Column) -> NumpyArray:
     """Labels (n,) from the class column of the set ``name``."""
     if isinstance(column, Categories):
         missing = column.codes < 0
@@ -135,7 +135,7 @@ def _width(column: Column) -> int:
     return int(not np.isnan(column).all())
 
 
-def _encoded(column: Column) -> Any:
+def _encoded(column: Column) -> NumpyArray:
     if not _width(column):
         return np.empty((_length(column), 0))
     if not isinstance(column, Categories):
@@ -146,7 +146,7 @@ def _encoded(column: Column) -> Any:
     ordered = present[in_order([column.words[code] for code in present])]
     # The missing category, −1, goes last, so that no word can be taken for it.
     places = np.concatenate([ordered, found[found < 0]])
-    return (column.codes[:, None] == places).astype(np.float64)
+    return np.asarray(column.codes[:, None] == places, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
 
 from discreet.design.window import seconds_of
 from discreet.errors import InvalidInput
+from discreet.types import JsonMapping
 from discreet.validate import in_range, whole
 
 LONGEST = 2**22
@@ -27,9 +26,9 @@ class Schedule:
 
     With ``every``, a time such as "7d", a batch closes at the latest so long after it opened, with
     the slots that were taken by then. The next one begins where it would have begun anyway: the
-    slots that nobody took keep their numbers, and have no record.
+    free slots keep their numbers, and have no record.
 
-    With ``half_life`` a release counts half as much after so many more (releases/forgetting.py).
+    With ``half_life`` a release counts half as much after so many more (releases/statistics.py).
 
     >>> Schedule(horizon=10).lengths()
     [1, 2, 4, 3]
@@ -38,7 +37,7 @@ class Schedule:
     >>> [Schedule(first=16, growth=1.5, longest=40).length(m) for m in (1, 2, 3, 4, 5)]
     [16, 24, 36, 40, 40]
 
-    A log of ``imported`` rows is cut into batches of its own, which grow in the same way; the last
+    A log of ``imported`` rows is cut into separate batches, which grow in the same way; the last
     takes what is left. Those of decisions follow.
 
     >>> [Schedule(first=16, growth=1.5, imported=100).length(m) for m in (1, 2, 3, 4, 5)]
@@ -71,7 +70,7 @@ class Schedule:
             whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
 
     @classmethod
-    def of_plan(cls, config: Mapping[str, Any]) -> Schedule:
+    def of_plan(cls, config: JsonMapping) -> Schedule:
         """The schedule of a plan's document."""
         return cls(
             int(config["first_batch"]),
@@ -85,7 +84,7 @@ class Schedule:
 
     @property
     def imported_batches(self) -> int:
-        """How many batches the log makes."""
+        """The number of batches of the imported log."""
         return 0 if self.imported is None else len(_cut(self.imported, self._ungrown))
 
     @property
@@ -105,7 +104,7 @@ class Schedule:
         return seconds_of("close_every", self.every)
 
     def allows(self, release: int, records: int, burned: int = 0) -> bool:
-        """Whether that release may have so many records: its batch's slots, or fewer by a clock.
+        """Return whether a release may have so many records: its slots, or fewer by a clock.
 
         Where batches were ``burned``, as many later ones may have come in their place.
 
@@ -135,7 +134,7 @@ class Schedule:
         return nominal if self.end is None else max(0, min(nominal, self.end - self.start(batch)))
 
     def fitted(self, batch: int) -> bool:
-        """Whether batch m is ever fitted: all but the last one before a known horizon."""
+        """Return whether batch m is ever fitted: all but the last one before a known horizon."""
         return self.end is None or self.start(batch + 1) < self.end
 
     def lengths(self) -> list[int]:

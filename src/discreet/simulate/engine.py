@@ -30,16 +30,14 @@ from discreet.features.offered import OfferedRows
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.oracles.mechanisms.moments import needs_double
-from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
-from discreet.oracles.mechanisms.paper_ridge import PaperRidge
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.budget import Participation
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
-from discreet.releases.forgetting import remembered
+from discreet.releases.policy_view import PolicyView
 from discreet.releases.released import Released
+from discreet.releases.statistics import remembered
 from discreet.simulate.environment import refuse_imported
 from discreet.simulate.played_batches import play, played_control, shuffle
 from discreet.simulate.played_offers import PlayedOffers
@@ -63,23 +61,23 @@ class JointRuns(Policy):
 
     members: tuple[tuple[Policy, int], ...]
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        def ask(policy: Policy, seen: Released, rows: slice) -> Array:
+    def probabilities(self, released: PolicyView, features: Array) -> Array:
+        def ask(policy: Policy, seen: PolicyView, rows: slice) -> Array:
             return policy.probabilities(seen, _some(features, rows))
 
         return self._each(released, features, ask, -2)
 
-    def sample(self, released: Released, features: Array, u: Array) -> Array:
-        def ask(policy: Policy, seen: Released, rows: slice) -> Array:
+    def sample(self, released: PolicyView, features: Array, u: Array) -> Array:
+        def ask(policy: Policy, seen: PolicyView, rows: slice) -> Array:
             return policy.sample(seen, _some(features, rows), u[..., rows, :])
 
         return self._each(released, features, ask, -1)
 
     def _each(
         self,
-        released: Released,
+        released: PolicyView,
         features: Array,
-        ask: Callable[[Policy, Released, slice], Array],
+        ask: Callable[[Policy, PolicyView, slice], Array],
         axis: int,
     ) -> Array:
         """Each policy for its runs, some rows at a time; ``axis`` is that of the rows."""
@@ -360,8 +358,7 @@ def parts(
 
 def _dense(plan: Plan) -> bool:
     """Whether a run holds matrices over all actions at once: the paper's noise couples them."""
-    with_gram = PaperRidge if not plan.policy.uses_radii else (PaperRidge, PaperLogistic)
-    return plan.budget.private and isinstance(plan.mechanism, with_gram)
+    return plan.budget.private and getattr(plan.mechanism, "couples_actions", False)
 
 
 def _double(plan: Plan) -> bool:
@@ -375,7 +372,7 @@ def _machine(plan: Plan, machine: Machine) -> Machine:
 
     Rounding of float32 features makes small eigenvalues of collinear columns arbitrary.
     """
-    pooled = isinstance(plan.mechanism, PooledStatistics)
+    pooled = plan.pooling is not None
     return replace(machine, dtype="float64") if pooled and _double(plan) else machine
 
 
@@ -400,11 +397,11 @@ def _held_by_a_run(
         held += 2 * (8 - itemsize) * pairs
     if offered is not None:  # each run has features of its own, of the pairs that it chose
         held += 8 * HELD_STRETCHED * rows * p
-    if isinstance(plan.mechanism, PooledStatistics):
+    if plan.pooling is not None:
         # In double precision: the statistics and matrices of all batches, the pool, and the rows'
         # weights, losses and lengths where they are stretched.
-        matrices = HELD_PER_MATRIX * p * p * plan.mechanism.stretched
+        matrices = HELD_PER_MATRIX * p * p * plan.pooling.stretched
         batches = len(remembered(schedule.lengths(), schedule.half_life))
         kept = batches * (blocks + matrices) + HELD_PER_ENTRY * blocks
-        held += 8 * (kept + HELD_STRETCHED * rows * plan.blocks * plan.mechanism.stretched)
+        held += 8 * (kept + HELD_STRETCHED * rows * plan.blocks * plan.pooling.stretched)
     return held

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.releases.plotting import COLOUR, axes_for, finish, level
+from discreet.releases.plots import COLOUR, axes_for, finish, level
 
 if TYPE_CHECKING:
     from discreet.simulate.environment import Evaluation

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.releases.plotting import INK, axes_for, finish
+from discreet.releases.plots import INK, axes_for, finish
 from discreet.text import epsilon_text
 
 if TYPE_CHECKING:

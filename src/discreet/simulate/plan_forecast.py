@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from discreet.design.outcome import UNIT_LOSS, Reward
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
+from discreet.plan.explanation import plan_size
 from discreet.plan.noise_forecast import (
     HELPFUL,
     LARGEST_SPREAD,
@@ -21,7 +22,6 @@ from discreet.plan.noise_forecast import (
     too_noisy,
 )
 from discreet.plan.plan import Plan
-from discreet.plan.size import plan_size
 from discreet.privacy.accounting import (
     epsilon,
     epsilon_in_different_batches,

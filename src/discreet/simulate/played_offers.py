@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.actions.requested_actions import Known, read_offers
+from discreet.actions.available_actions import available_actions
+from discreet.actions.requested_actions import read_offers
 from discreet.arrays.backend import as_like, namespace
 from discreet.errors import InvalidInput
 from discreet.features.offered import Offered
 from discreet.plan.plan import Plan
 from discreet.policies import Policy
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.simulate.labels import label_actions, loss_table
 from discreet.types import Array, Floats
 
@@ -66,7 +67,7 @@ class PlayedOffers:
             )
         return np.asarray(found.argmax(axis=1))
 
-    def sample(self, policy: Policy, released: Released, u: Array) -> Array:
+    def sample(self, policy: Policy, released: PolicyView, u: Array) -> Array:
         """Places (..., n) of the chosen actions, without a loop over rounds: size by size."""
         if self.sizes is None:
             return policy.sample(released.offering(self.offered.count), self.offered, u)
@@ -85,7 +86,7 @@ class PlayedOffers:
         back = np.argsort(np.concatenate(order))
         return joined[..., back]
 
-    def probabilities(self, policy: Policy, released: Released) -> Array:
+    def probabilities(self, policy: Policy, released: PolicyView) -> Array:
         """Chances (n, K) of what each round offers, zero beyond its size: for one seed alone."""
         if self.sizes is None:
             return policy.probabilities(released.offering(self.offered.count), self.offered)
@@ -136,10 +137,9 @@ def played_offers(
 
 def offers_alone(plan: Plan, features: Floats, offers: Any) -> PlayedOffers:
     """What each round offers; None is all that the plan has."""
-    known = _known(plan)
     if isinstance(offers, np.ndarray):
         offers = offers.tolist()
-    read = read_offers(plan, known, features, offers, single=False)
+    read = read_offers(plan, available_actions(plan, ()), features, offers, single=False)
     if offers is None:
         return PlayedOffers(read.groups[0].offered, names=read.names)
     sizes = np.empty(len(features), dtype=np.int64)
@@ -153,13 +153,6 @@ def offers_alone(plan: Plan, features: Floats, offers: Any) -> PlayedOffers:
     every = bool((sizes == most).all())
     whole = replace(read.groups[0].offered, **changes)
     return PlayedOffers(whole, None if every else sizes, read.names)
-
-
-def _known(plan: Plan) -> Known:
-    if plan.catalogue is not None:
-        return Known.of_catalogue(plan.catalogue, plan.features)  # type: ignore[arg-type]
-    names: list[Any] = list(plan.actions or range(plan.n_actions))
-    return Known(names, {name: place for place, name in enumerate(names)})
 
 
 def _whole_table(plan: Plan, rows: int, labels: Any, losses: Any) -> Floats:

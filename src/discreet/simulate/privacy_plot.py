@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.releases.plotting import COLOUR, INK, axes_for, finish, level
+from discreet.releases.plots import COLOUR, INK, axes_for, finish, level
 from discreet.text import epsilon_text
 
 if TYPE_CHECKING:
