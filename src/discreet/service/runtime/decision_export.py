@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.design.action_names import action_name
-from discreet.features.feature_names import feature_names
+from discreet.features.joint import feature_names
 from discreet.service.secrets.sealing import (
     LOSS,
     ROW,
