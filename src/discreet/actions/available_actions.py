@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from discreet.design.action_names import ActionName
 from discreet.design.control import Control
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
@@ -44,8 +45,8 @@ class AvailableActions(NamedTuple):
     these are the actions of a plan without a catalogue, before any change.
     """
 
-    names: Sequence[Any]
-    places: Mapping[Any, int]
+    names: Sequence[ActionName]
+    places: Mapping[ActionName, int]
     rows: Floats | None = None
     joint: Joint | None = None
     unchanged: bool = False
@@ -56,7 +57,8 @@ class AvailableActions(NamedTuple):
     @classmethod
     def of_catalogue(cls, catalogue: Catalogue, joint: Joint) -> AvailableActions:
         """Return all items of a catalogue."""
-        return cls(catalogue.ids, catalogue.places, catalogue.rows, joint)
+        places: dict[ActionName, int] = dict(catalogue.places.items())
+        return cls(catalogue.ids, places, catalogue.rows, joint)
 
     def with_items(self, names: list[str], rows: list[Floats]) -> AvailableActions:
         """Return these and the items that requests contain."""
@@ -76,7 +78,7 @@ def available_actions(
     """
     if isinstance(plan.features, Joint):
         return AvailableActions.of_catalogue(catalogue_after(plan, changes), plan.features)
-    names: list[Any] = list(plan.actions or range(plan.n_actions))
+    names: list[ActionName] = list(plan.actions or range(plan.n_actions))
     places = {name: place for place, name in enumerate(names)}
     gone: set[str] = set()
     for change in changes:
@@ -130,7 +132,7 @@ def changed_actions(
     available = available_actions(plan, changes)
     for name in gone:
         if name not in available.places:
-            nearby = nearest(name, list(available.places))
+            nearby = nearest(name, [str(each) for each in available.places])
             raise InvalidInput(f"remove must be actions in use; got {name!r}. {nearby}")
     if twice := [name for name in added if name in available.places]:
         raise InvalidInput(f"add must be new actions; got {twice[0]!r}. Leave it out.")

@@ -14,9 +14,11 @@ import numpy as np
 from discreet.actions.available_actions import available_actions
 from discreet.actions.offers import Offers
 from discreet.actions.requested_actions import read_offers
+from discreet.design.action_names import ActionName
 from discreet.errors import InvalidInput
 from discreet.features.frames import new_frame
 from discreet.features.joint import Joint, feature_groups
+from discreet.features.offered import Offered
 from discreet.features.unit_ball import SQRT_HALF
 from discreet.oracles.mechanisms.pooled_statistics import (
     PooledStatistics,
@@ -26,7 +28,7 @@ from discreet.oracles.mechanisms.pooled_statistics import (
 from discreet.plan.plan import Plan
 from discreet.releases.released import Released
 from discreet.text import html_table
-from discreet.types import Floats
+from discreet.types import Floats, Frame
 
 
 class Effect(NamedTuple):
@@ -46,12 +48,12 @@ class Explanation:
     largest come first. Errors are those of privacy noise alone.
     """
 
-    action: Any
-    predicted: dict[Any, float]
-    probabilities: dict[Any, float]
+    action: ActionName
+    predicted: dict[ActionName, float]
+    probabilities: dict[ActionName, float]
     effects: tuple[Effect, ...] = field(default=())
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """A row per feature."""
         names = np.array([each.feature for each in self.effects], dtype=object)
         columns = {
@@ -87,7 +89,7 @@ class Explanation:
 
 def explain_decision(
     source: object, context: object, action: object = None, *, actions: object = None
-) -> Any:
+) -> Explanation:
     """Explain which features moved the predicted losses of the offered actions, for one context.
 
     ``source`` is a learner, its ``released``, or a board. ``action`` is the one to explain, by
@@ -160,7 +162,7 @@ def _effects(plan: Plan, released: Released, offers: Offers, place: int) -> tupl
     return tuple(sorted(found, key=lambda each: -abs(each.loss)))
 
 
-def _rows(offered: Any) -> Floats:
+def _rows(offered: Offered) -> Floats:
     """Features (K, p) of all that is offered."""
     return np.stack([offered.stored(np.array([each]))[0][0] for each in range(offered.count)])
 
@@ -233,7 +235,7 @@ def _weight_noise(pooled: _Pooled) -> tuple[Floats, Floats]:
     return weight_covariance(pooled.pooling, statistics), mean_row(pooled.pooling, statistics)
 
 
-def _place(names: list[Any], action: object) -> int:
+def _place(names: list[ActionName], action: object) -> int:
     if action in names:
         return names.index(action)
     raise InvalidInput(

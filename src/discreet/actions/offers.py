@@ -14,19 +14,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.actions.available_actions import DeclaredActions
-from discreet.design.action_names import action_name
+from discreet.design.action_names import ActionName, action_name
 from discreet.design.control import control_actions, control_chances
 from discreet.features.offered import Offered
 from discreet.policies import Policy, one_row
 from discreet.policies.ranking import Uniforms, sampled_order
 from discreet.releases.policy_view import PolicyView
-from discreet.types import Floats
+from discreet.types import Floats, NumpyArray
+
+Chances = NumpyArray | list[NumpyArray]
+"""Probabilities of what each request is offered: rows of equal length, or of different ones."""
 
 
 class Group(NamedTuple):
     """Requests that are offered equally many actions."""
 
-    requests: Any
+    requests: NumpyArray
     """Their places among all requests."""
     offered: Offered
 
@@ -53,11 +56,11 @@ class AllActions:
         """Rows (n, p) and blocks (n,) of the chosen actions, as a batch keeps them."""
         return self.features, chosen
 
-    def named(self, chosen: Floats) -> tuple[Any, Any]:
+    def named(self, chosen: Floats) -> tuple[NumpyArray, NumpyArray]:
         """Names of the chosen actions, and their numbers."""
         return action_name(self.plan, chosen), chosen
 
-    def chances(self, policy: Policy, released: PolicyView, control: Any) -> Any:
+    def chances(self, policy: Policy, released: PolicyView, control: NumpyArray | None) -> Chances:
         """The probabilities with which each request's action was drawn: rows over its offer."""
         chances = np.asarray(one_row.probabilities(policy, released, self.features))
         if control is None:
@@ -77,7 +80,7 @@ class AllActions:
         """True if all requests are offered equally many actions."""
         return True
 
-    def offered_names(self) -> list[Sequence[Any]]:
+    def offered_names(self) -> list[Sequence[ActionName]]:
         """The actions that each request is offered."""
         return [self.plan.actions or range(self.plan.n_actions)] * len(self.features)
 
@@ -88,12 +91,12 @@ class Offers:
 
     size: int
     groups: list[Group]
-    names: Sequence[Any]
+    names: Sequence[ActionName]
     """By the places that groups hold."""
     numbered: int
     """How many of them have a number; requests contained the others."""
     p: int
-    control: Any = None
+    control: int | None = None
     """The place of the action that a control plays; None for actions at random."""
 
     def sample(self, policy: Policy, released: PolicyView, u: Floats) -> Floats:
@@ -118,7 +121,7 @@ class Offers:
             rows[requests], blocks[requests] = offered.stored(chosen[requests])
         return rows, blocks
 
-    def named(self, chosen: Floats) -> tuple[Any, Any]:
+    def named(self, chosen: Floats) -> tuple[NumpyArray, NumpyArray]:
         """Names of the chosen actions, and their numbers; −1 for what was brought along."""
         pairs = zip(self._places, chosen, strict=True)
         places = np.array([row[place] for row, place in pairs], dtype=np.int64)
@@ -126,7 +129,7 @@ class Offers:
         names[:] = [self.names[place] for place in places]
         return names, np.where(places < self.numbered, places, -1)
 
-    def chances(self, policy: Policy, released: PolicyView, control: Any) -> Any:
+    def chances(self, policy: Policy, released: PolicyView, control: NumpyArray | None) -> Chances:
         made: list[Any] = [None] * self.size
         for requests, offered in self.groups:
             chances = np.ones((len(requests), 1))
@@ -144,7 +147,7 @@ class Offers:
     def same_size(self) -> bool:
         return len(self.groups) == 1
 
-    def offered_names(self) -> list[Sequence[Any]]:
+    def offered_names(self) -> list[Sequence[ActionName]]:
         return [[self.names[place] for place in row] for row in self._places]
 
     @cached_property
@@ -165,8 +168,8 @@ class Offers:
 
 
 def ranked(
-    offers: AllActions | Offers, chances: Any, chosen: Floats, uniforms: Uniforms
-) -> list[Any]:
+    offers: AllActions | Offers, chances: Chances, chosen: Floats, uniforms: Uniforms
+) -> list[list[ActionName]]:
     """The names of each request's offer in a sampled order, the chosen one first."""
     rows = zip(offers.offered_names(), chances, chosen, strict=True)
     orders = []
@@ -176,6 +179,6 @@ def ranked(
     return orders
 
 
-def plain_name(name: object) -> Any:
+def plain_name(name: ActionName | np.integer[Any]) -> ActionName:
     """Return the number of an action as a Python integer; names stay."""
     return int(name) if isinstance(name, np.integer) else name

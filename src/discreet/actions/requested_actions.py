@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -89,7 +89,7 @@ def _offers(
     size: int,
     wider: AvailableActions | None = None,
 ) -> Offers:
-    control: Any = None if plan.control is None else plan.control.action
+    control = None if plan.control is None else plan.control.action
     if isinstance(control, (int, np.integer)) and plan.actions is not None:
         control = plan.actions[int(control)]
     place = None if control in (None, UNIFORM) else available.places.get(control)
@@ -161,7 +161,7 @@ def _read(available: AvailableActions, offer: object, brought: int = 0) -> _Offe
     return made
 
 
-def _refuse_nothing(offer: Any) -> None:
+def _refuse_nothing(offer: Sized) -> None:
     if not len(offer):
         raise InvalidInput(
             "actions must be at least one; got none. Offer an action, or add items to the "

@@ -254,7 +254,7 @@ SMALL = 16
 """Rows up to which many matrices are factored side by side."""
 
 
-def _cholesky_side_by_side(matrices: Any) -> tuple[Any, Any]:
+def _cholesky_side_by_side(matrices: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
     """Column by column for all matrices at once: one that is indefinite does not stop the rest."""
     left = np.ascontiguousarray(np.moveaxis(matrices, 0, -1))  # (p, p, N)
     factors, exists = np.zeros_like(left), np.ones(len(matrices), dtype=bool)
@@ -266,7 +266,7 @@ def _cholesky_side_by_side(matrices: Any) -> tuple[Any, Any]:
     return np.moveaxis(factors, -1, 0), exists & np.isfinite(factors[-1, -1])
 
 
-def _cholesky_of_each(matrices: Any, factors: Any, exists: Any) -> None:
+def _cholesky_of_each(matrices: NumpyArray, factors: NumpyArray, exists: NumpyArray) -> None:
     """One call for all; NumPy raises if any fails, so leave out what cannot be factored."""
     try:
         factors[:] = np.linalg.cholesky(matrices)

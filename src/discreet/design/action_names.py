@@ -9,7 +9,11 @@ import numpy as np
 
 from discreet.errors import InvalidInput, kind_of
 from discreet.text import listed
+from discreet.types import NumpyArray
 from discreet.validate import nearest
+
+ActionName = str | int
+"""A name, or a number where a plan has no names."""
 
 
 class Actions(Protocol):
@@ -46,7 +50,7 @@ def action_index(of: Actions, values: object, name: str = "action", *, public: b
     """
     given = np.asarray(values)
     if given.dtype.kind in "iu":
-        known: Any = np.where((given >= 0) & (given < of.n_actions), given, -1)
+        known: NumpyArray | list[int] = np.where((given >= 0) & (given < of.n_actions), given, -1)
     else:
         places = {word: place for place, word in enumerate(of.actions or ())}
         flat = given.reshape(-1).tolist()

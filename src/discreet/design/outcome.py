@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from discreet.errors import CorruptRelease, InvalidInput, kind_of
-from discreet.types import JsonMapping, NumpyArray
+from discreet.types import JsonMapping, Numbers, NumpyArray, Values
 
 FINEST = 1e-6
 """Share of the range below which a mean is shown as zero."""
@@ -79,7 +79,7 @@ class Outcome:
         """``[0, 50]``."""
         return f"[{self.low:.12g}, {self.high:.12g}]"
 
-    def reported(self, loss: object, reward: object) -> Any:
+    def reported(self, loss: object, reward: object) -> Values:
         """Return the loss or the reward, if it is the one that this outcome declares."""
         value, other = (loss, reward) if self.word == "loss" else (reward, loss)
         if value is not None and other is None:
@@ -126,15 +126,15 @@ class Outcome:
             )
         return np.abs(numbers - self._best) / (self.high - self.low)
 
-    def value_of(self, loss: object) -> Any:
+    def value_of(self, loss: Numbers) -> Numbers:
         """A loss in [0, 1], or an array of them, in the units of what people report."""
         return self._best + self.difference_of(loss)
 
-    def difference_of(self, losses: Any) -> Any:
+    def difference_of(self, losses: Numbers) -> Numbers:
         """A difference of losses in those units: where losses fall, rewards rise."""
         return losses * (self.high - self.low) * (1.0 if self.best == "low" else -1.0)
 
-    def error_of(self, standard_error: Any) -> Any:
+    def error_of(self, standard_error: Numbers) -> Numbers:
         """A standard error of losses in those units."""
         return standard_error * (self.high - self.low)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.types import NumpyArray
+from discreet.types import Frame, NumpyArray
 from discreet.validate import installed, nearest
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def column(frame: nw.DataFrame[Any], name: str, kind: str = "feature") -> Column
     return _read(frame.get_column(name))  # a name may be a number
 
 
-def without_column(frame: object, name: str) -> Any:
+def without_column(frame: object, name: str) -> Frame:
     """The frame without one column, in the same library and with the same index."""
     return opened(frame).drop(name).to_native()
 
@@ -136,13 +136,13 @@ def numbers_of(data: object) -> Any:
     return np.where(found.missing, np.nan, found.values.astype(np.float64))
 
 
-def series_like(like: object, name: str, values: object) -> Any:
+def series_like(like: object, name: str, values: object) -> Frame:
     """A series of the library of a frame (or series), with the same index in pandas."""
     source = _narwhals().from_native(like, eager_only=True, allow_series=True)
     return _indexed(_series(source, name, values), source)
 
 
-def frame_like(like: object, columns: Mapping[str, NumpyArray]) -> Any:
+def frame_like(like: object, columns: Mapping[str, NumpyArray]) -> Frame:
     """A frame of the library of a frame (or series), with the same index in pandas."""
     narwhals = _narwhals()
     source = narwhals.from_native(like, eager_only=True, allow_series=True)
@@ -150,7 +150,7 @@ def frame_like(like: object, columns: Mapping[str, NumpyArray]) -> Any:
     return _indexed(narwhals.from_dict(made, backend=source.implementation), source)
 
 
-def new_frame(columns: Mapping[str, NumpyArray], library: str | None = None) -> Any:
+def new_frame(columns: Mapping[str, NumpyArray], library: str | None = None) -> Frame:
     """A frame of a library, by default of the first that is installed; narwhals is not needed."""
     chosen = library or next((name for name in MAKERS if find_spec(name)), None)
     if chosen is None:
@@ -173,7 +173,7 @@ def library_of(data: object) -> str | None:
     return name if name in MAKERS else None
 
 
-def _series(source: Any, name: str, values: Any) -> Any:
+def _series(source: Frame, name: str, values: object) -> Frame:
     narwhals, array = _narwhals(), np.asarray(values)
     if array.dtype.kind not in "OU":
         return narwhals.new_series(name, array, backend=source.implementation)
@@ -181,7 +181,7 @@ def _series(source: Any, name: str, values: Any) -> Any:
     return narwhals.new_series(name, words, narwhals.String(), backend=source.implementation)
 
 
-def _indexed(made: Any, source: Any) -> Any:
+def _indexed(made: Frame, source: Frame) -> Frame:
     index = _narwhals().maybe_get_index(source)  # None where a library has no index
     native = made.to_native()
     if index is not None:

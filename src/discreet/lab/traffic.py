@@ -20,6 +20,7 @@ from discreet.data import Dataset, load
 from discreet.data.lookup import GENERATORS
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput, ServiceError
+from discreet.types import NumpyArray
 from discreet.validate import whole
 
 THREADS = 64
@@ -232,7 +233,7 @@ def labels(data: Dataset, schema: Mapping[str, Any]) -> list[int | str]:
     return [number if names is None else names[number] for number in numbers]
 
 
-def _column(field: Mapping[str, Any], values: np.ndarray[Any, Any]) -> list[Any]:
+def _column(field: Mapping[str, Any], values: NumpyArray) -> list[Any]:
     if field["kind"] == "Number":
         low, high = float(field["low"]), float(field["high"])
         spread = float(np.ptp(values)) or 1.0

@@ -21,7 +21,8 @@ from discreet.types import JsonMapping, JsonObject
 from discreet.validate import nearest
 
 T = TypeVar("T")
-Registry = Mapping[str, type[Any]]
+Classes = Mapping[str, type[Any]]
+"""Classes that a document may name."""
 
 
 def to_config(item: object) -> Any:
@@ -55,7 +56,7 @@ def fields_to_config(item: Any) -> JsonObject:
     return written
 
 
-def from_config(registry: Registry, document: object, where: str) -> Any:
+def from_config(registry: Classes, document: object, where: str) -> Any:
     """An instance of the class that ``document["kind"]`` names."""
     if not isinstance(document, Mapping) or "kind" not in document:
         raise InvalidInput(
@@ -72,7 +73,7 @@ def from_config(registry: Registry, document: object, where: str) -> Any:
     return build(registry[kind], given, where, registry)
 
 
-def build(cls: type[T], given: JsonMapping, where: str, registry: Registry) -> T:
+def build(cls: type[T], given: JsonMapping, where: str, registry: Classes) -> T:
     """``cls(**given)``: refuses unknown keys by name, and reads values by their type."""
     known = {each.name: each for each in fields(cls)}  # type: ignore[arg-type]
     for name in given:
@@ -93,7 +94,7 @@ def build(cls: type[T], given: JsonMapping, where: str, registry: Registry) -> T
     )
 
 
-def _read(hint: object, value: object, where: str, registry: Registry) -> Any:
+def _read(hint: object, value: object, where: str, registry: Classes) -> Any:
     options = _options(hint)
     if value is None and type(None) in options:
         return None

@@ -31,7 +31,7 @@ from discreet.plan.checks import (
     refuse_what_does_not_fit,
     refuse_wrong_kinds,
 )
-from discreet.plan.config import Registry, build, fields_to_config, from_config
+from discreet.plan.config import Classes, build, fields_to_config, from_config
 from discreet.plan.explanation import explained
 from discreet.plan.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.policies import AdaptivePO, Policy
@@ -49,7 +49,7 @@ from discreet.validate import instance, whole
 
 FORMAT = "discreet-plan/1"
 
-FEATURES: Registry = {
+FEATURES: Classes = {
     "UnitBall": UnitBall,
     "Schema": Schema,
     "Joint": Joint,
@@ -59,9 +59,9 @@ FEATURES: Registry = {
     "Hashed": Hashed,
     "Date": Date,
 }
-BUDGETS: Registry = {"Budget": Budget}
-PRIORS: Registry = {"Prior": Prior}
-CONTROLS: Registry = {"Control": Control}
+BUDGETS: Classes = {"Budget": Budget}
+PRIORS: Classes = {"Prior": Prior}
+CONTROLS: Classes = {"Control": Control}
 LONGEST = 160
 """Characters of a part of a plan that its repr shows."""
 
@@ -333,7 +333,7 @@ class Plan:
                 "plan.batches_per_user and plan.records_per_batch must be in a written plan with "
                 "unit='user'; this one lacks them. Read it with the version that wrote it."
             )
-        parts: dict[str, Registry] = {
+        parts: dict[str, Classes] = {
             "features": FEATURES,
             "policy": POLICIES,
             "oracle": ORACLES,

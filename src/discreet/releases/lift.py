@@ -17,7 +17,7 @@ from discreet.releases.lift_intervals import Pooled, pooled
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
 from discreet.text import html_table
-from discreet.types import JsonObject, NumpyArray
+from discreet.types import Frame, JsonObject, Numbers, NumpyArray
 from discreet.validate import in_range
 
 FORMAT = "discreet-lift/1"
@@ -178,7 +178,7 @@ class Lift:
             "assumes": self.assumes,
         }
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """``table`` as a frame of the first library that is installed."""
         return new_frame(self.table)
 
@@ -218,7 +218,7 @@ def lift(released: PolicyView, *, confidence: float = 0.95) -> Lift:
     'policy 0..., control 0..., lift −0... ± 0...; valid at any time'
     """
     in_range("confidence", confidence, 0.5, 1.0, open_high=True)
-    plan: Any = released.plan or {}
+    plan = released.plan or {}
     control = plan.get("control")
     if control is None:
         raise InvalidInput(
@@ -275,12 +275,12 @@ def lift_of(
     )
 
 
-def within(loss: Any) -> Any:
+def within(loss: Numbers) -> Numbers:
     """The loss in [0, 1] that is nearest."""
     return np.clip(loss, 0.0, 1.0)
 
 
-def _lines(numbers: list[int], records: Any, found: Pooled) -> tuple[LiftLine, ...]:
+def _lines(numbers: list[int], records: NumpyArray, found: Pooled) -> tuple[LiftLine, ...]:
     """A line for each release."""
     return tuple(
         LiftLine(

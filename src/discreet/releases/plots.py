@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from discreet.releases.lift import Lift
 
 
+Axes = Any
+"""Matplotlib axes."""
 COLOUR = "#7A1F5C"
 """That of the default plan in every figure."""
 INK = "#222222"
 
 
-def axes_for(ax: object) -> Any:
+def axes_for(ax: Axes | None) -> Axes:
     """The axes that were given, or new ones."""
     if ax is not None:
         return ax
@@ -31,12 +33,12 @@ def axes_for(ax: object) -> Any:
     return plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
 
 
-def level(ax: Any, height: float, label: str, dash: str, colour: str = INK) -> None:
+def level(ax: Axes, height: float, label: str, dash: str, colour: str = INK) -> None:
     """A horizontal line to compare with."""
     ax.axhline(height, label=label, color=colour, ls=dash, lw=1.3, alpha=0.7, zorder=1)
 
 
-def finish(ax: Any, ink: str = INK) -> Any:
+def finish(ax: Axes, ink: str = INK) -> Axes:
     """Grid, frame and legend above the axes; returns them."""
     ax.set_axisbelow(True)
     ax.grid(axis="y", color=ink, alpha=0.15, linewidth=0.6)
@@ -45,7 +47,7 @@ def finish(ax: Any, ink: str = INK) -> Any:
     return ax
 
 
-def draw_lift(found: Lift, ax: Any = None) -> Any:
+def draw_lift(found: Lift, ax: Axes = None) -> Axes:
     """Lines at the end of each release, with the interval for any time and the narrower one."""
     ax = axes_for(ax)
     columns, outcome, share = found.table, found.outcome, f"{found.confidence:.0%}"
@@ -73,7 +75,7 @@ MOST_LABELS = 12
 """More would run into each other."""
 
 
-def draw_quality(released: Released, ax: Any = None) -> Any:
+def draw_quality(released: Released, ax: Axes = None) -> Axes:
     """Mean loss or reward of each batch, with the interval that the noise of its release causes."""
     found = quality(released)
     if not found:

@@ -57,7 +57,7 @@ def quality(released: PolicyView) -> list[Quality]:
 
     The mean loss is ½ + Q/N, with the noisy sum Q of y − ½ and the noisy number N of losses.
     """
-    plan: Any = released.plan or {}
+    plan = released.plan or {}
     weight = float(plan.get("oracle", {}).get("response_weight", 1.0))
     return [
         _of(item.number, item.records, item.statistics, weight, released.outcome)

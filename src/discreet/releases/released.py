@@ -21,7 +21,7 @@ from discreet.releases.prior import prior_of
 from discreet.releases.release import Release, altered, following
 from discreet.releases.statistics import Statistics
 from discreet.text import html_table, listed
-from discreet.types import JsonMapping
+from discreet.types import Frame, JsonMapping
 
 if TYPE_CHECKING:
     from discreet.releases.quality import Quality
@@ -84,7 +84,7 @@ class Released(PolicyView):
 
         return [] if self.plan is None else quality(self)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """Return a row per release: its number, its records, and the mean outcome of its batch.
 
         The frame is of the first library that is installed; means are NaN where none is published.

@@ -91,7 +91,7 @@ def actions_in_use(state: WorkerState) -> list[str] | None:
     plan = state.settings.plan
     if plan.actions is None or plan.catalogue is not None:
         return None
-    return [*state.serving.chain.available_actions.places]
+    return [str(each) for each in state.serving.chain.available_actions.places]
 
 
 def shown(batch: BatchState, every: float | None) -> dict[str, Any]:
