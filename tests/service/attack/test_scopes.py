@@ -1,5 +1,7 @@
 """Every endpoint with every kind of key: who may call what is written here once more."""
 
+import re
+
 import pytest
 
 from discreet.service.http.app import make_app
@@ -34,6 +36,10 @@ ALLOWED = {
     ("GET", "/metrics"): {"audit"},
     ("GET", "/internal/metrics"): NOBODY,
     ("GET", "/openapi.json"): EVERYBODY,
+    ("POST", "/personalizer/v1.0/rank"): {"decide"},
+    ("POST", "/personalizer/v1.0/events/{event:path}/reward"): {"observe"},
+    ("POST", "/personalizer/v1.0/events/{event:path}/activate"): {"decide", "observe"},
+    ("POST", "/personalizer/{version}/multislot/{rest:path}"): EVERYBODY,
 }
 """Beside ``admin``, which may call all of them."""
 OPEN = {("GET", "/healthz"), ("GET", "/readyz")}
@@ -61,7 +67,7 @@ def served(tmp_path_factory, launcher):
 
 def answered(place, method, path, key):
     """The status; who was refused too often asks again, since that is not what is asked here."""
-    path, status = path.replace("{number}", "current"), 429
+    path, status = re.sub(r"{\w+(:\w+)?}", "current", path), 429
     while status == 429:
         if method == "GET":
             status = place.get(path, key=key)[0]
