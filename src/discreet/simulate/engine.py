@@ -185,8 +185,7 @@ def lost(
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Losses summed up to the end of every batch, and these ends: (plans, seeds, batches, G).
 
-    ``groups`` (T,) says for each row which of the groups 0 … G−1 it counts for; without it all
-    rows are of one.
+    ``groups`` (T,) are the groups 0 … G−1 of the rows; without it all rows are of one.
     """
     machine = machine or Machine()
     schedules = {plan.schedule for plan in plans}
@@ -350,21 +349,19 @@ def parts(
         size = math.ceil(len(members) / rounds)
         for first in range(0, len(members), size):
             for seed in range(0, seeds, seeds_at_once):
-                yield (
-                    members[first : first + size],
-                    list(range(seed, min(seeds, seed + seeds_at_once))),
-                )
+                last = min(seeds, seed + seeds_at_once)
+                yield members[first : first + size], list(range(seed, last))
 
 
 def _dense(plan: Plan) -> bool:
-    """Whether a run holds matrices over all actions at once: the paper's noise couples them."""
+    """Return whether a run holds dense matrices over all actions, coupled by noise."""
     return plan.budget.private and getattr(plan.mechanism, "couples_actions", False)
 
 
 def _double(plan: Plan) -> bool:
-    """Whether sums are made in double precision, as those of some regressions without noise."""
-    ridge = getattr(plan.oracle, "ridge", 0.0)
-    return needs_double(getattr(plan.mechanism, "response", 1.0), ridge)
+    """Return whether sums are in double precision, as for some regressions without noise."""
+    response = getattr(plan.mechanism, "response", 1.0)
+    return needs_double(response, getattr(plan.oracle, "ridge", 0.0))
 
 
 def _machine(plan: Plan, machine: Machine) -> Machine:
@@ -372,16 +369,12 @@ def _machine(plan: Plan, machine: Machine) -> Machine:
 
     Rounding of float32 features makes small eigenvalues of collinear columns arbitrary.
     """
-    pooled = plan.pooling is not None
-    return replace(machine, dtype="float64") if pooled and _double(plan) else machine
+    exact = plan.pooling is not None and _double(plan)
+    return replace(machine, dtype="float64") if exact else machine
 
 
 def _held_by_a_run(
-    plan: Plan,
-    shape: tuple[int, ...],
-    schedule: Schedule,
-    machine: Machine,
-    offered: int | None = None,
+    plan: Plan, shape: tuple[int, ...], schedule: Schedule, machine: Machine, offered: int | None
 ) -> int:
     """Bytes that one run of one seed holds at its largest batch."""
     rows, p = max(schedule.lengths()), shape[1]
