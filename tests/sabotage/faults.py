@@ -26,7 +26,7 @@ DEAREST = "privacy/accounting.py"
 DECISIONS = "service/runtime/decisions.py"
 DOOR = "batches/release_batch.py"
 ENDPOINT = "service/http/endpoint.py"
-ENGINE = "simulate/engine.py"
+MEMORY_BUDGET = "simulate/memory_budget.py"
 ERRORS = "errors.py"
 FILE_LOCK = "service/secrets/vault.py"
 FINITE = "oracles/mechanisms/finite_choice.py"
@@ -2557,7 +2557,7 @@ FAULTS = (
     Fault(
         "a stack whose plans have the control of the first",
         "runs of a stack are the runs alone",
-        (Edit(ENGINE, "plan.control, plan.control and plan.horizon]", "plan.control]"),),
+        (Edit(MEMORY_BUDGET, "plan.control, plan.control and plan.horizon]", "plan.control]"),),
         ("simulate/test_evaluate.py::test_a_stack_plays_the_control_of_each_evaluation",),
     ),
     Fault(

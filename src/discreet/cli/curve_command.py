@@ -114,9 +114,9 @@ def _data(args: argparse.Namespace) -> tuple[Dataset, Any]:
     from dataclasses import replace
 
     from discreet.data import load
+    from discreet.data.dataset import with_schema
     from discreet.data.lookup import GENERATORS
-    from discreet.simulate.public_groups import file_groups
-    from discreet.simulate.schema_columns import with_schema
+    from discreet.simulate.group_losses import file_groups
 
     generated = args.rows if args.data in GENERATORS else None
     encoded = args.schema is None

@@ -241,7 +241,7 @@ def _column(columns: JsonObject, name: str, kind: str) -> Any:
 
 def _contexts(plan: Plan, columns: JsonObject, others: list[str]) -> Any:
     """Return columns by name for a schema; else all columns that are left, in their order."""
-    from discreet.simulate.schema_columns import column_contexts
+    from discreet.data.dataset import column_contexts
 
     if isinstance(plan.contexts, Schema):
         return column_contexts(plan.contexts, columns)
