@@ -22,7 +22,7 @@ import discreet as dc
 from discreet.arrays.backend import to_numpy
 from discreet.data import load
 from discreet.lab.campaign.presets import DOUBLING
-from discreet.policies.bonus_updates import average_of_updates
+from discreet.policies.bonus_po import average_of_updates
 from discreet.simulate.engine import Machine, run
 
 SEEDS = 10

@@ -125,19 +125,19 @@ OBSERVATIONS = [
     ),
     (
         "learner.observe(0)",
-        "observe must be told a loss, which the plan declares in [0, 1]; got neither",
+        "observe must get a loss, which the plan declares in [0, 1]; got neither",
         "Call observe(…, loss=…) with the loss alone.",
         "learner.observe(0, loss=0.5)",
     ),
     (
         "learner.observe(0, reward=1.0)",
-        "observe must be told a loss, which the plan declares in [0, 1]; got a reward",
+        "observe must get a loss, which the plan declares in [0, 1]; got a reward",
         "Call observe(…, loss=…) with the loss alone.",
         "learner.observe(0, loss=0.0)",
     ),
     (
         "shop.observe(0, 0.5)",
-        "observe must be told a reward, which the plan declares in [0, 50]; got a loss",
+        "observe must get a reward, which the plan declares in [0, 50]; got a loss",
         "Call observe(…, reward=…) with the reward alone.",
         "shop.observe(0, reward=12.5)",
     ),

@@ -637,7 +637,7 @@ def test_what_a_batch_tells_depends_on_its_own_people(change, geometry):
     if geometry == "plain":
         assert same("response") == [True, True, True, False, True]
         return
-    assert same("told") == [True, True, True, "context" in change, True]
+    assert same("outcome_sums") == [True, True, True, "context" in change, True]
     # A loss that is heard says nothing of how contexts are spread.
     alike = "loss" in change
     assert same("response") == [True, True, True, False, alike]

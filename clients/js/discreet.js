@@ -172,14 +172,17 @@ function knownActions({ actions, n_actions }, changes) {
   return { used: new Map([...places].filter(([name]) => !gone.has(name))), blocks: places.size };
 }
 
+/** Lengths of the batches of an imported log: a sixteenth of its rows, then the rest. */
+function logBatches(rows, first, longest) {
+  const part = Math.min(Math.max(first, Math.floor(rows / 16)), longest);
+  const head = rows < 2 * part ? Math.min(rows, longest) : part;
+  const [rest, count] = [rows - head, Math.ceil((rows - head) / longest)];
+  return rows === 0 ? [] : [head, ...Array.from({ length: count }, (_, k) => Math.floor(rest / count) + (k < rest % count))];
+}
+
 /** B_m, before a horizon cuts it. */
 function nominal({ first_batch, growth, longest_batch = 2 ** 22, imported = 0 }, m) {
-  const log = []; // a log is cut into batches of its own; what is left over joins the last
-  while (sum(log) < imported) {
-    const [length, left] = [nominal({ first_batch, growth, longest_batch }, log.length + 1), imported - sum(log)];
-    if (log.length && left < length) log.push(log.pop() + left);
-    else log.push(Math.min(length, left));
-  }
+  const log = logBatches(imported, first_batch, longest_batch); // before those of decisions
   if (m <= log.length) return log[m - 1];
   let n = first_batch;
   for (let k = 1; k < m - log.length && n < longest_batch; k++) n = Math.max(n + 1, Math.ceil(+growth * n));

@@ -14,10 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
-from discreet.actions.available_actions import changed_actions, known_actions
+from discreet.actions.available_actions import AvailableActions, available_actions, changed_actions
 from discreet.actions.decisions import Decisions
-from discreet.actions.offers import Everything, Offers, ranked
-from discreet.actions.requested_actions import Known, read_offers
+from discreet.actions.offers import plain_name, ranked
+from discreet.actions.requested_actions import request_offers
 from discreet.batches import saved_state
 from discreet.batches.batch_status import LearnerStatus, learner_status
 from discreet.batches.evaluation_data import split_user_column
@@ -121,7 +121,7 @@ class Learner:
         )
         self._fit = partial(release_batch, plan, self._noise)
         self._custody = saved_state.Custody()
-        self._known_before: tuple[object, int, Known] | None = None
+        self._available_before: tuple[object, int, AvailableActions] | None = None
 
     def __repr__(self) -> str:
         facts = "; ".join(f"{name} {value}" for name, value in self._facts)
@@ -186,9 +186,9 @@ class Learner:
         features = self.plan.features.map(contexts)
         needed = self.plan.participation is not None
         users = user_ids("user", user, len(features), needed=needed, single=single)
-        policy = self.plan.played_policy
+        plan, policy = self.plan, self.plan.played_policy
         with self._custody:
-            offers = self._offers(features, actions, single)
+            offers = request_offers(plan, self._available, features, actions, single=single)
             if self._awaits_import:
                 raise NotReady(
                     f"log must be imported before the first decision; the plan announces "
@@ -211,33 +211,26 @@ class Learner:
         names, numbers = offers.named(chosen)
         if single:
             stored = bool(ids[0] >= 0)
-            one = _plain(names[0]), stored, int(numbers[0]), chances, int(chosen[0]), order
+            one = plain_name(names[0]), stored, int(numbers[0]), chances, int(chosen[0]), order
             return Decisions(int(ids[0]), *one)
         if is_frame(contexts):
             return Decisions.beside(contexts, ids, names, numbers, chances, chosen, order)
         return Decisions(ids, names, ids >= 0, numbers, chances, chosen, order)
 
-    def _offers(self, features: NumpyArray, actions: Values, single: bool) -> Everything | Offers:
-        """Actions that are offered, checked before anything else happens."""
-        plan, store = self.plan, self._store
-        if actions is None and plan.catalogue is None and not store.released.changes:
-            return Everything(features, plan)
-        return read_offers(plan, self._known, features, actions, single=single)
-
     @property
-    def _known(self) -> Known:
+    def _available(self) -> AvailableActions:
         """The actions that may be offered now."""
-        released, batch = self._store.released, self._store.open_number
-        if self._known_before is None or self._known_before[:2] != (released.changes, batch):
-            known = known_actions(self.plan, released, batch)
-            self._known_before = (released.changes, batch, known)
-        return self._known_before[2]
+        changes, batch = self._store.released.changes, self._store.open_number
+        if self._available_before is None or self._available_before[:2] != (changes, batch):
+            found = available_actions(self.plan, changes, self._store.released.blocks(batch))
+            self._available_before = (changes, batch, found)
+        return self._available_before[2]
 
     @property
     def actions(self) -> Sequence[str | int]:
         """The actions that a request may be offered now."""
         with self._custody:
-            return tuple(self._known.places)
+            return tuple(self._available.places)
 
     def change_actions(self, *, add: Values = (), remove: Iterable[str] = ()) -> None:
         """Let actions join and leave; the change is a public document among the releases.
@@ -275,7 +268,7 @@ class Learner:
         if not one and is_frame(id):
             id, values = frame_reports(id, loss, reward, outcome, full)
         else:
-            values = outcome.told(loss, reward)
+            values = outcome.reported(loss, reward)
         if one and not full:
             value = outcome.loss_of(values)
             with self._custody:
@@ -295,8 +288,8 @@ class Learner:
         """Begin with a private log: its rows are released at once, and then forgotten.
 
         The plan announces their number (``Plan(imported=5_000)``), and nothing else about them is
-        public but the releases. They are cut into batches that grow as those of decisions do, so
-        that later ones are stretched by earlier ones; each row is in one, and costs ε once.
+        public but the releases. A sixteenth of them is released first and teaches the
+        geometry of the rest; each row is in one batch, and costs ε once.
 
         ``contexts`` may be a frame, and the others series or names of its columns; where the unit
         is a user, ``user`` are ids: at most ``records_per_batch`` rows of a person count, and they
@@ -400,8 +393,3 @@ class Learner:
             with saved_state.contents(path):
                 saved_state.restore(learner._store, releases, changes, ledger, facts, rows)
         return learner
-
-
-def _plain(name: Values) -> str | int:
-    """Return the number of an action as Python's own; names stay."""
-    return int(name) if isinstance(name, np.integer) else name

@@ -17,6 +17,8 @@ Array = Any
 NumpyArray = np.ndarray[Any, Any]
 """NumPy array of any type and shape."""
 
+Numbers = Any
+"""A number, or an array with a number for each run of a stack."""
 Floats = NumpyArray
 """A NumPy array of numbers, where no other kind of array comes."""
 

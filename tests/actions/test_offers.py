@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.actions.offers import Everything
-from discreet.actions.requested_actions import Known, read_offers
+from discreet.actions.available_actions import AvailableActions
+from discreet.actions.offers import AllActions
+from discreet.actions.requested_actions import read_offers
 from discreet.service.runtime.offered_actions import Choice, Offer
 from store_state import state_of
 
@@ -117,13 +118,15 @@ def test_what_is_kept_is_the_chosen_pair():
 def test_what_is_offered_does_not_show_itself():
     """A traceback or a debugger prints reprs: none of them has features of people or items."""
     plan = joint_plan()
-    known = Known.of_catalogue(plan.catalogue, plan.features)
+    available = AvailableActions.of_catalogue(plan.catalogue, plan.features)
     features = plan.features.map(CONTEXT)
-    offers = read_offers(plan, known, features, {"secret": [0.123, 0.2]}, single=True)
-    shown = repr(offers) + repr(offers.groups) + repr(known.with_items(["secret"], [features[0]]))
+    offers = read_offers(plan, available, features, {"secret": [0.123, 0.2]}, single=True)
+    shown = (
+        repr(offers) + repr(offers.groups) + repr(available.with_items(["secret"], [features[0]]))
+    )
     for private in ("secret", "0.123", "0.2"):
         assert private not in shown
-    assert "0.2" not in repr(Everything(features, block_plan()))
+    assert "0.2" not in repr(AllActions(features, block_plan()))
     row = Choice(features[0], 0, "secret"), Offer(features[0], ["secret"], False)
     assert repr(row) == "(Choice(private), Offer(private))"
 

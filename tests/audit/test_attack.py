@@ -103,7 +103,7 @@ def test_releases_of_all_kinds_become_numbers():
     assert numbers(Fit(predictor, gram)).size == 2 * (6 + 18)
     pool = Statistics(np.ones((2, 3, 3)), np.ones((2, 3)), 1.0, 2.0)
     assert numbers(Fit(predictor, None, pool)).size == 2 * (6 + 18 + 6 + 2)
-    pool = replace(pool, matrix=np.eye(3), following=np.eye(3), told=np.zeros(6))
+    pool = replace(pool, matrix=np.eye(3), following=np.eye(3), outcome_sums=np.zeros(6))
     assert pool.inverse is not None  # which is not published
     assert numbers(Fit(predictor, None, pool)).size == 2 * (6 + 18 + 6 + 2 + 9 + 9 + 6)
     release = Release(1, 1, predictor, gram)

@@ -25,7 +25,7 @@ from discreet.audit.proof_facts import log_probabilities
 from discreet.audit.second_accountant import agree, epsilon_of, recompute
 from discreet.audit.subjects import MECHANISMS, Subject, subjects
 from discreet.errors import CorruptRelease
-from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
+from discreet.oracles.mechanisms.newton import TOLERANCE
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose, event_json
 from discreet.privacy.sensitivities import ridge_sensitivity

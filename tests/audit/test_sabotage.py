@@ -19,12 +19,11 @@ from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import MECHANISMS, joined
 from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms import (
-    gaussian_scales,
     legal_rows,
     moments,
+    newton,
     paper_ridge,
     perturb,
-    perturbed_objective,
     pooled_statistics,
     structured_ridge,
 )
@@ -187,14 +186,14 @@ def test_the_determinant_term_dropped(monkeypatch):
 
 def test_a_branch_for_fits_that_did_not_converge(monkeypatch):
     """Zero where two Newton steps are not enough."""
-    solved = perturbed_objective.minimise
+    solved = newton.minimise
 
     def impatient(*given):
         theta = solved(*given)
         far = np.linalg.norm(theta, axis=-1, keepdims=True) > 2.0
         return np.where(far, 0.0, theta)
 
-    monkeypatch.setattr(perturbed_objective, "minimise", impatient)
+    monkeypatch.setattr(newton, "minimise", impatient)
     assert caught("logistic-gamma", "exact", "certificate")
 
 
@@ -282,9 +281,9 @@ POOLED = pytest.mark.parametrize("mechanism", ["ridge-pooled", DEFAULT])
 @POOLED
 def test_a_response_weight_that_the_sensitivity_forgets(mechanism, monkeypatch):
     """Responses with half the noise, calibrated as if they had all of it."""
-    full = gaussian_scales.ridge_sensitivity
-    monkeypatch.setattr(gaussian_scales, "ridge_sensitivity", lambda *given: full(*given[:3]))
-    forgetful = gaussian_scales.structured_scales.__wrapped__  # past the cache
+    full = perturb.ridge_sensitivity
+    monkeypatch.setattr(perturb, "ridge_sensitivity", lambda *given: full(*given[:3]))
+    forgetful = perturb.structured_scales.__wrapped__  # past the cache
     monkeypatch.setattr(pooled_statistics, "structured_scales", forgetful)
     assert caught(mechanism, "exact", "exact_gaussian")
 
@@ -323,8 +322,8 @@ def raw(made, silent, _):
 
 def told(made, silent, _):
     """How people fared, released before its noise."""
-    heard = silent.statistics.told + 0 * made.statistics.told
-    return replace(made, statistics=replace(made.statistics, told=heard))
+    heard = silent.statistics.outcome_sums + 0 * made.statistics.outcome_sums
+    return replace(made, statistics=replace(made.statistics, outcome_sums=heard))
 
 
 @POOLED

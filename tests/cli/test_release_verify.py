@@ -81,7 +81,7 @@ def sums(number):
 
 def told(number, place, factor):
     """The sums that were told, with one of them changed."""
-    changed = np.array(sums(number).told)
+    changed = np.array(sums(number).outcome_sums)
     changed[place] *= factor
     return changed
 
@@ -147,10 +147,10 @@ FORGERIES = {
     "a link": (5, {"predictor": replace(predictor(5, 0.0), link="identity")}, "predictor"),
     "a Gram": (7, {"gram": nudged(sums(7).gram, 1e-4)}, "predictor"),
     "a response": (7, {"response": nudged(sums(7).response, 1e-4)}, "predictor"),
-    "a count that was told": (7, {"told": told(7, 0, 0.9)}, "predictor"),
-    "squares that were told": (LAST, {"told": told(LAST, 1, 0.5)}, "statistics.signal"),
-    "losses of an action": (LAST, {"told": told(LAST, 4, 0.5)}, "statistics.signal"),
-    "a count of an action": (LAST, {"told": told(LAST, 5, 1.1)}, "statistics.signal"),
+    "a count that was told": (7, {"outcome_sums": told(7, 0, 0.9)}, "predictor"),
+    "squares that were told": (LAST, {"outcome_sums": told(LAST, 1, 0.5)}, "statistics.signal"),
+    "losses of an action": (LAST, {"outcome_sums": told(LAST, 4, 0.5)}, "statistics.signal"),
+    "a count of an action": (LAST, {"outcome_sums": told(LAST, 5, 1.1)}, "statistics.signal"),
     "a signal": (5, {"signal": np.abs(sums(5).signal - [1e-6, 0, 0, 0])}, "statistics.signal"),
     "an error": (5, {"signal": sums(5).signal * [1, 1, 1 - 1e-6, 1]}, "statistics.signal"),
     "a signal beyond one": (5, {"signal": np.array([1.5, 0.2, 0.2, 0.2])}, "statistics.signal"),
@@ -177,7 +177,7 @@ FORGERIES = {
     "a variance": (4, {"variance": sums(4).variance * 1.001}, "statistics.variance"),
     "records": (4, {"records": sums(4).records + 1}, "statistics.records"),
     "no matrix": (4, {"matrix": None}, "statistics.matrix"),
-    "nothing told": (4, {"told": None}, "statistics.told"),
+    "nothing told": (4, {"outcome_sums": None}, "statistics.told"),
     "too few actions": (4, {"gram": sums(4).gram[:1]}, "statistics.gram"),
 }
 

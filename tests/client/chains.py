@@ -8,9 +8,8 @@ import numpy as np
 import discreet as dc
 from discreet.client import documents
 from discreet.releases.canonical import canonical
-from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Gram, Predictor, Release, publishable
-from discreet.releases.statistics import Statistics
+from discreet.releases.statistics import PartLosses, Statistics
 
 PRIVATE_KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))
 KEY = documents.public_key(PRIVATE_KEY)
@@ -75,7 +74,7 @@ def released(
             sums_of = _gram(rng, "block", A, p, records).values
             sums = Statistics(sums_of, _exact(rng, (A, p)), records, 2.5)
             matrices = {name: _exact(rng, (p, p)) for name in ("matrix", "following")}
-            more = {"told": _exact(rng, 2 + 2 * A)}
+            more = {"outcome_sums": _exact(rng, 2 + 2 * A)}
             if signal:
                 clear, error = signal if number == count else (0.5, 0.375)
                 errors = error * (1.0 + rng.permutation(A) / 4)

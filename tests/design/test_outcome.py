@@ -159,7 +159,7 @@ def test_a_learner_hears_rewards_as_losses():
 def test_the_other_word_is_refused_and_nothing_is_stored(wrong):
     learner = dc.Learner(plan())
     made = learner.decide(np.zeros(2))
-    with refused(InvalidInput, "observe must be told a reward", "[0, 50]", "reward=…"):
+    with refused(InvalidInput, "observe must get a reward", "[0, 50]", "reward=…"):
         learner.observe(made.id, **wrong)
     with refused(InvalidInput, "got a loss"):
         learner.observe(made.id, 0.5)
@@ -169,7 +169,7 @@ def test_the_other_word_is_refused_and_nothing_is_stored(wrong):
 def test_a_plan_with_losses_refuses_rewards():
     learner = dc.Learner(plan(outcome=Loss()))
     made = learner.decide(np.zeros(2))
-    with refused(InvalidInput, "observe must be told a loss", "got a reward"):
+    with refused(InvalidInput, "observe must get a loss", "got a reward"):
         learner.observe(made.id, reward=0.5)
     learner.observe(made.id, 0.5)
     assert rows(learner)["losses"][0, made.action_index] == 0.5

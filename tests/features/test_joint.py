@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.features.feature_names import feature_names
-from discreet.features.joint import Joint
+from discreet.features.joint import Joint, feature_names
 from discreet.features.offered import OfferedPairs
 from tolerances import EXACT
 

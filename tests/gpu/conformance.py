@@ -35,7 +35,7 @@ from discreet.oracles.mechanisms import newton
 from discreet.plan.registry import register
 from discreet.policies import ReplayBonusPO
 from discreet.policies.allocation import draw
-from discreet.policies.bonus_updates import average_of_updates
+from discreet.policies.bonus_po import average_of_updates
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
 from discreet.simulate.engine import Machine, run

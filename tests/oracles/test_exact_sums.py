@@ -14,12 +14,18 @@ import discreet as dc
 from discreet.arrays.backend import sigmoid
 from discreet.audit.noise_sources import Chosen
 from discreet.batch import Batch
-from discreet.oracles.mechanisms import exact_sums as sums
-from discreet.oracles.mechanisms import newton, perturbed_objective
+from discreet.oracles.mechanisms import legal_rows as sums
+from discreet.oracles.mechanisms import newton
 from discreet.oracles.mechanisms import structured_logistic as logistic
-from discreet.oracles.mechanisms.exact_sums import UNIT, attainable_norm, exact_scores, exact_sums
-from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
-from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
+from discreet.oracles.mechanisms.legal_rows import (
+    GRID,
+    UNIT,
+    attainable_norm,
+    exact_scores,
+    exact_sums,
+    legal_rows,
+)
+from discreet.oracles.mechanisms.newton import TOLERANCE
 from discreet.privacy import noise as noise_module
 
 MANY = 2**17
@@ -87,7 +93,7 @@ def solved(monkeypatch):
         assert tolerance * math.sqrt(2) == pytest.approx(TOLERANCE / 2)
         return theta
 
-    monkeypatch.setattr(perturbed_objective, "minimise", spy)
+    monkeypatch.setattr(newton, "minimise", spy)
     return seen
 
 

@@ -178,11 +178,11 @@ def test_rows_that_the_matrix_makes_nothing_of_are_void():
         np.testing.assert_array_equal(made.response, alone.response)
         if feedback == "bandit":
             halves = [GRID**2 // 4, GRID**2 // 2]
-            np.testing.assert_array_equal(made.told, [GRID**2, GRID**2 // 2, *halves])
+            np.testing.assert_array_equal(made.outcome_sums, [GRID**2, GRID**2 // 2, *halves])
         empty = exact_moments(data, feedback, losses, np.zeros((3, 3)))
         assert not empty.gram.any()
         assert not empty.response.any()
-        assert empty.told is None or not empty.told.any()
+        assert empty.outcome_sums is None or not empty.outcome_sums.any()
 
 
 @pytest.mark.parametrize(
@@ -232,15 +232,17 @@ def test_exact_and_floating_sums_agree_within_the_grid(feedback, losses, rows, b
         assert gram <= rows * 2.0 * off
         response = np.abs(exact.response * exact.response_unit - floating.response).max()
         assert response <= rows * (off + 2.0**-19)  # a loss is rounded once more if shortened
-        assert (exact.told is None) == (floating.told is None) == (feedback == "full")
+        assert (
+            (exact.outcome_sums is None) == (floating.outcome_sums is None) == (feedback == "full")
+        )
         if feedback == "bandit":
-            told = exact.told * exact.gram_unit
-            assert told.shape == floating.told.shape == (2 + 2 * ACTIONS,)
-            assert told[0] == floating.told[0] == rows
-            assert abs(told[1] - floating.told[1]) <= rows * 2.0**-19 + rows * EXACT
-            half_sums = np.abs(told[2::2] - floating.told[2::2])
+            told = exact.outcome_sums * exact.gram_unit
+            assert told.shape == floating.outcome_sums.shape == (2 + 2 * ACTIONS,)
+            assert told[0] == floating.outcome_sums[0] == rows
+            assert abs(told[1] - floating.outcome_sums[1]) <= rows * 2.0**-19 + rows * EXACT
+            half_sums = np.abs(told[2::2] - floating.outcome_sums[2::2])
             assert half_sums.max() <= rows * 2.0**-21 + rows * EXACT
-            np.testing.assert_array_equal(told[3::2], floating.told[3::2])
+            np.testing.assert_array_equal(told[3::2], floating.outcome_sums[3::2])
             np.testing.assert_array_equal(told[3::2], 0.5 * legal.weights.sum(axis=0))
 
 
@@ -265,7 +267,7 @@ def test_floating_sums_are_those_of_a_loop(feedback, losses, bounds):
                 gram[action] += np.outer(v, v)
     if feedback == "bandit":
         told = [*totals, *by_action.ravel()]
-        np.testing.assert_allclose(made.told, told, rtol=0, atol=60 * EXACT)
+        np.testing.assert_allclose(made.outcome_sums, told, rtol=0, atol=60 * EXACT)
     np.testing.assert_allclose(made.gram, gram, rtol=0, atol=60 * EXACT)
     np.testing.assert_allclose(made.response, response, rtol=0, atol=60 * EXACT)
 

@@ -34,7 +34,7 @@ def test_exact_sums_are_the_floating_ones(seed):
     near = 300 * 8.0 / GRID
     np.testing.assert_allclose(exact.gram * exact.gram_unit, floats.gram, atol=near)
     np.testing.assert_allclose(exact.response * exact.response_unit, floats.response, atol=near)
-    np.testing.assert_allclose(exact.told * exact.gram_unit, floats.told, atol=near)
+    np.testing.assert_allclose(exact.outcome_sums * exact.gram_unit, floats.outcome_sums, atol=near)
 
 
 @pytest.mark.parametrize("spread", [0.0, 4.0, 12.0, 200.0])
@@ -80,7 +80,7 @@ def test_no_pair_of_records_moves_more_than_the_sensitivity():
                 [
                     (each.gram * each.gram_unit).ravel(),
                     2.0 * (each.response * each.response_unit).ravel(),
-                    each.told * each.gram_unit,
+                    each.outcome_sums * each.gram_unit,
                 ]
             )
             for each in ends

@@ -30,7 +30,7 @@ from discreet.oracles.mechanisms.loss_sums import SENSITIVITY, LossSums, fit_bud
 from discreet.privacy.accounting import epsilon, person_event
 from discreet.privacy.events import NO_BUDGET, event_json
 from discreet.privacy.ledger import Ledger, partitions
-from discreet.releases.part_losses import COUNT_VARIANCE
+from discreet.releases.statistics import COUNT_VARIANCE
 from tolerances import EXACT
 
 NO_NOISE = LossSums(0.0, NO_BUDGET)

@@ -31,7 +31,7 @@ class NoisyMeans:
     def calibrate(self, problem, budget):
         if not budget.private:
             return Means(self, problem, 0.0, NO_BUDGET)
-        event_at = partial(Gaussian, sensitivity=math.sqrt(2.0 * problem.heard))
+        event_at = partial(Gaussian, sensitivity=math.sqrt(2.0 * problem.losses_per_record))
         event = event_at(smallest_scale(event_at, budget, gaussian_multiplier(budget)))
         return Means(self, problem, event.multiplier * event.sensitivity, event)
 

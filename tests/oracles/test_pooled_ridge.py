@@ -128,7 +128,7 @@ def check_chain(feedback, losses, numbers, budget, geometry, clicks=False):
                 heard = data.losses[data.observed[:, action], action] - 0.5
                 sums += [sum(heard) / 2, len(heard) / 2]
             sums = sums + scales.gram * drawn[2]
-        assert_close(told.told, sums)
+        assert_close(told.outcome_sums, sums)
         assert_close(told.signal, found.signal)
         matrix = found.following
     return [each.signal for each in expected]
@@ -159,7 +159,7 @@ WRONG = {
     "not normalised": (moments, "stretched_sums", normalised_less),
     "pooled in the wrong coordinates": (Statistics, "inverse", np.eye(WIDTH)),
     "another floor of variances": (geometry, "FLOOR", 0.31),
-    "all slots heard": (Statistics, "heard", property(lambda self: self.records)),
+    "all slots heard": (Statistics, "observed_count", property(lambda self: self.records)),
     "another matrix": (
         geometry.Pool,
         "following",
@@ -352,7 +352,7 @@ def test_a_stacked_chain_is_its_single_chains(feedback, losses, library, geometr
             alone = chain(case.calibrated, data[s], dc.SeededNoise(seed))
             for one, many in zip(alone, together, strict=True):
                 assert_close(np.asarray(many.predictor.weights)[s, r], one.predictor.weights)
-                for name in ("gram", "response", "following", "told", "signal"):
+                for name in ("gram", "response", "following", "outcome_sums", "signal"):
                     several = getattr(many.statistics, name)
                     cell = None if several is None else np.asarray(several)[s, r]
                     assert_close(cell, getattr(one.statistics, name))
@@ -593,7 +593,7 @@ def test_void_slots_count_in_the_weight():
     one, two = (geometry.pooled([each], 10.0) for each in sums)
     assert (one.records, one.noise) == (two.records, two.noise)
     # What was heard is read off the noisy count, and off nothing else.
-    assert [each.heard for each in sums] == [each.told[0] for each in sums]
+    assert [each.observed_count for each in sums] == [each.outcome_sums[0] for each in sums]
 
 
 def test_few_answers_do_not_shrink_a_predictor():

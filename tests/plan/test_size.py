@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.cli.main import main
-from discreet.plan.size import LARGE, plan_size
+from discreet.plan.explanation import LARGE, plan_size
 
 BUDGET = dc.Budget(1.0, 1e-5)
 

@@ -8,7 +8,7 @@ from interpreted import interpreted
 
 AGREES = """
 import numpy as np, torch
-from discreet.policies import draw_kernel
+from discreet.policies import kernels
 from discreet.policies.allocation import draw
 rng = np.random.default_rng(0)
 S, R, n = 2, 3, 1100
@@ -17,7 +17,7 @@ for A, stored in ((2, "rows"), (5, "actions")):
     shares = torch.from_numpy(rng.random(shape)).float()
     shares = shares if stored == "rows" else shares.mT
     u = torch.from_numpy(rng.random((S, 1, n, 2))).float()[..., 0]
-    found = draw_kernel.drawn(shares, u)
+    found = kernels.drawn(shares, u)
     assert len(torch.unique(found)) == A
     assert torch.equal(found, draw(shares, u))
 print("agrees")

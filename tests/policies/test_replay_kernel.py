@@ -9,7 +9,7 @@ from interpreted import interpreted
 AGREES = """
 import numpy as np, torch
 from discreet.arrays.stacking import stack
-from discreet.policies import ReplayBonusPO, replay_kernel
+from discreet.policies import ReplayBonusPO, kernels
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
 from discreet.design.schedule import Schedule
@@ -32,7 +32,7 @@ for A, p, link in ((2, 3, "identity"), (5, 18, "logistic"), (3, 37, "clip")):
     one_bonus = stack([ReplayBonusPO(learning_rate=rate, bonus=0.02) for rate, _ in pairs])
     for policy in (several, one_bonus, shared):  # parameters of each run, or of all
         parameters = map(np.atleast_1d, (policy.learning_rate, policy.bonus))
-        found = replay_kernel.sampled(theirs, *given, *parameters).numpy()
+        found = kernels.replayed(theirs, *given, *parameters).numpy()
         assert found.shape == (S, R, n)
         assert len(np.unique(found)) == A
         assert (found != policy.sample(ours, x, u)).mean() < 0.01  # single precision

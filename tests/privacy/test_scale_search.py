@@ -8,14 +8,14 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.lab.rivals import rival_contract
-from discreet.oracles.mechanisms import gaussian_scales, loss_sums, structured_logistic
-from discreet.oracles.problem import Problem
+from discreet.oracles.contract import Problem
+from discreet.oracles.mechanisms import loss_sums, perturb, structured_logistic
 from discreet.privacy import calibration
 from discreet.privacy.accounting import epsilon, person_event
 from discreet.privacy.budget import ONCE, Budget, Participation
 from discreet.privacy.events import Gaussian, ObjectivePerturbation, fast_sampled
 
-CALLERS = (structured_logistic, gaussian_scales, loss_sums, rival_contract)
+CALLERS = (structured_logistic, perturb, loss_sums, rival_contract)
 FEW = 8
 """Prices from the first guesses that mechanisms have; bisection asks for up to 46."""
 
@@ -54,7 +54,7 @@ def logistic(budget, often, least=5.0, **facts):
 
 def ridge(budget, often, **facts):
     problem = Problem(3, 11, participation=often, **facts)
-    return gaussian_scales.structured_scales.__wrapped__(problem, budget)
+    return perturb.structured_scales.__wrapped__(problem, budget)
 
 
 MANY = Participation(batches=4, records=1)

@@ -13,9 +13,9 @@ from discreet.batch import Batch
 from discreet.client.recomputation import recompute
 from discreet.design.schedule import Schedule
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.releases.forgetting import HALF_LIVES, remembered
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
+from discreet.releases.statistics import HALF_LIVES, remembered
 from discreet.simulate.engine import run
 from oracles.test_pooled_ridge import arrays, chain, standard_draws
 from reference import policy_optimisation

@@ -21,8 +21,8 @@ from discreet.releases.lift_intervals import (
     largest_variance,
     pooled,
 )
-from discreet.releases.part_losses import PartLosses
 from discreet.releases.release import Predictor, Release
+from discreet.releases.statistics import PartLosses
 from libraries import NO_TORCH
 from wording import refused
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Where things are: a file that moves is one line here.
+AVAILABLE = "actions/available_actions.py"
 ACCESS = "service/access.py"
 ACCOUNTING = "privacy/accounting.py"
 ACTION_NAMES = "design/action_names.py"
@@ -50,7 +51,7 @@ LOSS_SUMS = "oracles/mechanisms/loss_sums.py"
 MOMENTS = "oracles/mechanisms/moments.py"
 NEWTON = "oracles/mechanisms/newton.py"
 NOISE = "privacy/noise.py"
-OBJECTIVE = "oracles/mechanisms/perturbed_objective.py"
+OBJECTIVE = "oracles/mechanisms/newton.py"
 OFFERED = "service/runtime/offered_actions.py"
 OFFERS = "actions/offers.py"
 OFFER_READER = "actions/requested_actions.py"
@@ -62,7 +63,7 @@ PEOPLE = "batches/users.py"
 PEOPLE_TABLE = "service/storage/people_table.py"
 PERTURB = "oracles/mechanisms/perturb.py"
 PLAN = "plan/plan.py"
-PLAN_SIZE = "plan/size.py"
+PLAN_SIZE = "plan/explanation.py"
 PLAYED = "simulate/played_batches.py"
 POOLED = "oracles/mechanisms/pooled_statistics.py"
 POSTGRES = "service/storage/postgres.py"
@@ -80,7 +81,7 @@ RIVAL_SHUFFLED = "lab/rivals/shuffled_linucb.py"
 RIVAL_TREE = "lab/rivals/tree_linucb.py"
 SAVED_ROWS = "batches/saved_state.py"
 SAVED_STATE = "batches/saved_state.py"
-SCALES = "oracles/mechanisms/gaussian_scales.py"
+SCALES = "oracles/mechanisms/perturb.py"
 SCHEMA = "features/schema.py"
 SEALED_BATCH = "service/storage/sealed_batch.py"
 SENSITIVITIES = "privacy/sensitivities.py"
@@ -148,14 +149,14 @@ ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
 UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix, bounds, ridge=0.0)"
 SECRET = (
     f"        raw = {UNNOISED}\n"
-    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, told=raw[2])\n"
+    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, outcome_sums=raw[2])\n"
     "        secret = self.conclusion((*earlier, own))[1]\n"
     "        secret = None if secret is None else publishable(secret)\n"
 )
 """A matrix that reads the batch which it stretches."""
 OWN_SIGNAL = (
     f"        raw = {UNNOISED}\n"
-    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, told=raw[2])\n"
+    "        own = Statistics(*raw[:2], records, self.gram**2, matrix, outcome_sums=raw[2])\n"
     "        if raw[2] is not None:\n"
     "            own = replace(own, signal=self.conclusion((*earlier, own)).signal)\n"
     "            bounds = self.row_bounds(records, (own,))\n"
@@ -343,8 +344,8 @@ FAULTS = (
         (
             Edit(
                 LOGISTIC,
-                "blocks, p, radii, often = problem.heard, problem.p",
-                "blocks, p, radii, often = 1, problem.p",
+                "blocks, p = problem.losses_per_record, problem.p",
+                "blocks, p = 1, problem.p",
             ),
         ),
         ("privacy/test_events.py::test_full_information_is_charged_for_every_block",),
@@ -567,7 +568,7 @@ FAULTS = (
     Fault(
         "a choice with the sensitivity of one action",
         "all A losses of a record enter the score",
-        (Edit(FINITE, "float(problem.heard)", "1.0"),),
+        (Edit(FINITE, "float(problem.losses_per_record)", "1.0"),),
         ("privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",),
         ("finite", "exact"),
     ),
@@ -772,9 +773,9 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "        gram, response, told = noisy_statistics(\n",
+                "        gram, response, outcome_sums = noisy_statistics(\n",
                 f"{SECRET}        matrix = secret\n"
-                "        gram, response, told = noisy_statistics(\n",
+                "        gram, response, outcome_sums = noisy_statistics(\n",
             ),
         ),
         ("audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",),
@@ -786,8 +787,8 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "        gram, response, told = noisy_statistics(\n",
-                f"{SECRET}        gram, response, told = noisy_statistics(\n",
+                "        gram, response, outcome_sums = noisy_statistics(\n",
+                f"{SECRET}        gram, response, outcome_sums = noisy_statistics(\n",
             ),
             Edit(
                 POOLED,
@@ -945,8 +946,8 @@ FAULTS = (
         (
             Edit(
                 PERTURB,
-                "_exact_sum(moments.told, drawn,",
-                "_exact_sum(moments.told, 0 * drawn,",
+                "_exact_sum(moments.outcome_sums, drawn,",
+                "_exact_sum(moments.outcome_sums, 0 * drawn,",
             ),
         ),
         ("audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",),
@@ -1000,9 +1001,9 @@ FAULTS = (
         (
             Edit(
                 PERTURB,
-                "_exact_sum(moments.told, drawn, moments.gram_unit)",
+                "_exact_sum(moments.outcome_sums, drawn, moments.gram_unit)",
                 "_exact_sum(\n"
-                "            moments.told,\n"
+                "            moments.outcome_sums,\n"
                 "            np.where(np.arange(drawn.shape[-1]) < 2, drawn, 0),\n"
                 "            moments.gram_unit,\n"
                 "        )",
@@ -1051,8 +1052,8 @@ FAULTS = (
         (
             Edit(
                 POOLED,
-                "        gram, response, told = noisy_statistics(\n",
-                f"{OWN_SIGNAL}        gram, response, told = noisy_statistics(\n",
+                "        gram, response, outcome_sums = noisy_statistics(\n",
+                f"{OWN_SIGNAL}        gram, response, outcome_sums = noisy_statistics(\n",
             ),
         ),
         ("audit/test_stretched.py::test_rows_are_stretched_by_the_published_matrix",),
@@ -1061,7 +1062,7 @@ FAULTS = (
     Fault(
         "contexts that count as unclear before the first signal",
         "before a signal was published contexts count as clear",
-        (Edit(POOLED, "clear: Any = 1.0", "clear: Any = 0.0"),),
+        (Edit(POOLED, "clear: Numbers = 1.0", "clear: Numbers = 0.0"),),
         (BOUNDS_FOLLOW,),
         ("ridge-stretched", "exact"),
     ),
@@ -2031,9 +2032,9 @@ FAULTS = (
         (
             Edit(
                 OFFERED,
-                "return read_offers(self._plan, known, features[None], actions, single=True)\n",
-                "made = read_offers(self._plan, known, features[None], actions, single=True)\n"
-                "            for name in made.names[made.known :]:\n"
+                "return read_offers(self._plan, available, features[None], actions, single=True)\n",
+                "made = read_offers(self._plan, available, features[None], actions, single=True)\n"
+                "            for name in made.names[made.numbered :]:\n"
                 "                known.places.setdefault(name, 0)  # type: ignore[attr-defined]\n"
                 "            return made\n",
             ),
@@ -2062,8 +2063,8 @@ FAULTS = (
         (
             Edit(
                 OFFER_READER,
-                "place = known.places.get(item) if isinstance(item, (str, int)) else None\n",
-                "place = known.places.get(item, 0) if isinstance(item, (str, int)) else None\n",
+                "place = available.places.get(item) if isinstance(item, (str, int)) else None\n",
+                "place = available.places.get(item, 0) if isinstance(item, (str, int)) else None\n",
             ),
         ),
         (
@@ -2095,7 +2096,7 @@ FAULTS = (
     Fault(
         "a new action in a batch that has no block for it",
         "a batch has the actions of the document that it opened after",
-        (Edit(OFFERED, "if place < blocks}", "}"),),
+        (Edit(AVAILABLE, " and place < blocks}", "}"),),
         ("service/runtime/test_offers.py::TestBothDatabases",),
     ),
     # What must be on the disk, and what must be gone.
@@ -2528,9 +2529,9 @@ FAULTS = (
         (
             Edit(
                 STATISTICS,
-                "self.records if self.told is None else self.told[..., 0]",
-                "self.records if self.told is None else np.maximum(\n"
-                "            self.told[..., 0], self.records / 8\n"
+                "self.records if self.outcome_sums is None else self.outcome_sums[..., 0]",
+                "self.records if self.outcome_sums is None else np.maximum(\n"
+                "            self.outcome_sums[..., 0], self.records / 8\n"
                 "        )",
             ),
         ),

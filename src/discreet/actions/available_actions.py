@@ -1,48 +1,105 @@
-"""Which actions a plan knows after all changes, and how they change."""
+"""Actions that are available after all changes, and the documents of changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple, Protocol
 
-from discreet.actions.requested_actions import Acting, Known
+import numpy as np
+
+from discreet.design.action_names import ActionName
+from discreet.design.control import Control
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
+from discreet.features.schema import Schema
+from discreet.features.unit_ball import UnitBall
 from discreet.oracles import FiniteClass
 from discreet.plan.plan import Plan
 from discreet.releases.action_change import ActionChange
 from discreet.releases.catalogue import Catalogue, checked_ids
 from discreet.releases.policy_view import PolicyView
+from discreet.types import Floats
 from discreet.validate import nearest
 
 
-def known_actions(plan: Acting, released: PolicyView[Any], batch: int) -> Known:
-    """The actions that a request of this batch may be offered."""
+class DeclaredActions(Protocol):
+    """The actions that a plan, or the public part of one, declares."""
+
+    @property
+    def features(self) -> UnitBall | Schema | Joint: ...
+    @property
+    def catalogue(self) -> Catalogue | None: ...
+    @property
+    def actions(self) -> Sequence[str] | None: ...
+    @property
+    def n_actions(self) -> int: ...
+    @property
+    def control(self) -> Control | None: ...
+
+
+class AvailableActions(NamedTuple):
+    """Actions that may be offered: names of all, and the places of those that are in use.
+
+    ``rows`` are the features of items, None where actions have blocks. ``unchanged`` holds where
+    these are the actions of a plan without a catalogue, before any change.
+    """
+
+    names: Sequence[ActionName]
+    places: Mapping[ActionName, int]
+    rows: Floats | None = None
+    joint: Joint | None = None
+    unchanged: bool = False
+
+    def __repr__(self) -> str:
+        return f"AvailableActions({len(self.names)} actions)"  # without items of requests
+
+    @classmethod
+    def of_catalogue(cls, catalogue: Catalogue, joint: Joint) -> AvailableActions:
+        """Return all items of a catalogue."""
+        places: dict[ActionName, int] = dict(catalogue.places.items())
+        return cls(catalogue.ids, places, catalogue.rows, joint)
+
+    def with_items(self, names: list[str], rows: list[Floats]) -> AvailableActions:
+        """Return these and the items that requests contain."""
+        if not names or self.rows is None:
+            return self
+        both = np.concatenate([self.rows, np.stack(rows)])
+        return self._replace(names=[*self.names, *names], rows=both)
+
+
+def available_actions(
+    plan: DeclaredActions, changes: Sequence[ActionChange], blocks: int | None = None
+) -> AvailableActions:
+    """Return the actions that a request may be offered after these changes.
+
+    ``blocks`` is the number of actions that have weights in its batch; by default all have. Added
+    actions join with a batch that has weights for them, removed ones leave at once.
+    """
     if isinstance(plan.features, Joint):
-        return Known.of_catalogue(catalogue_after(plan, released), plan.features)
-    names: list[Any] = list(plan.actions or range(plan.n_actions))
+        return AvailableActions.of_catalogue(catalogue_after(plan, changes), plan.features)
+    names: list[ActionName] = list(plan.actions or range(plan.n_actions))
     places = {name: place for place, name in enumerate(names)}
-    first = dict.fromkeys(names, 0)
     gone: set[str] = set()
-    for change in released.changes:
+    for change in changes:
         for name in change.added:
             if name not in places:
-                places[name], first[name] = len(names), change.batch or 0
+                places[name] = len(names)
                 names.append(name)
         gone = (gone - set(change.added)) | set(change.removed)
-    used = {name: place for name, place in places.items() if name not in gone}
-    return Known(names, {name: place for name, place in used.items() if first[name] <= batch})
+    blocks = len(names) if blocks is None else blocks
+    used = {name: place for name, place in places.items() if name not in gone and place < blocks}
+    return AvailableActions(names, used, unchanged=not changes)
 
 
-def catalogue_after(plan: Acting, released: PolicyView[Any]) -> Catalogue:
-    """The catalogue of the plan after all changes."""
+def catalogue_after(plan: DeclaredActions, changes: Sequence[ActionChange]) -> Catalogue:
+    """Return the catalogue of the plan after these changes."""
     catalogue = plan.catalogue
     assert catalogue is not None
-    if not released.changes:
+    if not changes:
         return catalogue
     items = dict(zip(catalogue.ids, catalogue.rows, strict=True))
-    for change in released.changes:
+    for change in changes:
         for item in change.removed:
             items.pop(item, None)
         items |= dict(zip(change.added, () if change.rows is None else change.rows, strict=False))
@@ -50,7 +107,7 @@ def catalogue_after(plan: Acting, released: PolicyView[Any]) -> Catalogue:
 
 
 def changed_actions(
-    plan: Plan, released: PolicyView[Any], add: Any, remove: Iterable[str], batch: int
+    plan: Plan, released: PolicyView, add: object, remove: Iterable[str], batch: int
 ) -> ActionChange:
     """The document of a change, checked; ``batch`` is the first one that new blocks may enter."""
     gone, changes = checked_ids(remove, "remove"), released.changes
@@ -59,7 +116,7 @@ def changed_actions(
         len(changes) + 1, len(released.items), (), gone, plan_digest=plan.digest, previous=previous
     )
     if plan.catalogue is not None:
-        before = catalogue_after(plan, released)
+        before = catalogue_after(plan, changes)
         after = before.changed(add, gone)
         new = len(after) - (len(before) - len(gone))
         added, rows = after.ids[len(after) - new :], after.rows[len(after) - new :]
@@ -72,15 +129,14 @@ def changed_actions(
         )
     added = checked_ids(add, "add")
     _refuse_no_change(added, gone)
-    known = known_actions(plan, released, batch=2**62)
+    available = available_actions(plan, changes)
     for name in gone:
-        if name not in known.places:
-            raise InvalidInput(
-                f"remove must be actions in use; got {name!r}. {nearest(name, list(known.places))}"
-            )
-    if twice := [name for name in added if name in known.places]:
+        if name not in available.places:
+            nearby = nearest(name, [str(each) for each in available.places])
+            raise InvalidInput(f"remove must be actions in use; got {name!r}. {nearby}")
+    if twice := [name for name in added if name in available.places]:
         raise InvalidInput(f"add must be new actions; got {twice[0]!r}. Leave it out.")
-    if not set(known_actions(plan, released, batch).places) - set(gone):
+    if not set(available_actions(plan, changes, released.blocks(batch)).places) - set(gone):
         raise InvalidInput(
             f"remove must leave an action in use; got all of {', '.join(gone)}. "
             "Wait until those that were added take part, then remove the others."

@@ -1,4 +1,4 @@
-"""Why an action looks better than the others: from releases alone, with the noise's share.
+"""Explanation of a decision: effects of features on predicted losses, with their noise.
 
 Everything here is a function of what was published and of one context, so it costs no privacy.
 """
@@ -11,24 +11,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.actions.available_actions import known_actions
+from discreet.actions.available_actions import available_actions
 from discreet.actions.offers import Offers
 from discreet.actions.requested_actions import read_offers
+from discreet.design.action_names import ActionName
 from discreet.errors import InvalidInput
-from discreet.features.feature_names import feature_groups
 from discreet.features.frames import new_frame
-from discreet.features.joint import Joint
+from discreet.features.joint import Joint, feature_groups
+from discreet.features.offered import Offered
 from discreet.features.unit_ball import SQRT_HALF
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.oracles.mechanisms.weight_noise import mean_row, weight_covariance
+from discreet.oracles.mechanisms.pooled_statistics import (
+    PooledStatistics,
+    mean_row,
+    weight_covariance,
+)
 from discreet.plan.plan import Plan
 from discreet.releases.released import Released
 from discreet.text import html_table
-from discreet.types import Floats
+from discreet.types import Floats, Frame
 
 
 class Effect(NamedTuple):
-    """What one feature adds to the predicted loss of an action, beside the mean over the offer."""
+    """Effect of one feature on the predicted loss of an action, less the mean over the offer."""
 
     feature: str
     loss: float
@@ -44,12 +48,12 @@ class Explanation:
     largest come first. Errors are those of privacy noise alone.
     """
 
-    action: Any
-    predicted: dict[Any, float]
-    probabilities: dict[Any, float]
+    action: ActionName
+    predicted: dict[ActionName, float]
+    probabilities: dict[ActionName, float]
     effects: tuple[Effect, ...] = field(default=())
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """A row per feature."""
         names = np.array([each.feature for each in self.effects], dtype=object)
         columns = {
@@ -83,8 +87,10 @@ class Explanation:
         )
 
 
-def explain_decision(source: Any, context: Any, action: Any = None, *, actions: Any = None) -> Any:
-    """Which features moved the predicted losses, for one context and what it is offered.
+def explain_decision(
+    source: object, context: object, action: object = None, *, actions: object = None
+) -> Explanation:
+    """Explain which features moved the predicted losses of the offered actions, for one context.
 
     ``source`` is a learner, its ``released``, or a board. ``action`` is the one to explain, by
     default the most probable; ``actions`` is the offer, as for ``decide``.
@@ -119,9 +125,10 @@ def explain_decision(source: Any, context: Any, action: Any = None, *, actions: 
     plan = plan if isinstance(plan, Plan) else Plan.from_config(released.plan)
     if not plan.features.is_single(context):
         raise InvalidInput("context must be one context; got many. Explain them one by one.")
-    known = known_actions(plan, released, len(released.items) + 1)
+    blocks = released.blocks(len(released.items) + 1)
+    available = available_actions(plan, released.changes, blocks)
     features = plan.features.map(context)
-    offers = read_offers(plan, known, features, actions, single=True)
+    offers = read_offers(plan, available, features, actions, single=True)
     names = list(offers.offered_names()[0])
     chances = offers.chances(plan.played_policy, released, None)[0]
     place = int(np.argmax(chances)) if action is None else _place(names, action)
@@ -155,7 +162,7 @@ def _effects(plan: Plan, released: Released, offers: Offers, place: int) -> tupl
     return tuple(sorted(found, key=lambda each: -abs(each.loss)))
 
 
-def _rows(offered: Any) -> Floats:
+def _rows(offered: Offered) -> Floats:
     """Features (K, p) of all that is offered."""
     return np.stack([offered.stored(np.array([each]))[0][0] for each in range(offered.count)])
 
@@ -163,8 +170,8 @@ def _rows(offered: Any) -> Floats:
 def _parts(plan: Plan, here: Floats, there: Floats) -> dict[str, Floats]:
     """Rows (K, p) whose products with the weights are the effects; together they are ``here``.
 
-    ``there`` are the rows of the usual person: what an action is to everybody stands apart from
-    what this person's features add, and features that say the same are not told apart by noise.
+    ``there`` are the rows of the usual person: the effect of an action on
+    everybody is separated from what this person's features add.
     """
     parts: dict[str, Floats] = {}
 
@@ -207,29 +214,28 @@ def _usual(plan: Plan, mean: Floats | None, like: Floats) -> Floats:
 
 def _noise(plan: Plan, released: Released) -> tuple[Floats | None, Floats | None]:
     """The covariance of the newest weights, and the mean row; None where nothing tells them."""
-    mechanism, latest = plan.mechanism, released.latest
-    if not isinstance(mechanism, PooledStatistics) or latest is None or latest.statistics is None:
+    pooling, latest = plan.pooling, released.latest
+    if pooling is None or latest is None or latest.statistics is None:
         return None, None
-    return _told(_Read(latest.digest, plan, released))
+    return _weight_noise(_Pooled(latest.digest, pooling, released))
 
 
 @dataclass(frozen=True)
-class _Read:
-    """Releases, known by the digest of the newest."""
+class _Pooled:
+    """Releases of a mechanism, identified by the digest of the newest."""
 
     digest: str
-    plan: Plan = field(compare=False)
+    pooling: PooledStatistics = field(compare=False)
     released: Released = field(compare=False)
 
 
 @lru_cache(maxsize=4)
-def _told(read: _Read) -> tuple[Floats, Floats]:
-    mechanism: Any = read.plan.mechanism
-    known = read.released.statistics
-    return weight_covariance(mechanism, known), mean_row(mechanism, known)
+def _weight_noise(pooled: _Pooled) -> tuple[Floats, Floats]:
+    statistics = pooled.released.statistics
+    return weight_covariance(pooled.pooling, statistics), mean_row(pooled.pooling, statistics)
 
 
-def _place(names: list[Any], action: Any) -> int:
+def _place(names: list[ActionName], action: object) -> int:
     if action in names:
         return names.index(action)
     raise InvalidInput(

@@ -1,4 +1,4 @@
-"""What n requests are offered, put together by its number: draws, propensities, rows, rankings.
+"""Offers of n requests, grouped by size: draws, propensities, stored rows and rankings.
 
 Who may get what, and items that a request brings along, are content of a record: they are used to
 decide, and nothing of them is kept but the features of the chosen pair.
@@ -13,20 +13,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.design.action_names import action_name
+from discreet.actions.available_actions import DeclaredActions
+from discreet.design.action_names import ActionName, action_name
 from discreet.design.control import control_actions, control_chances
 from discreet.features.offered import Offered
-from discreet.plan.plan import Plan
 from discreet.policies import Policy, one_row
 from discreet.policies.ranking import Uniforms, sampled_order
-from discreet.releases.released import Released
-from discreet.types import Floats
+from discreet.releases.policy_view import PolicyView
+from discreet.types import Floats, NumpyArray
+
+Chances = NumpyArray | list[NumpyArray]
+"""Probabilities of what each request is offered: rows of equal length, or of different ones."""
 
 
 class Group(NamedTuple):
     """Requests that are offered equally many actions."""
 
-    requests: Any
+    requests: NumpyArray
     """Their places among all requests."""
     offered: Offered
 
@@ -35,37 +38,49 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Everything:
+class AllActions:
     """n requests that are offered all actions of a plan without a catalogue: features (n, p)."""
 
     features: Floats
-    plan: Plan
+    plan: DeclaredActions
 
-    def sample(self, policy: Policy, released: Released, u: Floats) -> Floats:
+    def sample(self, policy: Policy, released: PolicyView, u: Floats) -> Floats:
         """The places of the chosen actions (n,) in what each request is offered."""
         return np.asarray(one_row.sample(policy, released, self.features, u))
 
     def instead(self, u: Floats) -> Floats:
         """The places of what a control plays."""
-        return np.asarray(control_actions(self.plan.control_action, self.plan.n_actions, u))
+        return np.asarray(control_actions(self._control_action, self.plan.n_actions, u))
 
     def stored(self, chosen: Floats) -> tuple[Floats, Floats]:
         """Rows (n, p) and blocks (n,) of the chosen actions, as a batch keeps them."""
         return self.features, chosen
 
-    def named(self, chosen: Floats) -> tuple[Any, Any]:
+    def named(self, chosen: Floats) -> tuple[NumpyArray, NumpyArray]:
         """Names of the chosen actions, and their numbers."""
         return action_name(self.plan, chosen), chosen
 
-    def chances(self, policy: Policy, released: Released, control: Any) -> Any:
+    def chances(self, policy: Policy, released: PolicyView, control: NumpyArray | None) -> Chances:
         """The probabilities with which each request's action was drawn: rows over its offer."""
         chances = np.asarray(one_row.probabilities(policy, released, self.features))
         if control is None:
             return chances
-        instead = control_chances(self.plan.control_action, self.plan.n_actions)
+        instead = control_chances(self._control_action, self.plan.n_actions)
         return np.where(control[:, None], instead, chances)
 
-    def offered_names(self) -> list[Sequence[Any]]:
+    @property
+    def _control_action(self) -> int | None:
+        plan = self.plan
+        if plan.control is None:
+            return None
+        return plan.control.action_index(plan.n_actions, plan.actions)
+
+    @property
+    def same_size(self) -> bool:
+        """True if all requests are offered equally many actions."""
+        return True
+
+    def offered_names(self) -> list[Sequence[ActionName]]:
         """The actions that each request is offered."""
         return [self.plan.actions or range(self.plan.n_actions)] * len(self.features)
 
@@ -76,15 +91,15 @@ class Offers:
 
     size: int
     groups: list[Group]
-    names: Sequence[Any]
+    names: Sequence[ActionName]
     """By the places that groups hold."""
-    known: int
-    """How many of them have a number; the others were brought along."""
+    numbered: int
+    """How many of them have a number; requests contained the others."""
     p: int
-    control: Any = None
+    control: int | None = None
     """The place of the action that a control plays; None for actions at random."""
 
-    def sample(self, policy: Policy, released: Released, u: Floats) -> Floats:
+    def sample(self, policy: Policy, released: PolicyView, u: Floats) -> Floats:
         chosen = np.zeros(self.size, dtype=np.int64)
         for requests, offered in self.groups:
             if offered.count > 1:  # one action alone needs no policy
@@ -106,15 +121,15 @@ class Offers:
             rows[requests], blocks[requests] = offered.stored(chosen[requests])
         return rows, blocks
 
-    def named(self, chosen: Floats) -> tuple[Any, Any]:
+    def named(self, chosen: Floats) -> tuple[NumpyArray, NumpyArray]:
         """Names of the chosen actions, and their numbers; −1 for what was brought along."""
         pairs = zip(self._places, chosen, strict=True)
         places = np.array([row[place] for row, place in pairs], dtype=np.int64)
         names = np.empty(self.size, dtype=object)
         names[:] = [self.names[place] for place in places]
-        return names, np.where(places < self.known, places, -1)
+        return names, np.where(places < self.numbered, places, -1)
 
-    def chances(self, policy: Policy, released: Released, control: Any) -> Any:
+    def chances(self, policy: Policy, released: PolicyView, control: NumpyArray | None) -> Chances:
         made: list[Any] = [None] * self.size
         for requests, offered in self.groups:
             chances = np.ones((len(requests), 1))
@@ -128,12 +143,16 @@ class Offers:
             made[request] = control_chances(place, len(made[request]))
         return made
 
-    def offered_names(self) -> list[Sequence[Any]]:
+    @property
+    def same_size(self) -> bool:
+        return len(self.groups) == 1
+
+    def offered_names(self) -> list[Sequence[ActionName]]:
         return [[self.names[place] for place in row] for row in self._places]
 
     @cached_property
     def _places(self) -> list[Floats]:
-        """Where the actions of each request's offer stand among ``names``."""
+        """Places among ``names`` of the actions that each request is offered."""
         made: list[Any] = [None] * self.size
         for requests, offered in self.groups:
             every = np.arange(offered.count)
@@ -142,15 +161,15 @@ class Offers:
         return made
 
     def _control_place(self, places: Floats) -> int | None:
-        """Where a control finds its action in an offer; None if it is not there, or any will do."""
+        """Return the place of the control's action in an offer; None for an action at random."""
         if self.control is None or not (found := np.flatnonzero(places == self.control)).size:
             return None
         return int(found[0])
 
 
 def ranked(
-    offers: Everything | Offers, chances: Any, chosen: Floats, uniforms: Uniforms
-) -> list[Any]:
+    offers: AllActions | Offers, chances: Chances, chosen: Floats, uniforms: Uniforms
+) -> list[list[ActionName]]:
     """The names of each request's offer in a sampled order, the chosen one first."""
     rows = zip(offers.offered_names(), chances, chosen, strict=True)
     orders = []
@@ -158,3 +177,8 @@ def ranked(
         order = sampled_order(np.asarray(row), int(first), uniforms(request, len(row)))
         orders.append([names[place] for place in order])
     return orders
+
+
+def plain_name(name: ActionName | np.integer[Any]) -> ActionName:
+    """Return the number of an action as a Python integer; names stay."""
+    return int(name) if isinstance(name, np.integer) else name

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.data.decision_logs import ACTION, CONTEXT, VwLog
 from discreet.errors import InvalidInput
-from discreet.features.feature_names import feature_names
+from discreet.features.joint import feature_names
 from discreet.features.offered import OfferedPairs
 from discreet.plan.plan import Plan
 from discreet.simulate.off_policy import Logs

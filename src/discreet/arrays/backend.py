@@ -27,7 +27,7 @@ def namespace(array: Array) -> Any:
     return array_api_compat.array_namespace(array)
 
 
-def per_run(parameter: Any, like: Array, axes: int = 2) -> Any:
+def per_run(parameter: object, like: Array, axes: int = 2) -> Any:
     """A parameter of shape (R,) as (R, 1, 1), to broadcast with (..., R, n, A); floats stay."""
     if isinstance(parameter, (float, int)):
         return parameter
@@ -35,7 +35,7 @@ def per_run(parameter: Any, like: Array, axes: int = 2) -> Any:
     return array[(..., *([None] * axes))]
 
 
-def as_like(values: Any, like: Array) -> Array:
+def as_like(values: object, like: Array) -> Array:
     """Numbers as an array of the same library, floating type and device as ``like``."""
     if isinstance(like, np.ndarray) or namespace(like) is np:
         return np.asarray(values, dtype=like.dtype)
@@ -54,12 +54,12 @@ _SMALL = 2**12
 
 
 @lru_cache(maxsize=1024)
-def _uploaded_once(content: bytes, shape: tuple[int, ...], dtype: Any, device: Any) -> Array:
+def _uploaded_once(content: bytes, shape: tuple[int, ...], dtype: object, device: object) -> Array:
     """Parameters and noise of a stack are used again and again, and each copy waits for the GPU."""
     return _uploaded(np.frombuffer(content).reshape(shape), dtype, device)
 
 
-def _uploaded(array: NumpyArray, dtype: Any, device: Any) -> Array:
+def _uploaded(array: NumpyArray, dtype: object, device: object) -> Array:
     import torch
 
     # Without waiting for the device: what is not in pinned memory is copied before this returns.

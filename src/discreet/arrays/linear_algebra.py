@@ -51,7 +51,7 @@ def _indices(name: str, like: Array, p: int | None = None) -> Array:
 
 
 @lru_cache(maxsize=1024)
-def _cached_indices(name: str, p: int, device: Any) -> Array:
+def _cached_indices(name: str, p: int, device: object) -> Array:
     """Index arrays, made once for each device."""
     rows, columns = triangle(p)
     position = np.zeros((p, p), dtype=np.int64)
@@ -86,7 +86,7 @@ def identity(p: int, like: Array) -> Array:
 
 
 @lru_cache(maxsize=1024)
-def _torch_identity(p: int, dtype: Any, device: Any) -> Array:
+def _torch_identity(p: int, dtype: object, device: object) -> Array:
     import torch
 
     return torch.eye(p, dtype=dtype, device=device)
@@ -143,7 +143,7 @@ def solve_repaired(matrices: Array, vectors: Array, step: Array) -> Array:
     return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
 
 
-def raised_eigenvalues(matrices: Array, floor: Any) -> tuple[Array, Array]:
+def raised_eigenvalues(matrices: Array, floor: object) -> tuple[Array, Array]:
     """Eigenvalues, raised to at least ``floor`` (...), and eigenvectors, in float64."""
     xp = namespace(matrices)
     values, axes = xp.linalg.eigh(xp.astype(matrices, xp.float64))
@@ -151,7 +151,7 @@ def raised_eigenvalues(matrices: Array, floor: Any) -> tuple[Array, Array]:
     return xp.where(values > least, values, least + 0.0 * values), axes
 
 
-def solve_floored(matrices: Array, vectors: Array, floor: Any) -> Array:
+def solve_floored(matrices: Array, vectors: Array, floor: object) -> Array:
     """M₊⁻¹ v, where M₊ is M with the eigenvalues below ``floor`` (...) raised to ``floor``.
 
     Never raises, however indefinite noise has made M. Blocks (..., A or 1, p, p), one vector
@@ -254,7 +254,7 @@ SMALL = 16
 """Rows up to which many matrices are factored side by side."""
 
 
-def _cholesky_side_by_side(matrices: Any) -> tuple[Any, Any]:
+def _cholesky_side_by_side(matrices: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
     """Column by column for all matrices at once: one that is indefinite does not stop the rest."""
     left = np.ascontiguousarray(np.moveaxis(matrices, 0, -1))  # (p, p, N)
     factors, exists = np.zeros_like(left), np.ones(len(matrices), dtype=bool)
@@ -266,7 +266,7 @@ def _cholesky_side_by_side(matrices: Any) -> tuple[Any, Any]:
     return np.moveaxis(factors, -1, 0), exists & np.isfinite(factors[-1, -1])
 
 
-def _cholesky_of_each(matrices: Any, factors: Any, exists: Any) -> None:
+def _cholesky_of_each(matrices: NumpyArray, factors: NumpyArray, exists: NumpyArray) -> None:
     """One call for all; NumPy raises if any fails, so leave out what cannot be factored."""
     try:
         factors[:] = np.linalg.cholesky(matrices)

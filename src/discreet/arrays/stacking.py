@@ -94,7 +94,7 @@ def structures(items: Iterable[Any]) -> list[Any]:
     return [structure(item, known) for item in listed]
 
 
-def structure(item: Any, known: dict[int, Any] | None = None) -> Any:
+def structure(item: object, known: dict[int, Any] | None = None) -> Any:
     """A hashable description without the parameters; items with equal ones can be stacked.
 
     ``known`` are those of objects that stay alive, by ``id``.
@@ -148,5 +148,5 @@ def _parameters(kind: Any) -> tuple[_Parameter, ...]:
     )
 
 
-def _is_record(item: Any) -> bool:
+def _is_record(item: object) -> bool:
     return is_dataclass(item) and not isinstance(item, type)

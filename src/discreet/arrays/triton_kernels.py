@@ -31,7 +31,7 @@ def jit(*counts: str, views: Sequence[str] = ()) -> Callable[[Any], Any]:
     ``views`` are arrays that may begin inside another one, so at any address.
     """
 
-    def made(function: Any) -> Any:
+    def made(function: object) -> Any:
         if triton is None:
             return function
         names = {"do_not_specialize": [*counts], "do_not_specialize_on_alignment": [*views]}

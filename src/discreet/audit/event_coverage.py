@@ -21,7 +21,7 @@ from discreet.audit.objective import Objective
 from discreet.audit.second_accountant import AGREE, epsilon_of
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms.legal_rows import GRID
-from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
+from discreet.oracles.mechanisms.newton import TOLERANCE
 from discreet.privacy.events import event_json
 
 MANY = 10

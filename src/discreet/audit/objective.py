@@ -20,7 +20,7 @@ from discreet.audit.finding import FAILS, HOLDS, Finding, exact_verdict
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
-from discreet.oracles.mechanisms.perturbed_objective import TOLERANCE
+from discreet.oracles.mechanisms.newton import TOLERANCE
 from discreet.text import guarantee_text
 from discreet.types import Floats
 

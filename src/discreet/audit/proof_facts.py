@@ -213,10 +213,10 @@ def _differing(
     losses = centred * min(1.0, high / length)
     if np.abs(seen.response - losses[:, None] * v).max() > _NEAR:
         wrong.append("a loss is not multiplied by min(1, high/‖M b‖)")
-    if seen.told is not None:
+    if seen.outcome_sums is not None:
         by_action = np.stack([0.5 * centred, 0.5 * observed], axis=-1).ravel()
         told = [1.0, 2.0 * (centred**2).sum(), *by_action]
-        if np.abs(seen.told - told).max() > _NEAR:
+        if np.abs(seen.outcome_sums - told).max() > _NEAR:
             wrong.append("sums of losses, counts and squares are not those of the record")
     return wrong
 

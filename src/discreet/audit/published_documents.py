@@ -222,7 +222,11 @@ class _Target:
             "gram": (one.gram - two.gram)[..., rows, columns],
             "response": one.response - two.response,
         }
-        return found if one.told is None else found | {"told": one.told - two.told}
+        return (
+            found
+            if one.outcome_sums is None
+            else found | {"told": one.outcome_sums - two.outcome_sums}
+        )
 
     def _tilt(self, batch: Batch) -> dict[str, Any]:
         """The draw with which the minimiser is one that was chosen in advance."""

@@ -18,7 +18,6 @@ from discreet.arrays.linear_algebra import inverse_repaired, triangle
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import joined
 from discreet.batch import Batch
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.types import NumpyArray
 
 
@@ -63,7 +62,7 @@ class RidgeReader:
     def parts(self) -> tuple[slice, ...]:
         """The places of Gram, responses and loss sums in what is read."""
         silent = self.mechanism.fit(self.batch(), Chosen())
-        size, told = self(silent).size, getattr(silent.statistics, "told", None)
+        size, told = self(silent).size, getattr(silent.statistics, "outcome_sums", None)
         rest = size if told is None else size - told.size
         gram = rest - self.n_actions * self.p
         ends = (0, gram, rest) if told is None else (0, gram, rest, size)
@@ -102,7 +101,7 @@ class PoolReader(RidgeReader):
     def __call__(self, release: Any) -> NumpyArray:
         seen = release.statistics
         response = seen.response.reshape(*seen.response.shape[:-2], -1)
-        told = [] if seen.told is None else [seen.told]
+        told = [] if seen.outcome_sums is None else [seen.outcome_sums]
         return _side_by_side(_svec(seen.gram), response, *told)
 
 
@@ -117,7 +116,7 @@ class GramReader(RidgeReader):
 
 def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeReader:
     """The reader for releases of a ridge mechanism."""
-    kind = PoolReader if isinstance(mechanism, PooledStatistics) else RidgeReader
+    kind = RidgeReader if mechanism.pooling is None else PoolReader
     return kind(mechanism, records, n_actions, p)
 
 

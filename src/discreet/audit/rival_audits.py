@@ -45,7 +45,7 @@ from discreet.lab.rivals.coded_bandit import crowd_delta, sampling
 from discreet.lab.rivals.rival_contract import Rival, RivalProblem, Scales, TreeClock
 from discreet.lab.rivals.runner import noisy_sums
 from discreet.lab.rivals.shuffled_linucb import amplified, local_budget
-from discreet.oracles.problem import Problem
+from discreet.oracles.contract import Problem
 from discreet.privacy.budget import Budget
 from discreet.types import NumpyArray
 

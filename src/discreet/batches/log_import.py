@@ -69,7 +69,7 @@ def logged_rows(
     ``items`` are features of actions that are not in the catalogue, by id.
     """
     full = plan.feedback == "full"
-    outcomes = action_columns(plan.outcome.told(losses, reward), plan.actions, contexts)
+    outcomes = action_columns(plan.outcome.reported(losses, reward), plan.actions, contexts)
     columns = {"actions": actions, plan.outcome.plural: outcomes, "user": user}
     given = evaluation_data(plan.features, contexts, **columns)
     features = plan.features.map(given.contexts)

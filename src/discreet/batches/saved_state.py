@@ -155,7 +155,7 @@ def waiting_facts(store: MemoryStore) -> dict[str, Any]:
     now = store.now()
     return {
         "waiting": store.waiting,
-        "window": store.window.said,
+        "window": store.window.setting,
         "decisions": now.decisions,
         "seconds": now.seconds,
     }

@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from discreet.cli.answer import Answer, table, write
 from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
 from discreet.types import JsonObject
 
+if TYPE_CHECKING:
+    from discreet.design.outcome import Outcome
+
+MEANS = ("policy", "control")
+WIDTHS = ("half_width_any_time", "half_width_fixed_time")
 FIGURES = (".png", ".svg", ".pdf")
 
 TEXT = """\
@@ -47,7 +53,7 @@ def compare(args: argparse.Namespace) -> Answer:
         )
     found = lift(read_released(args.source), confidence=args.confidence)
     document = found.to_json()
-    shown = _lines(document["batches"], found.outcome.word)
+    shown = _lines(document["batches"], found.outcome)
     lines = [*shown, "", found.text, f"So {found.verdict}.", f"Assumed: {found.assumes}."]
     if args.plot:
         picture = BytesIO()
@@ -57,23 +63,17 @@ def compare(args: argparse.Namespace) -> Answer:
     return Answer(document, "\n".join(lines))
 
 
-def _lines(rows: list[JsonObject], word: str) -> list[str]:
+def _lines(rows: list[JsonObject], outcome: Outcome) -> list[str]:
+    word = outcome.word
     header = ["release", "records", f"policy, {word}", "control", "lift so far", "any time", "once"]
     shown = [
         [
             str(row["number"]),
             f"{row['records']:,}",
-            _figure(row["policy"], ".4g"),
-            _figure(row["control"], ".4g"),
-            _figure(row["lift_so_far"], "+.4g"),
-            _figure(row["half_width_any_time"], ".3g", "± "),
-            _figure(row["half_width_fixed_time"], ".3g", "± "),
+            *("–" if row[name] is None else outcome.figure(row[name]) for name in MEANS),
+            "–" if row["lift_so_far"] is None else outcome.figure(row["lift_so_far"], "+"),
+            *("–" if row[name] is None else f"± {outcome.figure(row[name])}" for name in WIDTHS),
         ]
         for row in rows
     ]
     return table(header, shown)
-
-
-def _figure(value: float | None, form: str, before: str = "") -> str:
-    """Return a number, or a dash where it is not known yet."""
-    return "–" if value is None else f"{before}{value + 0.0:{form}}"

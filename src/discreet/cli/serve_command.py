@@ -112,7 +112,7 @@ def _init_folder(folder: Path) -> Answer:
 
 def _init(path: Path, named: str | None) -> Answer:
     from discreet.client.documents import public_key
-    from discreet.plan.size import plan_size
+    from discreet.plan.explanation import plan_size
     from discreet.service.experiment_file import EXPERIMENT_EXAMPLE
     from discreet.service.runtime.lifecycle import begin, check_new
     from discreet.service.secrets.vault import Vault

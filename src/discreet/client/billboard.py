@@ -11,14 +11,13 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from discreet.actions.requested_actions import read_offers
+from discreet.actions.offers import plain_name
+from discreet.actions.requested_actions import request_offers
 from discreet.client.chain import Chain
 from discreet.client.documents import checked_public_key, digest
 from discreet.client.recomputation import recompute
 from discreet.client.transport import Transport, as_json
-from discreet.design.action_names import action_name
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.policies import one_row
 from discreet.privacy.budget import Budget
 from discreet.releases.released import Released
 from discreet.types import JsonMapping
@@ -89,7 +88,7 @@ class Billboard:
                     "before. The service shows two histories: ask its operator."
                 )
         in_force = chain if current is None else chain.until(current)
-        _ = in_force.released, in_force.policy, in_force.known  # fail now, if at all
+        _ = in_force.released, in_force.policy, in_force.available_actions  # fail now, if at all
         self._chain, self._in_force, self._views = chain, in_force, {in_force.number: in_force}
         self._contents = {digest(content): content for content in contents}
         self._seen |= {link.number: link.digest for link in chain.links}
@@ -107,7 +106,7 @@ class Billboard:
     @property
     def actions(self) -> tuple[Any, ...]:
         """Values of ``sample`` in the order of ``probabilities``: names, or numbers."""
-        return tuple(self._in_force.known.places)
+        return tuple(self._in_force.available_actions.places)
 
     @property
     def budget(self) -> Budget:
@@ -134,14 +133,12 @@ class Billboard:
         """
         chain = self._at(release)
         features, single = chain.declared.features.map(contexts), self._single(contexts)
-        if self._offers_everything(chain, actions):
-            rows = one_row.probabilities(chain.policy, chain.released, features)
-        else:
-            offers = read_offers(chain.declared, chain.known, features, actions, single=single)
-            rows = offers.chances(chain.policy, chain.released, None)
-            if not single and len(offers.groups) > 1:
-                return rows
-        return np.asarray(rows[0] if single else rows)
+        available = chain.available_actions
+        offers = request_offers(chain.declared, available, features, actions, single=single)
+        rows = offers.chances(chain.policy, chain.released, None)
+        if single:
+            return np.asarray(rows[0])
+        return np.asarray(rows) if offers.same_size else rows
 
     def sample(
         self, contexts: Any, u: Any = None, *, actions: Any = None, release: int | None = None
@@ -156,20 +153,13 @@ class Billboard:
         # [docs/privacy/transcript.md, "Action draws"]
         drawn = np.random.default_rng().random((len(features), 2)) if u is None else u
         uniforms = np.asarray(drawn, dtype=np.float64).reshape(len(features), 2)
-        if self._offers_everything(chain, actions):
-            drawn = one_row.sample(chain.policy, chain.released, features, uniforms)
-            return action_name(chain.released, int(drawn[0]) if single else drawn)
-        offers = read_offers(chain.declared, chain.known, features, actions, single=single)
+        available = chain.available_actions
+        offers = request_offers(chain.declared, available, features, actions, single=single)
         names, _ = offers.named(offers.sample(chain.policy, chain.released, uniforms))
-        return names[0] if single else names
+        return plain_name(names[0]) if single else names
 
     def _single(self, contexts: Any) -> bool:
         return self._chain.declared.features.is_single(contexts)
-
-    def _offers_everything(self, chain: Chain, actions: Any) -> bool:
-        """Return whether all actions of the genesis are offered, by their numbers."""
-        declared = chain.declared
-        return actions is None and declared.catalogue is None and not chain.changes
 
     def _at(self, release: int | None) -> Chain:
         """The chain up to a document; decoded once."""

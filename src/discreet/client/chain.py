@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from discreet.actions.available_actions import known_actions
-from discreet.actions.requested_actions import Known
+from discreet.actions.available_actions import AvailableActions, available_actions
 from discreet.client.documents import digest, verify
 from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
@@ -90,10 +89,6 @@ class PublicActions:
                 f"change {change.number} of the actions must add new ones and remove those in use; "
                 "it does not. Do not use it: ask its publisher."
             )
-
-
-ANY_BATCH = 2**62
-"""Batches open with the actions of the newest document: every added action has joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +279,9 @@ class Chain:
         return Budget(float(budget["epsilon"]), float(budget["delta"]))
 
     @cached_property
-    def known(self) -> Known:
+    def available_actions(self) -> AvailableActions:
         """The actions that may be offered after the newest document."""
-        return known_actions(self.declared, self.deciding, batch=ANY_BATCH)
+        return available_actions(self.declared, self.changes)
 
     @cached_property
     def policy(self) -> Policy:
@@ -309,7 +304,7 @@ class Chain:
         return Released(view.n_actions, view.schedule, whole, view.plan, view.changes, prior=prior)
 
     @cached_property
-    def deciding(self) -> PolicyView[Release | DecidingRelease]:
+    def deciding(self) -> PolicyView:
         """The part of every release of the chain that a policy reads."""
         plan = self.config
         view = PolicyView(int(plan["n_actions"]), self._schedule, self.releases, plan, self.changes)

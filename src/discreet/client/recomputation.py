@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import CorruptRelease
-from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.oracles.mechanisms.loss_sums import LossSums
@@ -42,29 +41,32 @@ def recompute(released: Released) -> dict[int, list[str]]:
     # may promise only this one.
     counted = plan.get("batches_per_user") is not None
     whole = Plan.from_config(plan if counted else {**plan, "unit": "decision"})
-    mechanism = whole.mechanism
-    assert isinstance(mechanism, PooledStatistics)
+    pooling = whole.pooling
+    assert pooling is not None
     known: list[Statistics] = [] if released.prior is None else [released.prior]
     for release in released.items:
         blocks = len(release.predictor.weights)
-        part = misfit(mechanism, known[-1].following if known else None, release, blocks)
+        part = misfit(pooling, known[-1].following if known else None, release, blocks)
         part = "predictor" if blocks not in released.possible_blocks else part
         part = part or misfit_of_parts(whole.loss_sums, release)
         if part is None and release.statistics is not None:
             known.append(release.statistics)
-            part = _differing(mechanism, known, release)
+            part = _differing(pooling, known, release)
         if part is not None:
             raise CorruptRelease(
                 f"{part} of release {release.number} must follow from the plan and the published "
                 "statistics; recomputation gives another. Do not use the file: ask its publisher."
             )
-    parts = ["predictor", "matrix", "following"] if mechanism.stretched else ["predictor"]
+    parts = ["predictor", "matrix", "following"] if pooling.stretched else ["predictor"]
     parts += ["signal"] if released.signal is not None else []
     return {release.number: parts for release in released.items}
 
 
 def misfit(
-    mechanism: Mechanism, matrix: Array | None, release: Release, blocks: int | None = None
+    pooling: PooledStatistics | None,
+    matrix: Array | None,
+    release: Release,
+    blocks: int | None = None,
 ) -> str | None:
     """The part of a release that does not fit its plan, or None; cheap, nothing is recomputed.
 
@@ -72,19 +74,19 @@ def misfit(
     ``blocks`` is how many actions its batch has, if some joined since the plan. Oracles that pool
     no statistics fit.
     """
-    if not isinstance(mechanism, PooledStatistics):
+    if pooling is None:
         return None
     if release.statistics is None:
         return "statistics"
     new: Any = release.statistics  # its optional parts are there once their shapes hold
-    gram, problem = release.gram, mechanism.problem
-    p, stretched = problem.p, mechanism.stretched
-    if (name := mechanism.misfit(new, blocks)) is not None:
+    gram, problem = release.gram, pooling.problem
+    p, stretched = problem.p, pooling.stretched
+    if (name := pooling.misfit(new, blocks)) is not None:
         return f"statistics.{name}"
     same_gram = gram is not None and not gram.dense and np.array_equal(gram.values, new.gram)
     holds = {
         "statistics.records": new.records == release.records,
-        "statistics.variance": math.isclose(new.variance, mechanism.gram**2, rel_tol=TOLERANCE),
+        "statistics.variance": math.isclose(new.variance, pooling.gram**2, rel_tol=TOLERANCE),
         "gram": same_gram if problem.radii else gram is None,
     }
     if stretched:
@@ -109,15 +111,15 @@ def misfit_of_parts(sums: LossSums | None, release: Release) -> str | None:
 
 
 def _differing(
-    mechanism: PooledStatistics, statistics: Sequence[Statistics], release: Release
+    pooling: PooledStatistics, statistics: Sequence[Statistics], release: Release
 ) -> str | None:
     """The part of a release that the statistics up to it do not give."""
     try:
         with np.errstate(all="ignore"):
-            weights, following, signal = mechanism.conclusion(statistics)
+            weights, following, signal = pooling.conclusion(statistics)
     except np.linalg.LinAlgError:
         return "statistics"
-    share = TOLERANCE if mechanism.gram > 0.0 else WITHOUT_NOISE
+    share = TOLERANCE if pooling.gram > 0.0 else WITHOUT_NOISE
     if release.predictor.link != "clip" or _far(release.predictor.weights, weights, share):
         return "predictor"
     if signal is not None and _far(statistics[-1].signal, signal, share):

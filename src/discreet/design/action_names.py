@@ -9,11 +9,15 @@ import numpy as np
 
 from discreet.errors import InvalidInput, kind_of
 from discreet.text import listed
+from discreet.types import NumpyArray
 from discreet.validate import nearest
+
+ActionName = str | int
+"""A name, or a number where a plan has no names."""
 
 
 class Actions(Protocol):
-    """What knows its actions: a plan, or what was released under it."""
+    """The number and names of actions: of a plan, or of its releases."""
 
     @property
     def n_actions(self) -> int: ...
@@ -21,7 +25,7 @@ class Actions(Protocol):
     def actions(self) -> Sequence[str] | None: ...
 
 
-def checked_names(names: Any) -> tuple[str, ...]:
+def checked_names(names: object) -> tuple[str, ...]:
     """Two or more distinct words without blanks around them."""
     # Python would read a single word as a list of letters.
     words = () if isinstance(names, (str, bytes)) else tuple(names) if np.iterable(names) else ()
@@ -34,7 +38,7 @@ def checked_names(names: Any) -> tuple[str, ...]:
     return tuple(str(word) for word in words)
 
 
-def action_index(of: Actions, values: Any, name: str = "action", *, public: bool = False) -> Any:
+def action_index(of: Actions, values: object, name: str = "action", *, public: bool = False) -> Any:
     """Names (or numbers) of actions as numbers: an int for one, an array of ints for many.
 
     Only a ``public`` value, such as a setting, is quoted where it is wrong.
@@ -46,7 +50,7 @@ def action_index(of: Actions, values: Any, name: str = "action", *, public: bool
     """
     given = np.asarray(values)
     if given.dtype.kind in "iu":
-        known: Any = np.where((given >= 0) & (given < of.n_actions), given, -1)
+        known: NumpyArray | list[int] = np.where((given >= 0) & (given < of.n_actions), given, -1)
     else:
         places = {word: place for place, word in enumerate(of.actions or ())}
         flat = given.reshape(-1).tolist()
@@ -68,15 +72,15 @@ def action_name(of: Actions, numbers: Any) -> Any:
         return numbers
     if np.ndim(numbers) == 0:
         return of.actions[int(numbers)]
-    return np.asarray(of.actions, dtype=object)[numbers]  # plain words, whatever their length
+    return np.asarray(of.actions, dtype=object)[numbers]  # plain words of any length
 
 
-def _number(value: Any, n_actions: int) -> int:
+def _number(value: object, n_actions: int) -> int:
     """The number of an action among other things in a list; −1 for everything else."""
     return value if type(value) is int and 0 <= value < n_actions else -1
 
 
-def _no_action(of: Actions, value: Any, name: str, public: bool) -> InvalidInput:
+def _no_action(of: Actions, value: object, name: str, public: bool) -> InvalidInput:
     if of.actions is None:
         step = "Give the number of an action, or name actions with Plan(actions=[…])."
         rule = f"a whole number from 0 to {of.n_actions - 1}"

@@ -12,14 +12,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from discreet.arrays.backend import at_most, namespace
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
-from discreet.types import Array
+from discreet.types import Array, NumpyArray
 from discreet.validate import nearest, positive
 
 UNIFORM = "uniform"
@@ -39,7 +38,8 @@ class Control:
     Where the unit is a user the share is one of people: a person is always in the same part.
     ``budget_share`` of the budget pays for the mean losses of both parts, which ``lift`` compares:
     the square of the Gaussian shift is divided, so a tenth makes the noise of fits 5 % larger.
-    What the control tells is learned from as well: regression asks not why an action was taken.
+    Records of the control are learned from as well: for a regression it does not matter why an
+    action was taken.
 
     Raises ``InvalidInput`` for shares outside (0, 1); a plan also refuses an unknown action.
 
@@ -97,14 +97,14 @@ def control_actions(action: int | None, n_actions: int, u: Array) -> Array:
     return xp.astype(drawn if action is None else xp.full_like(drawn, action), xp.int64)
 
 
-def control_chances(action: int | None, n_actions: int) -> np.ndarray[Any, Any]:
+def control_chances(action: int | None, n_actions: int) -> NumpyArray:
     """Probabilities (A,) of the actions of the control."""
     return np.full(n_actions, 1.0 / n_actions) if action is None else np.eye(n_actions)[action]
 
 
 @lru_cache(maxsize=16)
-def control_slots(share: float, batch: int, length: int) -> np.ndarray[Any, Any]:
-    """Which of the first ``length`` slots of a batch are in the control: (length,) bool.
+def control_slots(share: float, batch: int, length: int) -> NumpyArray:
+    """Return a mask (length,) of the slots of a batch that are in the control.
 
     Block j holds the slots from ⌈j/share⌉ up to ⌈(j+1)/share⌉, and SHA-256 of the batch and of j
     says which one of them is the control's. So every stretch of a batch has its share, no caller
@@ -126,8 +126,8 @@ def control_slots(share: float, batch: int, length: int) -> np.ndarray[Any, Any]
     return mask
 
 
-def slots_in_control(share: float, schedule: Schedule, ids: Any) -> np.ndarray[Any, Any]:
-    """Which of these slots are in the control, by their numbers through all batches; −1 is not."""
+def slots_in_control(share: float, schedule: Schedule, ids: object) -> NumpyArray:
+    """Return a mask of the slots in the control, by their numbers in all batches; −1 is not."""
     ids = np.asarray(ids)
     mask = np.zeros(len(ids), dtype=bool)
     inside = ids >= 0
@@ -141,17 +141,17 @@ def slots_in_control(share: float, schedule: Schedule, ids: Any) -> np.ndarray[A
     return mask
 
 
-def people_in_control(share: float, key: bytes, people: Sequence[str]) -> np.ndarray[Any, Any]:
-    """Which of these people are in the control: (n,) bool, by a keyed hash of their ids.
+def people_in_control(share: float, key: bytes, people: Sequence[str]) -> NumpyArray:
+    """Return a mask (n,) of the people in the control, by a keyed hash of their ids.
 
-    Privacy: nobody is in both parts, in whatever batch they come; who is in which part only the
-    holder of the key can tell. [docs/privacy/lift.md, "People"]
+    Privacy: each person is in one part, in every batch; only the holder of the key can tell who is
+    in which part. [docs/privacy/lift.md, "People"]
     """
     below = min(int(share * 2.0**64), 2**64 - 1)
     return np.array([_number(key, person) < below for person in people], dtype=bool)
 
 
 def _number(key: bytes, person: str) -> int:
-    told = person.encode("utf-8", "surrogatepass")
-    hashed = hashlib.blake2b(told, key=key, person=_LABEL, digest_size=8)
+    encoded = person.encode("utf-8", "surrogatepass")
+    hashed = hashlib.blake2b(encoded, key=key, person=_LABEL, digest_size=8)
     return int.from_bytes(hashed.digest(), "big")

@@ -1,4 +1,4 @@
-"""What people report after a decision: a loss or a reward, in a declared public range.
+"""Outcome of a decision: a loss or a reward, in a declared public range.
 
 Rewards exist at the border only. What comes in becomes a loss in [0, 1] at once, and what is
 shown is translated back.
@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from discreet.errors import CorruptRelease, InvalidInput, kind_of
+from discreet.types import JsonMapping, Numbers, NumpyArray, Values
 
 FINEST = 1e-6
 """Share of the range below which a mean is shown as zero."""
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     """The value as a float; NaN for what is no number, or too large for a float."""
     if not isinstance(value, (bool, np.bool_, int, float, np.integer, np.floating)):
         return math.nan
@@ -29,7 +30,7 @@ def _number(value: Any) -> float:
         return math.nan
 
 
-def _numbers(values: Any) -> np.ndarray[Any, Any]:
+def _numbers(values: object) -> NumpyArray:
     """The values as an array of floats; a single NaN for what are no numbers."""
     try:
         numbers = np.asarray(values)
@@ -78,19 +79,19 @@ class Outcome:
         """``[0, 50]``."""
         return f"[{self.low:.12g}, {self.high:.12g}]"
 
-    def told(self, loss: Any, reward: Any) -> Any:
-        """Which of the two was given, if it is the one that this outcome is."""
+    def reported(self, loss: object, reward: object) -> Values:
+        """Return the loss or the reward, if it is the one that this outcome declares."""
         value, other = (loss, reward) if self.word == "loss" else (reward, loss)
         if value is not None and other is None:
             return value
         wrong = "reward" if self.word == "loss" else "loss"
         got = "both" if value is not None else "neither" if other is None else f"a {wrong}"
         raise InvalidInput(
-            f"observe must be told a {self.word}, which the plan declares in {self.range}; "
+            f"observe must get a {self.word}, which the plan declares in {self.range}; "
             f"got {got}. Call observe(…, {self.word}=…) with the {self.word} alone."
         )
 
-    def loss_of(self, value: Any) -> float:
+    def loss_of(self, value: object) -> float:
         """One reported value as a loss in [0, 1]; refuses what the range does not allow."""
         number = value if type(value) is float else _number(value)
         if self.clip and math.isfinite(number):
@@ -103,7 +104,7 @@ class Outcome:
         # The two ends give exactly 0 and 1, and the default range changes no bit.
         return abs(number - self._best) / (self.high - self.low)
 
-    def losses_of(self, values: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    def losses_of(self, values: object, shape: tuple[int, ...]) -> NumpyArray:
         """``loss_of`` for an array of a known shape: all of it, or nothing."""
         numbers = _numbers(values)
         if self.clip:
@@ -125,20 +126,29 @@ class Outcome:
             )
         return np.abs(numbers - self._best) / (self.high - self.low)
 
-    def value_of(self, loss: Any) -> Any:
+    def value_of(self, loss: Numbers) -> Numbers:
         """A loss in [0, 1], or an array of them, in the units of what people report."""
         return self._best + self.difference_of(loss)
 
-    def difference_of(self, losses: Any) -> Any:
+    def difference_of(self, losses: Numbers) -> Numbers:
         """A difference of losses in those units: where losses fall, rewards rise."""
         return losses * (self.high - self.low) * (1.0 if self.best == "low" else -1.0)
 
-    def error_of(self, standard_error: Any) -> Any:
+    def error_of(self, standard_error: Numbers) -> Numbers:
         """A standard error of losses in those units."""
         return standard_error * (self.high - self.low)
 
+    def figure(self, value: float, sign: str = "") -> str:
+        """Return a value in those units to a thousandth of the range; ``sign`` as in a format.
+
+        >>> Reward(0, 1).figure(0.12345), Reward(0, 200).figure(-2.345, "+")
+        ('0.123', '−2.3')
+        """
+        digits = max(0, 3 - math.floor(math.log10(self.high - self.low)))
+        return f"{value:{sign},.{digits}f}".replace("-", "−").replace("nan", "–")
+
     def text_of(self, loss: float) -> str:
-        """A mean loss in those units: to a thousandth of the range, or to three digits of its own.
+        """A mean loss in those units: to a thousandth of the range, or to three digits.
 
         >>> Reward(0, 200).text_of(0.9), Reward(0, 200).text_of(0.985432)
         ('20.0', '2.91')
@@ -206,7 +216,7 @@ UNIT_LOSS = Loss()
 OUTCOMES: Mapping[str, type[Outcome]] = {"Loss": Loss, "Reward": Reward}
 
 
-def declared(plan: Mapping[str, Any] | None) -> Outcome:
+def declared(plan: JsonMapping | None) -> Outcome:
     """The outcome that the document of a plan declares; losses in [0, 1] where it has none."""
     found = (plan or {}).get("outcome")
     if found is None:
@@ -220,8 +230,8 @@ def declared(plan: Mapping[str, Any] | None) -> Outcome:
         ) from None
 
 
-def unit_loss(value: Any, name: str = "loss") -> float:
-    """A single loss in [0, 1], as losses are inside, whatever people report."""
+def unit_loss(value: object, name: str = "loss") -> float:
+    """Return a single loss in [0, 1]."""
     try:
         return UNIT_LOSS.loss_of(value)
     except InvalidInput:

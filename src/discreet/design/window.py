@@ -23,7 +23,7 @@ _TEXT = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([smhd])\s*")
 
 
 def may_open(waiting: str, under_way: int) -> bool:
-    """Whether a batch may open while so many others wait for losses.
+    """Return whether a batch may open while so many others wait for losses.
 
     Privacy: this is decided by public counts, so no answer moves a slot to another batch.
     [docs/privacy/transcript.md, "Several batches at once"]
@@ -48,7 +48,7 @@ def seconds_of(name: str, text: str) -> float:
 
 
 def seconds_now(clock: Callable[[], float]) -> float:
-    """What a clock shows, refused where no later moment could be compared with it."""
+    """Return the time of a clock; refuse one that no later moment could be compared with."""
     seconds = float(clock())
     if not math.isfinite(seconds):
         raise InvalidInput(
@@ -63,7 +63,7 @@ def tick(every: float, opened: float, taken: int, now: float) -> tuple[float, bo
 
     A batch closes when ``every`` seconds went by since it ``opened``. One without a slot taken has
     nothing to release: it stays open until the next tick, so its clock runs from the newest one.
-    Ask before each slot is handed out.
+    Call it before each slot is taken.
 
     Privacy: slots taken are counted whether or not anybody answers.
     [docs/privacy/transcript.md, "A clock that closes batches"]
@@ -83,7 +83,7 @@ def tick(every: float, opened: float, taken: int, now: float) -> tuple[float, bo
 class Window:
     """The public rule that ends the waiting for losses of a sealed batch.
 
-    ``said`` is a number of decisions, a time in words, or None for a window without an end.
+    ``setting`` is a number of decisions, a time in words, or None for a window without an end.
 
     >>> Window(1_000).over(1_000, 0.0), Window(1_000).over(1_001, 0.0)
     (False, True)
@@ -91,27 +91,27 @@ class Window:
     (False, True)
     """
 
-    said: int | str | None
+    setting: int | str | None
     decisions: int | None = field(init=False, default=None)
     seconds: float | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        said: Any = self.said
-        if isinstance(said, str):
-            object.__setattr__(self, "seconds", seconds_of("window", said))
-        elif isinstance(said, (int, np.integer)):
+        setting: Any = self.setting
+        if isinstance(setting, str):
+            object.__setattr__(self, "seconds", seconds_of("window", setting))
+        elif isinstance(setting, (int, np.integer)):
             step = "Give a number of decisions, or a time such as '6h'."
-            object.__setattr__(self, "decisions", whole("window", said, 0, step))
-            object.__setattr__(self, "said", self.decisions)
-        elif said is not None:
+            object.__setattr__(self, "decisions", whole("window", setting, 0, step))
+            object.__setattr__(self, "setting", self.decisions)
+        elif setting is not None:
             raise InvalidInput(
                 "window must be a whole number of decisions, a time in words, or None; "
-                f"got {said!r}. Write 1_000, '6h', or None to close batches yourself."
+                f"got {setting!r}. Write 1_000, '6h', or None to close batches yourself."
             )
 
     def over(self, decisions: int, seconds: float) -> bool:
-        """Whether it is over when so many decisions were made, and so many seconds went by,
-        since the batch was sealed. Nothing else is asked: who answered does not count."""
+        """Return whether it is over after so many decisions and so many seconds
+        since the batch was sealed. Who answered does not count."""
         if self.decisions is not None:
             return decisions > self.decisions
         return self.seconds is not None and seconds >= self.seconds

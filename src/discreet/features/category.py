@@ -75,7 +75,7 @@ class Category:
         """Return whether values are words, not whole numbers."""
         return isinstance(self.values[0], str)
 
-    def write(self, value: Any, out: NumpyArray, at: int) -> None:
+    def write(self, value: object, out: NumpyArray, at: int) -> None:
         """Put a one at the slot of a value."""
         out[at + self._place(value)] = 1.0
 
@@ -83,7 +83,7 @@ class Category:
         """Put a one at the slots of a column into ``out`` (n, width)."""
         write_one_hot(self._place, values, out)
 
-    def _place(self, value: Any) -> int:
+    def _place(self, value: object) -> int:
         known = isinstance(value, str)
         key = value
         if not self.of_words:
@@ -104,7 +104,7 @@ class Category:
         either = f", or any other {kind}" if self.other else ""
         return f"one of {list(self.values[:LISTED])}{more}{either}"
 
-    def _step(self, value: Any) -> str:
+    def _step(self, value: object) -> str:
         if not self.of_words:
             return "Send a whole number, not a string." if isinstance(value, str) else "Choose one."
         if not isinstance(value, str):

@@ -28,10 +28,10 @@ class Fillable(Protocol):
     def indicator(self) -> bool: ...
     @property
     def width(self) -> int: ...
-    def write(self, value: Any, out: NumpyArray, at: int) -> None: ...
+    def write(self, value: object, out: NumpyArray, at: int) -> None: ...
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Return whether there is no value.
 
     >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), 0, "", [])]
@@ -73,7 +73,7 @@ def check_declaration(field: Fillable) -> None:
         ) from None
 
 
-def refusal(name: str, rule: str, value: Any, step: str, got: str | None = None) -> InvalidInput:
+def refusal(name: str, rule: str, value: object, step: str, got: str | None = None) -> InvalidInput:
     """The error for a value that breaks the rule of its feature; ``got`` describes the value
     where its kind does not."""
     return InvalidInput(f"feature {name!r} must be {rule}; got {got or kind_of(value)}. {step}")
@@ -91,7 +91,7 @@ LARGEST = 2**53 - 1
 """The largest whole number that every client reads exactly."""
 
 
-def whole_number(value: Any) -> int | None:
+def whole_number(value: object) -> int | None:
     """The value as an int; None for a word, a flag or a fraction.
 
     A float may be whole: a frame holds a column of whole numbers with gaps as floats.

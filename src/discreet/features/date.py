@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -75,7 +74,7 @@ class Date:
     def units(self) -> int:
         return len(self.parts)
 
-    def write(self, value: Any, out: NumpyArray, at: int) -> None:
+    def write(self, value: object, out: NumpyArray, at: int) -> None:
         """Put the coordinates of a value at their places."""
         for part, place in zip(self.parts, self._places(value), strict=True):
             out[at], out[at + 1] = _CIRCLES[part][place]
@@ -98,7 +97,7 @@ class Date:
         form = "2026-03-29T14:05" if "hour" in self.parts else "2026-03-29"
         return f"a date{' with a time' if 'hour' in self.parts else ''} such as '{form}'"
 
-    def _places(self, value: Any) -> list[int]:
+    def _places(self, value: object) -> list[int]:
         """The place of each part, from 0."""
         if isinstance(value, np.datetime64):
             return [int(column[0]) for column in self._places_of_array(np.array([value]))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ class Flag:
         if self.stand_in is not None:
             object.__setattr__(self, "stand_in", bool(self.stand_in))
 
-    def write(self, value: Any, out: NumpyArray, at: int) -> None:
+    def write(self, value: object, out: NumpyArray, at: int) -> None:
         """Put the coordinate of a value at its place."""
         known = isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating))
         if not known or (value != 0 and value != 1):

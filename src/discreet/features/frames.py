@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.types import Frame, NumpyArray
 from discreet.validate import installed, nearest
 
 if TYPE_CHECKING:
@@ -34,29 +35,29 @@ class Column:
     Values have the dtype of flags, numbers or dates where the frame has one; else they are objects.
     """
 
-    values: np.ndarray[Any, Any]
-    missing: np.ndarray[Any, Any]
+    values: NumpyArray
+    missing: NumpyArray
 
 
-def is_frame(data: Any) -> bool:
-    """Whether this is a table with named columns of one of the known libraries."""
+def is_frame(data: object) -> bool:
+    """Return whether this is a table with named columns of one of the known libraries."""
     return type(data) not in _PLAIN and _is_a(data, FRAMES)
 
 
-def is_series(data: Any) -> bool:
-    """Whether this is one column of one of the known libraries."""
+def is_series(data: object) -> bool:
+    """Return whether this is one column of one of the known libraries."""
     return type(data) not in _PLAIN and _is_a(data, SERIES)
 
 
-def _is_a(data: Any, names: set[str]) -> bool:
-    """By name, so that a library which nobody has imported is not imported to ask."""
+def _is_a(data: object, names: set[str]) -> bool:
+    """Compare by name, so that no library is imported for it."""
     return any(
         kind.__name__ in names and kind.__module__.partition(".")[0] in LIBRARIES
         for kind in type(data).__mro__
     )
 
 
-def opened(frame: Any) -> nw.DataFrame[Any]:
+def opened(frame: object) -> nw.DataFrame[Any]:
     """The frame as narwhals reads it."""
     narwhals = _narwhals()
     try:
@@ -83,17 +84,17 @@ def column(frame: nw.DataFrame[Any], name: str, kind: str = "feature") -> Column
     return _read(frame.get_column(name))  # a name may be a number
 
 
-def without_column(frame: Any, name: str) -> Any:
+def without_column(frame: object, name: str) -> Frame:
     """The frame without one column, in the same library and with the same index."""
     return opened(frame).drop(name).to_native()
 
 
-def column_names(frame: Any) -> tuple[str, ...]:
+def column_names(frame: object) -> tuple[str, ...]:
     """The names of the columns, as text."""
     return tuple(str(each) for each in opened(frame).columns)
 
 
-def numeric_rows(frame: Any, dimension: int) -> np.ndarray[Any, Any]:
+def numeric_rows(frame: object, dimension: int) -> NumpyArray:
     """The rows (n, dimension) of a frame that has just so many columns, all numeric."""
     read = opened(frame)
     if len(read.columns) != dimension:
@@ -120,12 +121,12 @@ def numeric_rows(frame: Any, dimension: int) -> np.ndarray[Any, Any]:
     return rows
 
 
-def column_of(series: Any) -> Column:
+def column_of(series: object) -> Column:
     """A series as a NumPy array with a mask of its gaps."""
     return _read(_narwhals().from_native(series, series_only=True))
 
 
-def numbers_of(data: Any) -> Any:
+def numbers_of(data: object) -> Any:
     """A series as a NumPy array, with NaN in its gaps; anything else as it is."""
     if not is_series(data):
         return data
@@ -135,13 +136,13 @@ def numbers_of(data: Any) -> Any:
     return np.where(found.missing, np.nan, found.values.astype(np.float64))
 
 
-def series_like(like: Any, name: str, values: Any) -> Any:
+def series_like(like: object, name: str, values: object) -> Frame:
     """A series of the library of a frame (or series), with the same index in pandas."""
     source = _narwhals().from_native(like, eager_only=True, allow_series=True)
     return _indexed(_series(source, name, values), source)
 
 
-def frame_like(like: Any, columns: Mapping[str, Any]) -> Any:
+def frame_like(like: object, columns: Mapping[str, NumpyArray]) -> Frame:
     """A frame of the library of a frame (or series), with the same index in pandas."""
     narwhals = _narwhals()
     source = narwhals.from_native(like, eager_only=True, allow_series=True)
@@ -149,7 +150,7 @@ def frame_like(like: Any, columns: Mapping[str, Any]) -> Any:
     return _indexed(narwhals.from_dict(made, backend=source.implementation), source)
 
 
-def new_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
+def new_frame(columns: Mapping[str, NumpyArray], library: str | None = None) -> Frame:
     """A frame of a library, by default of the first that is installed; narwhals is not needed."""
     chosen = library or next((name for name in MAKERS if find_spec(name)), None)
     if chosen is None:
@@ -164,15 +165,15 @@ def new_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
     return getattr(import_module(chosen), MAKERS[chosen])(plain)
 
 
-def library_of(data: Any) -> str | None:
-    """Which library a frame is of, as ``new_frame`` takes it; None for everything else."""
+def library_of(data: object) -> str | None:
+    """Return the library of a frame, as ``new_frame`` takes it; None for everything else."""
     if not is_frame(data):
         return None
     name = type(data).__module__.partition(".")[0]
     return name if name in MAKERS else None
 
 
-def _series(source: Any, name: str, values: Any) -> Any:
+def _series(source: Frame, name: str, values: object) -> Frame:
     narwhals, array = _narwhals(), np.asarray(values)
     if array.dtype.kind not in "OU":
         return narwhals.new_series(name, array, backend=source.implementation)
@@ -180,7 +181,7 @@ def _series(source: Any, name: str, values: Any) -> Any:
     return narwhals.new_series(name, words, narwhals.String(), backend=source.implementation)
 
 
-def _indexed(made: Any, source: Any) -> Any:
+def _indexed(made: Frame, source: Frame) -> Frame:
     index = _narwhals().maybe_get_index(source)  # None where a library has no index
     native = made.to_native()
     if index is not None:

@@ -6,7 +6,6 @@ import re
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from discreet.features.column_values import (
     LARGEST,
@@ -62,7 +61,7 @@ class Hashed:
     def _start(self) -> int:
         return zlib.crc32(_bytes(f"{self.name}="))
 
-    def write(self, value: Any, out: NumpyArray, at: int) -> None:
+    def write(self, value: object, out: NumpyArray, at: int) -> None:
         """Put a one at the slot of a value."""
         out[at + self._place(value)] = 1.0
 
@@ -70,7 +69,7 @@ class Hashed:
         """Put a one at the slots of a column into ``out`` (n, width)."""
         write_one_hot(self._place, values, out)
 
-    def _place(self, value: Any) -> int:
+    def _place(self, value: object) -> int:
         if not isinstance(value, str):
             number = whole_number(value)
             if number is None or abs(number) > LARGEST:

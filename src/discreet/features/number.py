@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from discreet.types import NumpyArray, added_later
 from discreet.validate import instance
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     """The value as a float; NaN for a word, a flag or a number too large for a float."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return math.nan
@@ -71,7 +70,7 @@ class Number:
     def _ends(self) -> tuple[float, float]:
         return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
 
-    def write(self, value: Any, out: NumpyArray, at: int) -> None:
+    def write(self, value: object, out: NumpyArray, at: int) -> None:
         """Put the coordinate of a value at its place."""
         number = value if type(value) is float else _number(value)
         if not math.isfinite(number):
@@ -112,7 +111,7 @@ class Number:
         """The rule for a value, as errors state it."""
         return "a finite number"
 
-    def _no_number(self, value: Any) -> InvalidInput:
+    def _no_number(self, value: object) -> InvalidInput:
         """The error for what is not a finite number, with a next step that fits it."""
         step = f"Send one number, not a {type(value).__name__}."
         if isinstance(value, str):

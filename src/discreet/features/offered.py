@@ -103,7 +103,7 @@ class OfferedBlocks(OfferedRows):
         """Rows (..., n, p) and blocks (..., n) of the chosen places, as a batch keeps them."""
         return self.contexts, _at(self.actions, chosen)
 
-    def part(self, rows: Any) -> OfferedBlocks:
+    def part(self, rows: object) -> OfferedBlocks:
         """Some of the rows."""
         return OfferedBlocks(self.contexts[..., rows, :], self.actions[..., rows, :])
 
@@ -171,7 +171,7 @@ class OfferedPairs(OfferedRows):
         places = chosen if self.actions is None else _at(self.actions, chosen)
         return self.joint.rows(self.contexts, self.items[places]), 0 * chosen
 
-    def part(self, rows: Any) -> OfferedPairs:
+    def part(self, rows: object) -> OfferedPairs:
         """Some of the rows."""
         some = None if self.actions is None else self.actions[..., rows, :]
         return replace(self, contexts=self.contexts[..., rows, :], actions=some)

@@ -23,11 +23,82 @@ from discreet.features.date import Date
 from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
 from discreet.features.number import Number
-from discreet.features.products import Product, Span, checked_products, placed_products
 from discreet.features.unit_ball import with_bias
 from discreet.text import listed
 from discreet.types import NumpyArray, added_later
-from discreet.validate import instance
+from discreet.validate import instance, nearest
+
+
+@dataclass(frozen=True)
+class Span:
+    """The place of a field among the features, its indicator included and its square left out."""
+
+    start: int
+    width: int
+    units: int
+
+
+@dataclass(frozen=True)
+class Product:
+    """The outer product of some fields, and where it stands."""
+
+    spans: tuple[Span, ...]
+    start: int
+
+    @property
+    def width(self) -> int:
+        return math.prod(span.width for span in self.spans)
+
+    @property
+    def units(self) -> int:
+        """A bound on its squared length: that of each field is at most its number of units."""
+        return math.prod(span.units for span in self.spans)
+
+    def write(self, rows: NumpyArray) -> None:
+        """Multiply the fields of rows (n, width of all), in place."""
+        vectors = [rows[:, span.start : span.start + span.width] for span in self.spans]
+        made = vectors[0]
+        for vector in vectors[1:]:
+            width = made.shape[1] * vector.shape[1]
+            made = (made[:, :, None] * vector[:, None, :]).reshape(len(rows), width)
+        rows[:, self.start : self.start + self.width] = made
+
+
+def checked_products(products: Any, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Tuples of two or more distinct names each, none twice."""
+    listed = isinstance(products, Sequence) and not isinstance(products, str)
+    rows = list(products) if listed else [products]
+    seen: set[frozenset[str]] = set()
+    for each in rows:
+        several = isinstance(each, Sequence) and not isinstance(each, str)
+        if not several or len(each) < 2 or len(set(map(str, each))) != len(each):
+            raise InvalidInput(
+                "products must be a list of products of two or more distinct fields; "
+                f"got {each!r}. Write [('age', 'device')] with names of yours."
+            )
+        for name in each:
+            if name not in names:
+                raise InvalidInput(
+                    f"products must name fields of the schema; got {name!r}. {nearest(name, names)}"
+                )
+        if frozenset(each) in seen:
+            raise InvalidInput(
+                f"products must be distinct; got {tuple(each)!r} twice. Leave one of them out."
+            )
+        seen.add(frozenset(each))
+    return tuple(tuple(each) for each in rows)
+
+
+def placed_products(
+    products: Sequence[Sequence[str]], spans: Mapping[str, Span], start: int
+) -> list[Product]:
+    """The products one after the other, from the place where the fields end."""
+    placed = []
+    for names in products:
+        placed.append(Product(tuple(spans[name] for name in names), start))
+        start += placed[-1].width
+    return placed
+
 
 Field = Number | Flag | Category | Hashed | Date
 
@@ -123,7 +194,7 @@ class Schema:
         """Number of features, bias included."""
         return 1 + self._fields_end + sum(product.width for product in self._products)
 
-    def map(self, contexts: Any) -> NumpyArray:
+    def map(self, contexts: object) -> NumpyArray:
         """One dict, a sequence of dicts, or a frame -> features (n, p).
 
         Raises:
@@ -141,7 +212,7 @@ class Schema:
         encoded /= self._length
         return with_bias(encoded)
 
-    def is_single(self, contexts: Any) -> bool:
+    def is_single(self, contexts: object) -> bool:
         """Return whether this is one context rather than many."""
         return type(contexts) is dict or isinstance(contexts, Mapping)
 
@@ -194,7 +265,7 @@ class Schema:
     def _names(self) -> frozenset[str]:
         return frozenset(field.name for field in self.fields)
 
-    def _of_rows(self, contexts: Any) -> NumpyArray:
+    def _of_rows(self, contexts: object) -> NumpyArray:
         if frames.is_series(contexts):
             raise InvalidInput(
                 f"context must be a dict or a frame; got a {type(contexts).__name__}. "
@@ -231,7 +302,7 @@ class Schema:
             if square is not None:
                 out[square] = 1.5 * out[start] ** 2 - 0.5
 
-    def _unknown(self, row: Mapping[str, Any]) -> InvalidInput:
+    def _unknown(self, row: Mapping[str, object]) -> InvalidInput:
         """The error for keys that are not in the schema, which may be private themselves."""
         absent = [repr(field.name) for field in self.fields if field.name not in row]
         step = f"Is a name misspelt? Missing here: {listed(absent)}." if absent else "Leave it out."
@@ -241,7 +312,7 @@ class Schema:
             f"got {count} of another name. {step}"
         )
 
-    def _of_frame(self, contexts: Any) -> NumpyArray:
+    def _of_frame(self, contexts: object) -> NumpyArray:
         frame = frames.opened(contexts)
         encoded = np.zeros((len(frame), self.p - 1))
         for place in self._places:
@@ -285,7 +356,7 @@ def _refuse_first(field: Field, rows: NumpyArray, values: NumpyArray) -> None:
             raise InvalidInput(f"row {row}: {error}") from None
 
 
-def _no_dict(row: Any) -> InvalidInput:
+def _no_dict(row: object) -> InvalidInput:
     return InvalidInput(
         f"context must be a dict of features; got {type(row).__name__}. "
         "Pass {name: value} with the names of the schema."

@@ -76,7 +76,7 @@ def schema_text(schema: Schema, notes: Mapping[str, str] | None = None, head: st
     return "\n".join(lines) + "\n"
 
 
-def _field(table: Any, where: str) -> Any:
+def _field(table: object, where: str) -> Any:
     given = dict(table) if isinstance(table, Mapping) else {}
     kind = given.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
@@ -95,7 +95,7 @@ def _field(table: Any, where: str) -> Any:
     return KINDS[kind](**given)
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     """A value as TOML writes it."""
     if isinstance(value, bool):
         return str(value).lower()

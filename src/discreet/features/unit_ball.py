@@ -58,7 +58,7 @@ class UnitBall:
         """Number of features, bias included."""
         return self.dimension + 1
 
-    def map(self, contexts: Any) -> NumpyArray:
+    def map(self, contexts: object) -> NumpyArray:
         """One context (d,), many (n, d), or a frame of d numeric columns -> features (n, p)."""
         if frames.is_frame(contexts):
             contexts = frames.numeric_rows(contexts, self.dimension)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.oracles.contract import Problem
 from discreet.oracles.mechanisms.finite_choice import FiniteChoice
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.releases.canonical import decode_array, encode_array
 from discreet.types import Floats

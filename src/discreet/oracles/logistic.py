@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.oracles.contract import Mechanism
+from discreet.oracles.contract import Mechanism, Problem
 from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
 from discreet.oracles.mechanisms.structured_logistic import StructuredLogistic
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.validate import one_of, positive
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from discreet.oracles.contract import Problem
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.validate import in_range, one_of, positive
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet.oracles.contract import Mechanism
+from discreet.oracles.contract import Mechanism, Problem
 from discreet.oracles.mechanisms.paper_ridge import PaperRidge
 from discreet.oracles.mechanisms.structured_ridge import StructuredRidge
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.validate import in_range, one_of, positive
 

@@ -1,8 +1,8 @@
-"""What no plan may say: refused when it is made, before the first person arrives."""
+"""Checks of a plan, made when it is created, before the first person arrives."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.privacy.accounting import epsilon, person_event
 from discreet.privacy.budget import Budget, Participation
 from discreet.privacy.events import Event
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 USABLE = 30.0
 """Up to this ε every Gaussian release uses all of it."""
 UNITS = ("decision", "user")
-"""Units that whoever runs a plan enforces, so that the plan may promise them."""
+"""Units that learner and service enforce, so that a plan may promise them."""
 
 
 def refuse_wrong_kinds(plan: Plan) -> None:
@@ -114,7 +113,7 @@ def _check_control(plan: Plan, control: Control) -> None:
     if plan.feedback == "full":
         raise InvalidInput(
             "control must be left out with full feedback; got one. "
-            "The losses of every action are heard: compare them, without a control."
+            "The losses of every action are observed: compare them, without a control."
         )
     control.refuse_empty_part(plan.schedule.length(plan.schedule.imported_batches + 1))
     _ = plan.control_action  # fail now, if at all
@@ -122,14 +121,14 @@ def _check_control(plan: Plan, control: Control) -> None:
 
 def _check_prior(plan: Plan, prior: Prior) -> None:
     instance("prior", prior, (Prior,), "Make one: prior_from_logs(plan, …).")
-    mechanism = plan.mechanism
-    if not isinstance(mechanism, PooledStatistics):
+    pooling = plan.pooling
+    if pooling is None:
         raise InvalidInput(
             "oracle must pool statistics where there is a prior; got "
             f"{type(plan.oracle).__name__}. Use PooledRidge, or leave prior out."
         )
     other = prior.made_for != shared_digest(plan.to_config())
-    if other or mechanism.misfit(prior.statistics) is not None:
+    if other or pooling.misfit(prior.statistics) is not None:
         raise InvalidInput(
             "prior must have the features, actions, outcome and feedback of this plan, and "
             "its geometry; this one was made for another. Make it for this plan without a "
@@ -148,8 +147,8 @@ def _refuse_what_costs_a_person_too_much(plan: Plan, participation: Participatio
         )
 
 
-def _instead_of(features: Any) -> str:
-    """What to pass where features were written in another way."""
+def _instead_of(features: object) -> str:
+    """Return what to pass instead of features of another type."""
     if isinstance(features, (int, np.integer)) and not isinstance(features, bool) and features > 0:
         return f"Pass UnitBall({features})."
     if isinstance(features, (list, tuple)):
@@ -157,7 +156,7 @@ def _instead_of(features: Any) -> str:
     return "Pass UnitBall(dimension), or Schema([...]) with its fields."
 
 
-def _budget_instead_of(budget: Any) -> str:
+def _budget_instead_of(budget: object) -> str:
     number = isinstance(budget, (int, float)) and not isinstance(budget, bool) and budget > 0
     return f"Pass Budget({budget if number else 1.0}, delta=1e-5), or Budget.none()."
 

@@ -17,13 +17,15 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.releases.canonical import decode_array, encode_array
+from discreet.types import JsonMapping, JsonObject
 from discreet.validate import nearest
 
 T = TypeVar("T")
-Registry = Mapping[str, type[Any]]
+Classes = Mapping[str, type[Any]]
+"""Classes that a document may name."""
 
 
-def to_config(item: Any) -> Any:
+def to_config(item: object) -> Any:
     """A mapping with ``kind`` and the public parameters, ready for canonical JSON."""
     if is_dataclass(item) and not isinstance(item, type):
         return {"kind": type(item).__name__, **fields_to_config(item)}
@@ -38,8 +40,8 @@ def to_config(item: Any) -> Any:
     return item
 
 
-def fields_to_config(item: Any) -> dict[str, Any]:
-    """The public parameters of a dataclass; 8 and 8.0 are written alike.
+def fields_to_config(item: Any) -> JsonObject:
+    """The public parameters of a dataclass; 8 and 8.0 are written in the same way.
 
     One that was added later (``types.added_later``) is left out where it has its default.
     """
@@ -54,7 +56,7 @@ def fields_to_config(item: Any) -> dict[str, Any]:
     return written
 
 
-def from_config(registry: Registry, document: Any, where: str) -> Any:
+def from_config(registry: Classes, document: object, where: str) -> Any:
     """An instance of the class that ``document["kind"]`` names."""
     if not isinstance(document, Mapping) or "kind" not in document:
         raise InvalidInput(
@@ -71,7 +73,7 @@ def from_config(registry: Registry, document: Any, where: str) -> Any:
     return build(registry[kind], given, where, registry)
 
 
-def build(cls: type[T], given: Mapping[str, Any], where: str, registry: Registry) -> T:
+def build(cls: type[T], given: JsonMapping, where: str, registry: Classes) -> T:
     """``cls(**given)``: refuses unknown keys by name, and reads values by their type."""
     known = {each.name: each for each in fields(cls)}  # type: ignore[arg-type]
     for name in given:
@@ -92,7 +94,7 @@ def build(cls: type[T], given: Mapping[str, Any], where: str, registry: Registry
     )
 
 
-def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:
+def _read(hint: object, value: object, where: str, registry: Classes) -> Any:
     options = _options(hint)
     if value is None and type(None) in options:
         return None
@@ -114,27 +116,27 @@ def _read(hint: Any, value: Any, where: str, registry: Registry) -> Any:
     return value
 
 
-_KNOWN: WeakKeyDictionary[type[Any], dict[str, Any]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[type[Any], dict[str, object]] = WeakKeyDictionary()
 
 
-def _hints(cls: type[Any]) -> dict[str, Any]:
+def _hints(cls: type[Any]) -> dict[str, object]:
     """The types of a class, whose texts Python would evaluate again at every question."""
     if cls not in _KNOWN:
         _KNOWN[cls] = typing.get_type_hints(cls)
     return _KNOWN[cls]
 
 
-def _options(hint: Any) -> tuple[Any, ...]:
+def _options(hint: object) -> tuple[Any, ...]:
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
-def config_text(config: Mapping[str, Any]) -> str:
+def config_text(config: JsonMapping) -> str:
     """``Ridge(ridge=0.01, mechanism=structured)`` from the configuration of a part."""
     named = [f"{name}={_short(value)}" for name, value in config.items() if name != "kind"]
     return f"{config['kind']}({', '.join(named)})"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, Mapping) and "shape" in value:
         return f"array of shape {tuple(value['shape'])}"
     return str(value)

@@ -1,26 +1,106 @@
-"""What a plan says of itself, in words: one paragraph per subject, from public numbers only."""
+"""Explanation of a plan in words, and estimates of the size of its releases.
+
+All numbers are public. The constants of the estimates were measured on one core of an ordinary
+machine. [docs/performance.md, "Large plans"]
+"""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.design.action_names import action_name
 from discreet.design.outcome import UNIT_LOSS
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.config import fields_to_config
-from discreet.plan.size import plan_size
 from discreet.policies import AdaptivePO, ReplayBonusPO
-from discreet.text import listed
+from discreet.text import duration, listed
 
 if TYPE_CHECKING:
     from discreet.plan.plan import Plan
 
 
+TEXT = 18
+"""Bytes of a number in a document: sixteen digits, a sign and a comma."""
+DRAW = 2e-5
+"""Seconds for one number of a fit with exact noise."""
+FLOPS = 1e10
+"""Floating-point operations in a second, in products of matrices."""
+HELD = 200
+"""Bytes of memory for each number while a release is fitted and written."""
+KEPT = 24
+"""Bytes of memory for each number of an earlier release, which later fits read."""
+LARGE, SLOW = 5e6, 10.0
+"""Bytes of a document, and seconds of a fit, from which a plan is called large."""
+
+
+class PlanSize(NamedTuple):
+    """Estimates for one release; seconds and memory are None where they are not known."""
+
+    document: float
+    seconds: float | None
+    seconds_each: float | None
+    memory: float | None
+    memory_each: float | None
+
+    @property
+    def text(self) -> str:
+        """The estimates in words."""
+        text = f"A release is a document of about {_bytes(self.document)}"
+        if self.seconds is None or self.seconds_each is None or self.memory is None:
+            return f"{text}."
+        time, memory = duration(_rounded(max(0.1, self.seconds))), _bytes(self.memory)
+        words = f"{text}. Its fit takes about {time} on one core, and {memory} of memory."
+        if self.warning is not None and self.memory_each is not None:
+            slower, wider = duration(_rounded(self.seconds_each)), _bytes(self.memory_each)
+            words += f" Each earlier release adds {slower} and {wider}."
+        return words
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence where a plan is so large that documents and fits will be a burden."""
+        if self.document < LARGE and (self.seconds or 0.0) < SLOW:
+            return None
+        return (
+            f"this plan is large: documents of about {_bytes(self.document)}"
+            + (f" and fits of about {duration(_rounded(self.seconds))}" if self.seconds else "")
+            + ". They grow with actions × features². Hash wide categories into fewer slots, leave "
+            "out columns, or give actions features of their own with a Catalogue."
+        )
+
+
+def plan_size(plan: Plan) -> PlanSize:
+    """The estimates for a plan."""
+    problem, pooling, p = plan.problem, plan.pooling, plan.features.p
+    blocks = 1 if problem.feedback == "full" else plan.blocks
+    triangles, weights = blocks * p * (p + 1) // 2, plan.blocks * p
+    if pooling is None:
+        numbers = weights + (blocks * p * p if problem.radii else 0)
+        return PlanSize(float(TEXT * numbers), None, None, None, None)
+    matrices = 2 * p * p if pooling.stretched else 0
+    numbers = triangles + 2 * weights + matrices + (blocks * p * p if problem.radii else 0)
+    drawn = triangles + weights if plan.budget.private else 0
+    changed = 4.0 * blocks * p**3 / FLOPS if pooling.stretched else triangles / FLOPS
+    seconds = DRAW * drawn + 20.0 * blocks * p**3 / FLOPS
+    held = float(HELD * numbers), float(KEPT * numbers)
+    return PlanSize(float(TEXT * numbers), seconds, changed, *held)
+
+
+def _rounded(value: float) -> float:
+    """To two digits: an estimate is no better."""
+    return float(f"{value:.2g}")
+
+
+def _bytes(count: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{_rounded(count / size):g} {unit}"
+    return f"{max(1.0, _rounded(count)):g} bytes"
+
+
 def explained(plan: Plan) -> str:
     """All paragraphs."""
-    told = {
+    paragraphs = {
         "Problem": _problem(plan),
         "Privacy": _privacy(plan),
         "Policy": _policy(plan.policy, plan.n_actions),
@@ -30,31 +110,31 @@ def explained(plan: Plan) -> str:
         **({} if plan.control is None else {"Control": _control(plan)}),
     }
     if plan.imported is not None:
-        told["Import"] = (
+        paragraphs["Import"] = (
             f"It begins with a private log of {plan.imported:,} rows, in "
             f"{plan.schedule.imported_batches} batches. Each row is in one of them, costs ε once "
             "as every record, and is forgotten with its release."
         )
     if plan.prior is not None:
-        told["Prior"] = (
+        paragraphs["Prior"] = (
             f"{plan.prior.text}. They are public, part of this plan, and enter the pool as a "
             "batch without cost."
         )
     return "\n".join(
         textwrap.fill(f"{subject:<10}{words}", 88, subsequent_indent=" " * 10)
-        for subject, words in told.items()
+        for subject, words in paragraphs.items()
     )
 
 
 def _problem(plan: Plan) -> str:
-    heard = "the chosen action" if plan.feedback == "bandit" else "every action"
+    observed = "the chosen action" if plan.feedback == "bandit" else "every action"
     named = "" if plan.actions is None else f" ({listed(plan.actions)})"
     size = f"{plan.n_actions} actions{named}, {plan.features.p - 1} numbers per context"
     word, outcome = plan.outcome.word, ""
     if plan.outcome != UNIT_LOSS:
         refused = "clipped" if plan.outcome.clip else "refused"
         outcome = f" in {plan.outcome.range}; what lies outside is {refused}"
-    return f"{size}; feedback is the {word} of {heard}{outcome}.{_missing(plan)}"
+    return f"{size}; feedback is the {word} of {observed}{outcome}.{_missing(plan)}"
 
 
 def _missing(plan: Plan) -> str:
@@ -76,7 +156,7 @@ def _privacy(plan: Plan) -> str:
     )
 
 
-def _policy(policy: Any, n_actions: int) -> str:
+def _policy(policy: object, n_actions: int) -> str:
     if not isinstance(policy, (AdaptivePO, ReplayBonusPO)):
         return _given(policy)
     rate = f"1/(2A) = {0.5 / n_actions:.3g}: more actions need more trials."
@@ -96,17 +176,17 @@ def _policy(policy: Any, n_actions: int) -> str:
 
 
 def _oracle(plan: Plan) -> str:
-    mechanism = plan.mechanism
-    if not isinstance(mechanism, PooledStatistics):
+    pooling = plan.pooling
+    if pooling is None:
         return _given(plan.oracle)
     if not plan.budget.private:
         return "PooledRidge: ridge regression on the whole past; predicted losses are in [0, 1]."
-    oracle, sigma, response = mechanism.oracle, mechanism.gram, mechanism.response
+    oracle, sigma, response = pooling.oracle, pooling.gram, pooling.response
     stretched = (
         " Each batch's rows are stretched by a matrix that the earlier releases give, and brought "
         "to a length of at most one, so that weak directions rise above the noise; this spends no "
         "privacy."
-        if mechanism.stretched
+        if pooling.stretched
         else ""
     )
     half = math.ceil(oracle.clear * plan.features.p * sigma**2)
@@ -155,6 +235,6 @@ def _control(plan: Plan) -> str:
     )
 
 
-def _given(part: Any) -> str:
+def _given(part: object) -> str:
     words = ", ".join(f"{name}={value}" for name, value in fields_to_config(part).items())
     return f"{type(part).__name__}({words}), as given."

@@ -1,4 +1,4 @@
-"""What a plan's noise means for its predictions, from public numbers alone.
+"""Forecast of the noise of a plan's predictions, from public numbers alone.
 
 The noise of a predicted loss is compared with the spread of losses: their standard deviation
 between decisions. What it allows was measured on 111 public sets. How many decisions a difference
@@ -24,7 +24,7 @@ from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.sensitivities import centre
-from discreet.releases.forgetting import share
+from discreet.releases.statistics import share
 from discreet.text import about, advise
 from discreet.validate import instance, positive
 
@@ -45,11 +45,10 @@ MOST_BATCHES = 2_000
 
 def prediction_noise(plan: Plan, batches: int) -> list[float] | None:
     """The noise of a predicted loss after each batch; None where a plan's oracle cannot say."""
-    mechanism = plan.mechanism
-    if not isinstance(mechanism, PooledStatistics) or not plan.budget.private:
+    pooling, schedule = plan.pooling, plan.schedule
+    if pooling is None or not plan.budget.private:
         return None
-    schedule = plan.schedule
-    return mechanism.prediction_noise(
+    return pooling.prediction_noise(
         [schedule.length(batch) for batch in range(1, batches + 1) if schedule.fitted(batch)]
     )
 
@@ -77,7 +76,7 @@ def too_noisy(plan: Plan, spread: float | None = None) -> str | None:
 
 
 def warn_if_too_noisy(plan: Plan, spread: float | None = None, stacklevel: int = 4) -> None:
-    """Advise whoever makes something of the plan."""
+    """Issue an ``Advice`` if the plan is too noisy."""
     words = too_noisy(plan, spread)
     if words is not None:
         advise("too-much-noise", words, stacklevel)
@@ -220,16 +219,16 @@ def _sizes(
     private = math.isfinite(epsilon)
     budget = Budget(epsilon, plan.budget.delta or DELTA) if private else Budget.none()
     plan = replace(plan, budget=budget, horizon=None)
-    mechanism, problem, schedule = plan.mechanism, plan.problem, plan.schedule
+    pooling, problem, schedule = plan.pooling, plan.problem, plan.schedule
     noise, factor, factor_of_means = [0.0] * MOST_BATCHES, 1.0, 1.0
     if private:
-        if not isinstance(mechanism, PooledStatistics):
+        if pooling is None:
             raise InvalidInput(
                 "oracle must pool statistics for sample sizes; got "
                 f"{type(plan.oracle).__name__}. Use PooledRidge, or epsilons=[inf]."
             )
         noise = prediction_noise(plan, MOST_BATCHES) or noise
-        factor, factor_of_means = _noise_factors(mechanism, offset)
+        factor, factor_of_means = _noise_factors(pooling, offset)
     lengths = [schedule.length(batch) for batch in range(1, MOST_BATCHES + 1)]
     among = 1 if problem.feedback == "full" else problem.n_actions
     chance = [spread**2 * among / records for records in _remembered(lengths, plan.half_life)]
@@ -244,7 +243,7 @@ def _sizes(
     return SampleSize(epsilon, of_means, reached(problem.p, factor))
 
 
-def _noise_factors(mechanism: PooledStatistics, offset: float) -> tuple[float, float]:
+def _noise_factors(pooling: PooledStatistics, offset: float) -> tuple[float, float]:
     """The noise of a prediction and of an action's mean, as multiples of ``prediction_noise``.
 
     The constant feature has the share k of a row's squared length, and p − 1 directions share the
@@ -253,9 +252,9 @@ def _noise_factors(mechanism: PooledStatistics, offset: float) -> tuple[float, f
     noise of σ/√2 per unit of length; σ along the constant itself. The mean of an action follows
     from the constant alone, with noise of σ_r/√k on its sum.
     """
-    problem, relative = mechanism.problem, mechanism.gram / mechanism.response
+    problem, relative = pooling.problem, pooling.gram / pooling.response
     p, share = problem.p, 1.0 / problem.p
-    if mechanism.stretched and problem.feedback == "bandit" and not problem.joint:
+    if pooling.stretched and problem.feedback == "bandit" and not problem.joint:
         share = max(share, float(constant_share(np.asarray(offset))))
     weight = (relative * offset) ** 2 / share
     rest = (p - 1) ** 2 / (1.0 - share) if p > 1 else 0.0

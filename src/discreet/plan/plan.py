@@ -25,12 +25,13 @@ from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import Mechanism, Oracle, PooledRidge, Problem
 from discreet.oracles.mechanisms.loss_sums import LossSums, fit_budget
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.checks import (
     advise_unused_budget,
     refuse_what_does_not_fit,
     refuse_wrong_kinds,
 )
-from discreet.plan.config import Registry, build, fields_to_config, from_config
+from discreet.plan.config import Classes, build, fields_to_config, from_config
 from discreet.plan.explanation import explained
 from discreet.plan.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.policies import AdaptivePO, Policy
@@ -43,12 +44,12 @@ from discreet.releases.catalogue import Catalogue
 from discreet.releases.prior import Prior
 from discreet.releases.released import Released
 from discreet.text import html_table
-from discreet.types import added_later
+from discreet.types import JsonMapping, JsonObject, added_later
 from discreet.validate import instance, whole
 
 FORMAT = "discreet-plan/1"
 
-FEATURES: Registry = {
+FEATURES: Classes = {
     "UnitBall": UnitBall,
     "Schema": Schema,
     "Joint": Joint,
@@ -58,9 +59,9 @@ FEATURES: Registry = {
     "Hashed": Hashed,
     "Date": Date,
 }
-BUDGETS: Registry = {"Budget": Budget}
-PRIORS: Registry = {"Prior": Prior}
-CONTROLS: Registry = {"Control": Control}
+BUDGETS: Classes = {"Budget": Budget}
+PRIORS: Classes = {"Prior": Prior}
+CONTROLS: Classes = {"Control": Control}
 LONGEST = 160
 """Characters of a part of a plan that its repr shows."""
 
@@ -70,7 +71,7 @@ _problem = lru_cache(maxsize=1024, typed=True)(Problem)
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
-    """What will happen, decided before the first person arrives.
+    """Complete public configuration of an experiment, fixed before the first person arrives.
 
     Problem and budget are enough: the default policy and oracle follow from these public numbers
     and need no tuning (``explain`` says what was chosen; docs/results/defaults.md how well it
@@ -159,12 +160,13 @@ class Plan:
         refuse_what_does_not_fit(self)
 
     def __repr__(self) -> str:
-        """What differs from the defaults; long parts are cut."""
-        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in _told(self))})"
+        """Return the fields that differ from the defaults; long parts are cut."""
+        chosen = ", ".join(f"{name}={text}" for name, text in _chosen_fields(self))
+        return f"{type(self).__name__}({chosen})"
 
     def _repr_html_(self) -> str:
         facts = [("digest", self.digest[:12])] if not np.ndim(self.budget.epsilon) else []
-        return html_table(type(self).__name__, [*facts, *_told(self)])
+        return html_table(type(self).__name__, [*facts, *_chosen_fields(self)])
 
     def _count_actions(self) -> None:
         if isinstance(self.actions, Catalogue):
@@ -195,7 +197,7 @@ class Plan:
         refuse_unregistered("oracle", self.oracle, ORACLES)
 
     def explain(self) -> str:
-        """What was chosen and why, in words."""
+        """Explain in words what was chosen and why."""
         return explained(self)
 
     @property
@@ -209,7 +211,7 @@ class Plan:
 
     @property
     def contexts(self) -> UnitBall | Schema:
-        """How contexts are read, whatever actions are."""
+        """The features of contexts, without those of actions."""
         return self.features.context if isinstance(self.features, Joint) else self.features
 
     @property
@@ -219,7 +221,7 @@ class Plan:
 
     @property
     def blocks(self) -> int:
-        """How many actions have weights of their own: all, or one for all with joint features."""
+        """The number of actions with separate weights; 1 with joint features."""
         return self.n_actions if self.catalogue is None else 1
 
     @cached_property
@@ -229,14 +231,14 @@ class Plan:
 
     @property
     def participation(self) -> Participation | None:
-        """How often one person may contribute; None where no such number is declared."""
+        """Bounds on the contributions of one person; None where none are declared."""
         if self.batches_per_user is None or self.records_per_batch is None:
             return None
         return Participation(self.batches_per_user, self.records_per_batch)
 
     @property
     def releases_on_last_answer(self) -> bool:
-        """Whether a batch is released as soon as all its slots are answered."""
+        """True if a batch is released as soon as all its slots are answered."""
         return self.releases == "automatic" and self.unit == "decision"
 
     @cached_property
@@ -252,9 +254,14 @@ class Plan:
         advise_unused_budget(self, made.event)
         return made
 
+    @property
+    def pooling(self) -> PooledStatistics | None:
+        """The mechanism, where it pools the statistics of all releases; None for other ones."""
+        return getattr(self.mechanism, "pooling", None)  # a user's mechanism may lack it
+
     @cached_property
     def loss_sums(self) -> LossSums | None:
-        """What is told of policy and control beside each fit; None without a control share."""
+        """The sums of losses of policy and control; None without a control share."""
         if self.control is None:
             return None
         if np.ndim(self.budget.epsilon):
@@ -271,7 +278,7 @@ class Plan:
 
     @cached_property
     def event(self) -> events.Event:
-        """What a release costs a record, whether it is the policy's or the control's."""
+        """The cost of a release for one record, of the policy or of the control."""
         # Privacy: a record is in the fit and in the sums of one part.
         # [docs/privacy/lift.md, "Parts of a batch"]
         if self.loss_sums is None:
@@ -280,7 +287,7 @@ class Plan:
 
     @cached_property
     def _fit_event(self) -> events.Event:
-        """What a fit costs, with a remark where the oracle is not a built-in one."""
+        """The cost of a fit, with a remark where the oracle is not a built-in one."""
         event = self.mechanism.event
         instance("event of the mechanism", event, events.EVENTS)
         name = type(self.oracle).__name__
@@ -294,7 +301,7 @@ class Plan:
         return Schedule(*lengths, self.close_every, self.half_life, self.imported)
 
     def nothing_released(self) -> Released:
-        """What a policy sees before the first release."""
+        """Return the releases before the first one: none, and the prior."""
         prior = None if self.prior is None else self.prior.statistics
         return Released(self.n_actions, self.schedule, plan=self.to_config(), prior=prior)
 
@@ -304,12 +311,12 @@ class Plan:
         often = self.participation
         return Ledger(budget or self.budget, (), self.unit, because, participation=often)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> JsonObject:
         """The plan as a mapping of words and whole numbers, fit for canonical JSON."""
         return {"format": FORMAT, **fields_to_config(self)}
 
     @classmethod
-    def from_config(cls, document: Mapping[str, Any]) -> Plan:
+    def from_config(cls, document: JsonMapping) -> Plan:
         """The plan of a mapping, as from TOML or a released file; unknown keys are refused."""
         given = {name: value for name, value in document.items() if name != "format"}
         if document.get("format", FORMAT) != FORMAT:
@@ -326,7 +333,7 @@ class Plan:
                 "plan.batches_per_user and plan.records_per_batch must be in a written plan with "
                 "unit='user'; this one lacks them. Read it with the version that wrote it."
             )
-        parts: dict[str, Registry] = {
+        parts: dict[str, Classes] = {
             "features": FEATURES,
             "policy": POLICIES,
             "oracle": ORACLES,
@@ -353,9 +360,9 @@ class Plan:
         return digest_of(self.to_config())
 
 
-def _told(plan: Plan) -> list[tuple[str, str]]:
-    """The fields that somebody chose, in short."""
-    told = []
+def _chosen_fields(plan: Plan) -> list[tuple[str, str]]:
+    """Return the fields that differ from their defaults, in short."""
+    chosen = []
     for each in fields(plan):
         text = repr(getattr(plan, each.name))
         default = each.default if each.default is not MISSING else None
@@ -364,11 +371,11 @@ def _told(plan: Plan) -> list[tuple[str, str]]:
         counted = each.name == "n_actions" and plan.actions is not None
         if text != repr(default) and not counted:
             text = " ".join(text.split())
-            told.append((each.name, text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
-    return told
+            chosen.append((each.name, text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
+    return chosen
 
 
-def _budget_table(given: Any) -> Any:
+def _budget_table(given: object) -> Any:
     """A budget in a document needs no kind."""
     if not isinstance(given, Mapping):
         raise InvalidInput(

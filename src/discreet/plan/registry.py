@@ -46,8 +46,8 @@ class Registry(Mapping[str, type[Any]]):
     def __len__(self) -> int:
         return len(self.built_in) + len(self.own)
 
-    def holds(self, item: Any) -> bool:
-        """Whether the name of an object's class leads back to that class."""
+    def holds(self, item: object) -> bool:
+        """Return whether the name of an object's class leads back to that class."""
         return self.get(type(item).__name__) is type(item)
 
 
@@ -55,11 +55,11 @@ def _is_policy(item: Any) -> bool:
     return issubclass(item, policies.Policy) and not inspect.isabstract(item)
 
 
-def _is_oracle(item: Any) -> bool:
+def _is_oracle(item: object) -> bool:
     return callable(getattr(item, "calibrate", None)) and hasattr(item, "bounded")
 
 
-def _classes(package: Any) -> list[type[Any]]:
+def _classes(package: object) -> list[type[Any]]:
     """The dataclasses that a package exports, in the order of their names."""
     exported = [item for item in vars(package).values() if inspect.isclass(item)]
     return sorted(filter(is_dataclass, exported), key=lambda each: each.__name__)
@@ -117,7 +117,7 @@ def register(kind: C) -> C:
     return kind
 
 
-def refuse_unregistered(name: str, item: Any, registry: Registry) -> None:
+def refuse_unregistered(name: str, item: object, registry: Registry) -> None:
     """Refuse an object whose class a document cannot name."""
     if registry.holds(item):  # of most, with no look at the packages that are installed
         return

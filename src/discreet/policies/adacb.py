@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.policies import one_row
-from discreet.policies.allocation import inverse_gap, surviving, uniform
-from discreet.policies.shared_parameters import ConfidenceWidth, GapWeight
-from discreet.releases.released import Released
+from discreet.policies.allocation import ConfidenceWidth, GapWeight, inverse_gap, surviving, uniform
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 
 
@@ -18,6 +17,7 @@ class AdaCB(ConfidenceWidth, GapWeight):
     ``scale`` and ``exponent`` as in SquareCB, ``width`` as in RegCB.
     [Foster et al. 2021; paper, "Exploration-radius baselines"]
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Gram, Predictor, Release
     >>> gram = Gram(np.zeros((3, 1, 1)), dense=False, step=1.0)
@@ -31,23 +31,23 @@ class AdaCB(ConfidenceWidth, GapWeight):
         GapWeight.__post_init__(self)
         ConfidenceWidth.__post_init__(self)
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        if released.latest is None:
-            return uniform(released, features)
-        predictor = released.latest.predictor
-        alive = surviving(predictor.scores(features), self.widths(released, features))
-        gamma = self.gap_weight(released, features)
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        if view.latest is None:
+            return uniform(view, features)
+        predictor = view.latest.predictor
+        alive = surviving(predictor.scores(features), self.widths(view, features))
+        gamma = self.gap_weight(view, features)
         return inverse_gap(predictor.losses(features), gamma, alive)
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
-        if released.latest is None:
-            return one_row.uniform(released)
-        predictor, gamma = released.latest.predictor, self.gap_weight(released, None)
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        if view.latest is None:
+            return one_row.uniform(view)
+        predictor, gamma = view.latest.predictor, self.gap_weight(view, None)
 
         def probabilities(features: Array) -> list[float]:
             scores = predictor.scores(features)
             losses = one_row.row(predictor.linked(scores))
-            widths = one_row.row(self.widths(released, features))
+            widths = one_row.row(self.widths(view, features))
             alive = one_row.survivors(one_row.row(scores), widths)
             shares = one_row.inverse_gap([losses[place] for place in alive], gamma)
             return one_row.placed(shares, alive, len(losses))

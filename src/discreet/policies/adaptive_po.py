@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from discreet.arrays.backend import as_like, namespace, per_run, row_min, softmax
 from discreet.features.offered import OfferedBlocks
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw
 from discreet.policies.replay_bonus_po import ReplayBonusPO
-from discreet.releases.released import Released
-from discreet.types import Array
+from discreet.releases.policy_view import PolicyView
+from discreet.types import Array, Numbers
 from discreet.validate import positive
 
 
@@ -30,6 +29,7 @@ class AdaptivePO(Policy):
 
     Releases without a signal have λ = 1. [docs/results/rewards.md; Bian and Jun 2022]
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
@@ -53,40 +53,40 @@ class AdaptivePO(Policy):
             object.__setattr__(made, name, getattr(self, name))
         return made
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        signal = released.signal
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        signal = view.signal
         if signal is None:
-            return self._replay.probabilities(released, features)
+            return self._replay.probabilities(view, features)
         clear = per_run(signal[..., 0], features)
         if _all(clear, 1.0):
-            return self._replay.probabilities(released, features)
-        newest = self._newest(released, features, signal)
+            return self._replay.probabilities(view, features)
+        newest = self._newest(view, features, signal)
         if _all(clear, 0.0):
             return newest
-        return clear * self._replay.probabilities(released, features) + (1.0 - clear) * newest
+        return clear * self._replay.probabilities(view, features) + (1.0 - clear) * newest
 
-    def sample(self, released: Released, features: Array, u: Array) -> Array:
+    def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
         """Draw actions; the second uniform decides which of the two rules is used."""
-        signal = released.signal
+        signal = view.signal
         if signal is None:
-            return self._replay.sample(released, features, u)
+            return self._replay.sample(view, features, u)
         clear = per_run(signal[..., 0], features, 1)
         if _all(clear, 1.0):
-            return self._replay.sample(released, features, u)
-        newest = draw(self._newest(released, features, signal), u[..., 0])
+            return self._replay.sample(view, features, u)
+        newest = draw(self._newest(view, features, signal), u[..., 0])
         if _all(clear, 0.0):
             return newest
-        replay = self._replay.sample(released, features, u)
+        replay = self._replay.sample(view, features, u)
         return namespace(u).where(u[..., 1] < clear, replay, newest)
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
-        replay, signal = self._replay.for_one_row(released), released.signal
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        replay, signal = self._replay.for_one_row(view), view.signal
         if signal is None:
             return replay
         clear, *errors = (float(each) for each in signal)
-        if released.latest is None or clear == 1.0:
+        if view.latest is None or clear == 1.0:
             return replay
-        losses = released.latest.predictor.losses
+        losses = view.latest.predictor.losses
         scales = [self.scale * error for error in errors]
 
         def newest(features: Array) -> list[float]:
@@ -107,9 +107,9 @@ class AdaptivePO(Policy):
 
         return one_row.OneRow(probabilities if clear else newest, sample)
 
-    def _newest(self, released: Released, features: Array, signal: Array) -> Array:
-        assert released.latest is not None
-        losses = released.latest.predictor.losses(features)
+    def _newest(self, view: PolicyView, features: Array, signal: Array) -> Array:
+        assert view.latest is not None
+        losses = view.latest.predictor.losses(features)
         if isinstance(features, OfferedBlocks):
             errors = features.errors(signal[..., 1:])
         else:
@@ -119,5 +119,5 @@ class AdaptivePO(Policy):
         return softmax(-0.5 * gaps * gaps)
 
 
-def _all(values: Any, number: float) -> bool:
+def _all(values: Numbers, number: float) -> bool:
     return bool((values == number).all())

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from discreet.arrays.backend import namespace, or_infinite, row_min, row_sum
+from discreet.arrays.backend import namespace, or_infinite, per_run, row_min, row_sum
 from discreet.policies import one_row
-from discreet.releases.released import Released
-from discreet.types import Array
+from discreet.releases.policy_view import PolicyView
+from discreet.types import Array, Numbers
+from discreet.validate import in_range, positive
 
 MANY = 64
 """Actions up to which a loop over columns is faster than one call over all of them."""
@@ -24,6 +26,7 @@ class Policy(ABC):
     parameters: in a stack of R runs each is an array of shape (R,), which ``per_run`` reshapes to
     broadcast with features. ``register`` adds your own class. [docs/extending.md]
 
+    >>> from discreet.releases.released import Released
     >>> import discreet
     >>> discreet.Uniform().probabilities(Released(2), np.ones((1, 3)))
     array([[0.5, 0.5]])
@@ -35,11 +38,11 @@ class Policy(ABC):
     """Whether predictions must lie in [0, 1]."""
 
     @abstractmethod
-    def probabilities(self, released: Released, features: Array) -> Array:
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
         """(..., n, p) -> (..., n, A), rows on the simplex; uniform before the first release.
 
         Args:
-            released: What was published so far.
+            view: What was published so far.
             features: (..., n, p), mapped contexts.
         """
 
@@ -48,38 +51,38 @@ class Policy(ABC):
         """The settings that a campaign plays for your own policy; override to add some."""
         return [cls()]
 
-    def sample(self, released: Released, features: Array, u: Array) -> Array:
+    def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
         """Actions (..., n) from uniforms u (..., n, 2).
 
         Args:
-            released: What was published so far.
+            view: What was published so far.
             features: (..., n, p), mapped contexts.
             u: Uniforms in [0, 1); the same u gives the same actions.
         """
-        return draw(self.probabilities(released, features), u[..., 0])
+        return draw(self.probabilities(view, features), u[..., 0])
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
         """The same rule for one row in plain numbers; override it if single decisions must be fast,
         else arrays are used."""
-        return one_row.by_arrays(self, released)
+        return one_row.by_arrays(self, view)
 
 
-def uniform(released: Released, features: Array) -> Array:
+def uniform(view: PolicyView, features: Array) -> Array:
     """1/A for every action."""
     xp = namespace(features)
     *lead, rows, _ = features.shape
-    shape = (*lead, released.n_actions, rows)  # stored as predictions are, rows contiguous
+    shape = (*lead, view.n_actions, rows)  # stored as predictions are, rows contiguous
     extra = {} if xp is np else {"device": features.device}
-    return xp.full(shape, 1.0 / released.n_actions, dtype=features.dtype, **extra).mT
+    return xp.full(shape, 1.0 / view.n_actions, dtype=features.dtype, **extra).mT
 
 
 def draw(probabilities: Array, u: Array) -> Array:
     """Inverse-CDF draw: the first action whose cumulative probability exceeds u."""
     if getattr(probabilities, "is_cuda", False):
-        from discreet.policies import draw_kernel
+        from discreet.policies import kernels
 
-        if draw_kernel.suits(probabilities, u):
-            return draw_kernel.drawn(probabilities, u)
+        if kernels.suits_draws(probabilities, u):
+            return kernels.drawn(probabilities, u)
     # The goal is u times the total, so that rounding cannot push it past the last action.
     if probabilities.shape[-1] > MANY:
         sums = namespace(probabilities).cumulative_sum(probabilities, axis=-1)
@@ -117,12 +120,12 @@ def even_split(values: Array) -> Array:
     return tied / row_sum(tied)
 
 
-def inverse_gap(losses: Array, gamma: Any, survivors: Array | None = None) -> Array:
+def inverse_gap(losses: Array, gamma: Numbers, survivors: Array | None = None) -> Array:
     """p(a) = 1/(|S| + γ·gap_a) for a ≠ b in S, the rest on b; b the first minimiser in S.
 
     [SquareCB: Foster and Rakhlin 2020; inside a survivor set S: AdaCB, Foster et al. 2021]
     """
-    count: Any = float(losses.shape[-1])
+    count: Numbers = float(losses.shape[-1])
     if survivors is not None:
         losses = or_infinite(survivors, losses)
         count = row_sum(namespace(losses).astype(survivors, losses.dtype))
@@ -139,3 +142,36 @@ def rest_on_best(shares: Array, losses: Array) -> Array:
 def surviving(scores: Array, widths: Array) -> Array:
     """{a : g_a − w_a ≤ min_b (g_b + w_b)}. [RegCB: Foster et al. 2018]"""
     return scores - widths <= row_min(scores + widths)
+
+
+@dataclass(frozen=True)
+class GapWeight(Policy):
+    """``scale`` γ0 and ``exponent`` ρ give the weight γ_m of a predicted gap in batch m."""
+
+    scale: float = 1.0
+    exponent: float = 0.5
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+        in_range("exponent", self.exponent, 0.0, 10.0)
+
+    def gap_weight(self, view: PolicyView, features: Array) -> Numbers:
+        """γ_m = γ0 · max(1, Σ_{j<m} s_j·B_j)^ρ, frozen inside a batch; s_j is what release j
+        still counts."""
+        clock = float(max(1, view.remembered_rounds))
+        return per_run(self.scale * clock**self.exponent, features)
+
+
+@dataclass(frozen=True)
+class ConfidenceWidth(Policy):
+    """``width`` β gives the confidence widths β·r_a, with the released radii r_a."""
+
+    width: float = 1.0
+    uses_radii: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        in_range("width", self.width, 0.0, 1e12)
+
+    def widths(self, view: PolicyView, features: Array) -> Array:
+        """β·r_a: (..., n, p) -> (..., n, A)."""
+        return per_run(self.width, features) * view.radii(features)

@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from discreet.arrays.backend import namespace, row_min
 from discreet.policies import one_row
-from discreet.policies.allocation import even_split, rest_on_best, uniform
-from discreet.policies.shared_parameters import GapWeight
-from discreet.releases.released import Released
+from discreet.policies.allocation import GapWeight, even_split, rest_on_best, uniform
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 
 
@@ -21,6 +20,7 @@ class FastCB(GapWeight):
     predictions in [0, 1], so a plan refuses it with ``Ridge``.
     [Foster and Krishnamurthy 2021; paper, "Prediction-only baselines"]
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.5]]), "clip")))
@@ -30,22 +30,22 @@ class FastCB(GapWeight):
 
     needs_bounded_losses: ClassVar[bool] = True
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        if released.latest is None:
-            return uniform(released, features)
-        losses = released.latest.predictor.losses(features)
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        if view.latest is None:
+            return uniform(view, features)
+        losses = view.latest.predictor.losses(features)
         xp = namespace(losses)
-        gamma = self.gap_weight(released, features)
+        gamma = self.gap_weight(view, features)
         best = row_min(losses)
         usable = xp.where(best > 0.0, best, 1.0)
         spread = usable / (losses.shape[-1] * usable + gamma * (losses - best))
         weighted = rest_on_best(spread, losses)
         return xp.where(best > 0.0, weighted, even_split(losses))
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
-        if released.latest is None:
-            return one_row.uniform(released)
-        predicted, gamma = released.latest.predictor.losses, self.gap_weight(released, None)
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        if view.latest is None:
+            return one_row.uniform(view)
+        predicted, gamma = view.latest.predictor.losses, self.gap_weight(view, None)
 
         def probabilities(features: Array) -> list[float]:
             losses = one_row.row(predicted(features))

@@ -1,18 +1,17 @@
-"""A floor under every probability, whatever the policy."""
+"""Floored: a policy with a lower bound on every probability."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from discreet.arrays.backend import at_most, namespace, per_run
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy
-from discreet.releases.released import Released
-from discreet.types import Array
+from discreet.releases.policy_view import PolicyView
+from discreet.types import Array, Numbers
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,7 @@ class Floored(Policy):
 
     A plan with ``floor`` decides by this rule; p are the probabilities of its ``policy``.
 
+    >>> from discreet.releases.released import Released
     >>> from discreet.policies.uniform import Uniform
     >>> Floored(Uniform(), 0.1).probabilities(Released(n_actions=4), np.ones((1, 2)))
     array([[0.25, 0.25, 0.25, 0.25]])
@@ -29,27 +29,27 @@ class Floored(Policy):
     policy: Policy
     floor: float
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        least = self._least(released)
-        own = self.policy.probabilities(released, features)
-        kept = per_run(1.0 - released.n_actions * least, features)
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        least = self._least(view)
+        own = self.policy.probabilities(view, features)
+        kept = per_run(1.0 - view.n_actions * least, features)
         return kept * own + per_run(least, features)
 
-    def sample(self, released: Released, features: Array, u: Array) -> Array:
+    def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
         """The first A·f of u[..., 0] are shared out evenly; the policy has the rest."""
-        xp, actions = namespace(u), released.n_actions
-        least = per_run(self._least(released), u, 1)
+        xp, actions = namespace(u), view.n_actions
+        least = per_run(self._least(view), u, 1)
         even = actions * least
         first = u[..., 0]
         rest = at_most((first - even) / (1.0 - even + (even >= 1.0)), 1.0 - 2.0**-24)
         moved = xp.stack([xp.where(first < even, first, rest), u[..., 1] + 0.0 * rest], axis=-1)
-        own = self.policy.sample(released, features, moved)
+        own = self.policy.sample(view, features, moved)
         any_of = xp.astype(at_most(xp.floor(first / least), actions - 1.0), own.dtype)
         return xp.where(first < even, any_of, own)
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
-        own, actions = one_row.made(self.policy, released), released.n_actions
-        least = float(self._least(released))
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        own, actions = one_row.made(self.policy, view), view.n_actions
+        least = float(self._least(view))
         even = actions * least
         kept = 1.0 - even
 
@@ -63,5 +63,5 @@ class Floored(Policy):
             sample,
         )
 
-    def _least(self, released: Released) -> Any:
-        return np.minimum(self.floor, 1.0 / released.n_actions)
+    def _least(self, view: PolicyView) -> Numbers:
+        return np.minimum(self.floor, 1.0 / view.n_actions)

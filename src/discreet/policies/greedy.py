@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, even_split, uniform
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 
 
@@ -16,6 +16,7 @@ class Greedy(Policy):
 
     [paper, "Supervised reference"]
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
@@ -23,13 +24,13 @@ class Greedy(Policy):
     array([[0., 1.]])
     """
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        if released.latest is None:
-            return uniform(released, features)
-        return even_split(released.latest.predictor.losses(features))
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        if view.latest is None:
+            return uniform(view, features)
+        return even_split(view.latest.predictor.losses(features))
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
-        if released.latest is None:
-            return one_row.uniform(released)
-        losses = released.latest.predictor.losses
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        if view.latest is None:
+            return one_row.uniform(view)
+        losses = view.latest.predictor.losses
         return one_row.OneRow.drawn(lambda x: one_row.even_split(one_row.row(losses(x))))

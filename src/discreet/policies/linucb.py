@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.policies import one_row
-from discreet.policies.allocation import even_split, uniform
-from discreet.policies.shared_parameters import ConfidenceWidth
-from discreet.releases.released import Released
+from discreet.policies.allocation import ConfidenceWidth, even_split, uniform
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 
 
@@ -17,6 +16,7 @@ class LinUCB(ConfidenceWidth):
 
     [Li et al. 2010; paper, "Exploration-radius baselines"]
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Gram, Predictor, Release
     >>> gram = Gram(np.array([[[3.0]], [[0.0]]]), dense=False, step=1.0)
@@ -26,16 +26,16 @@ class LinUCB(ConfidenceWidth):
     array([[0., 1.]])
     """
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        if released.latest is None:
-            return uniform(released, features)
-        losses = released.latest.predictor.losses(features)
-        return even_split(losses - self.widths(released, features))
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        if view.latest is None:
+            return uniform(view, features)
+        losses = view.latest.predictor.losses(features)
+        return even_split(losses - self.widths(view, features))
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
-        if released.latest is None:
-            return one_row.uniform(released)
-        losses = released.latest.predictor.losses
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        if view.latest is None:
+            return one_row.uniform(view)
+        losses = view.latest.predictor.losses
         return one_row.OneRow.drawn(
-            lambda x: one_row.even_split(one_row.row(losses(x) - self.widths(released, x)))
+            lambda x: one_row.even_split(one_row.row(losses(x) - self.widths(view, x)))
         )

@@ -12,12 +12,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.releases.released import Released
-from discreet.types import Array
+from discreet.releases.policy_view import PolicyView
+from discreet.types import Array, Numbers
 
 if TYPE_CHECKING:
     from discreet.policies.allocation import Policy
@@ -44,52 +44,51 @@ class OneRow:
         return cls(probabilities, lambda features, u, _: draw(probabilities(features), u))
 
 
-def sample(policy: Policy, released: Released, features: Array, u: Any) -> Any:
+def sample(policy: Policy, view: PolicyView, features: Array, u: Numbers) -> Numbers:
     """``policy.sample`` for u (n, 2), in plain numbers if n is one."""
     if len(u) != 1:
-        return policy.sample(released, features, u)
-    return np.array([prepared(policy, released).sample(features, *u[0].tolist())])
+        return policy.sample(view, features, u)
+    return np.array([prepared(policy, view).sample(features, *u[0].tolist())])
 
 
-def probabilities(policy: Policy, released: Released, features: Array) -> Any:
+def probabilities(policy: Policy, view: PolicyView, features: Array) -> Numbers:
     """``policy.probabilities`` of features (n, p), in plain numbers if n is one."""
     if features.shape[-2] != 1:
-        return policy.probabilities(released, features)
-    return np.array([prepared(policy, released).probabilities(features)])
+        return policy.probabilities(view, features)
+    return np.array([prepared(policy, view).probabilities(features)])
 
 
-def prepared(policy: Policy, released: Released) -> OneRow:
+def prepared(policy: Policy, view: PolicyView) -> OneRow:
     """The policy for one row; made once for each view of the releases, which keeps it."""
-    policy_before, kept = released.__dict__.get("_one_row", (None, None))
-    if policy_before is not policy:
+    kept: tuple[Policy, OneRow] | None = view.__dict__.get("_one_row")
+    if kept is None or kept[0] is not policy:
         # The view keeps what is made, which must not keep the view: old ones would pile up.
-        kept = made(policy, weakref.proxy(released))
-        released.__dict__["_one_row"] = policy, kept
-    return cast("OneRow", kept)
+        view.__dict__["_one_row"] = kept = policy, made(policy, weakref.proxy(view))
+    return kept[1]
 
 
-def made(policy: Policy, released: Released) -> OneRow:
+def made(policy: Policy, view: PolicyView) -> OneRow:
     """The policy for one row, in plain numbers where it has such a form and actions are few."""
-    plain = released.n_actions <= FEW and _is_single_run(released) and _writes_both(policy)
-    return policy.for_one_row(released) if plain else by_arrays(policy, released)
+    plain = view.n_actions <= FEW and _is_single_run(view) and _writes_both(policy)
+    return policy.for_one_row(view) if plain else by_arrays(policy, view)
 
 
-def by_arrays(policy: Policy, released: Released) -> OneRow:
+def by_arrays(policy: Policy, view: PolicyView) -> OneRow:
     """The array form for one row."""
     return OneRow(
-        lambda features: cast("list[float]", policy.probabilities(released, features)[0].tolist()),
-        lambda features, *u: int(policy.sample(released, features, np.array([u]))[0]),
+        lambda features: row(policy.probabilities(view, features)),
+        lambda features, *u: int(policy.sample(view, features, np.array([u]))[0]),
     )
 
 
-def _is_single_run(released: Released) -> bool:
-    """Whether predictors are (A, p) of NumPy, as those of a learner; a simulation stacks runs."""
-    weights = [item.predictor.weights for item in released.items[-1:]]
+def _is_single_run(view: PolicyView) -> bool:
+    """Return whether predictors are NumPy (A, p), as in a learner; a simulation stacks runs."""
+    weights = [item.predictor.weights for item in view.items[-1:]]
     return all(isinstance(each, np.ndarray) and each.ndim == 2 for each in weights)
 
 
 def _writes_both(policy: Policy) -> bool:
-    """Whether the class that wrote the rule wrote its form for one row too.
+    """Return whether the class that wrote the rule wrote its form for one row too.
 
     A subclass with another rule must not inherit the plain numbers of its parent.
     """
@@ -101,15 +100,16 @@ def _writes_both(policy: Policy) -> bool:
     return False
 
 
-def uniform(released: Released) -> OneRow:
+def uniform(view: PolicyView) -> OneRow:
     """1/A for every action."""
-    even = [1.0 / released.n_actions] * released.n_actions
+    even = [1.0 / view.n_actions] * view.n_actions
     return OneRow.drawn(lambda _: even.copy())
 
 
 def row(values: Array) -> list[float]:
     """The numbers of an array (1, A)."""
-    return cast("list[float]", values[0].tolist())
+    numbers: list[float] = values[0].tolist()
+    return numbers
 
 
 def draw(probabilities: Sequence[float], u: float) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -14,12 +13,12 @@ from discreet.types import Floats
 Uniforms = Callable[[int, int], Floats]
 """Uniforms for a request's ranking, from its place in a call and how many actions it is offered."""
 _APART = 0x72616E6B
-"""Keeps these streams apart from others that come from the same seed."""
+"""Separates these streams from others of the same seed."""
 
 
 class RankingDraws:
     """Uniforms for rankings, from the seed of ``draws`` where that has one, and never from its
-    stream; each request has a stream of its own.
+    stream; each request has a separate stream.
 
     Privacy: an offer is content of a record. Were as many numbers as it has items drawn from the
     generator of the actions, it would shift the draws of everybody who comes later.
@@ -32,7 +31,7 @@ class RankingDraws:
     True
     """
 
-    def __init__(self, draws: Any = None) -> None:
+    def __init__(self, draws: object = None) -> None:
         seed = getattr(getattr(draws, "bit_generator", None), "seed_seq", None)
         if not isinstance(seed, np.random.SeedSequence):
             seed = np.random.SeedSequence()

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from discreet.arrays.backend import namespace, row_sum
 from discreet.policies import one_row
-from discreet.policies.allocation import surviving, uniform
-from discreet.policies.shared_parameters import ConfidenceWidth
-from discreet.releases.released import Released
+from discreet.policies.allocation import ConfidenceWidth, surviving, uniform
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 
 
@@ -18,6 +17,7 @@ class RegCB(ConfidenceWidth):
 
     [Foster et al. 2018; paper, "Exploration-radius baselines"]
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Gram, Predictor, Release
     >>> gram = Gram(np.array([[[3.0]], [[0.0]]]), dense=False, step=1.0)
@@ -27,22 +27,22 @@ class RegCB(ConfidenceWidth):
     array([[1., 0.]])
     """
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        if released.latest is None:
-            return uniform(released, features)
-        scores = released.latest.predictor.scores(features)
-        alive = surviving(scores, self.widths(released, features))
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        if view.latest is None:
+            return uniform(view, features)
+        scores = view.latest.predictor.scores(features)
+        alive = surviving(scores, self.widths(view, features))
         alive = namespace(scores).astype(alive, scores.dtype)
         return alive / row_sum(alive)
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
-        if released.latest is None:
-            return one_row.uniform(released)
-        scores_of = released.latest.predictor.scores
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        if view.latest is None:
+            return one_row.uniform(view)
+        scores_of = view.latest.predictor.scores
 
         def probabilities(features: Array) -> list[float]:
             scores = one_row.row(scores_of(features))
-            alive = one_row.survivors(scores, one_row.row(self.widths(released, features)))
+            alive = one_row.survivors(scores, one_row.row(self.widths(view, features)))
             return one_row.placed([1.0 / len(alive)] * len(alive), alive, len(scores))
 
         return one_row.OneRow.drawn(probabilities)

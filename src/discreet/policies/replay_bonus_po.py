@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
 from discreet.arrays.backend import at_most, per_run, softmax
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, uniform
-from discreet.releases.released import Released
-from discreet.types import Array
+from discreet.releases.policy_view import PolicyView
+from discreet.types import Array, Numbers
 from discreet.validate import positive
 
 
@@ -34,6 +33,7 @@ class ReplayBonusPO(Policy):
     recover.
     [paper, "New algorithms"]
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
@@ -50,14 +50,14 @@ class ReplayBonusPO(Policy):
             positive("learning_rate", self.learning_rate)
         positive("bonus", self.bonus)
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        if released.latest is None:
-            return uniform(released, features)
-        eta, bonus = per_run(self._rate(released), features), per_run(self.bonus, features)
-        current = uniform(released, features)
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        if view.latest is None:
+            return uniform(view, features)
+        eta, bonus = per_run(self._rate(view), features), per_run(self.bonus, features)
+        current = uniform(view, features)
         logits: Array = 0.0 * current
         counts: Array = 1.0 + logits  # 1 + D
-        each = zip(self._steps(released), released.losses_of_each(features), strict=True)
+        each = zip(self._steps(view), view.losses_of_each(features), strict=True)
         for (records, growth), losses in each:
             step = bonus * growth / counts
             step = at_most(step, 1.0, out=step)  # the optimism
@@ -69,28 +69,27 @@ class ReplayBonusPO(Policy):
             current = softmax(logits)
         return current
 
-    def sample(self, released: Released, features: Array, u: Array) -> Array:
-        if released.latest is not None and getattr(features, "is_cuda", False):
-            from discreet.policies import replay_kernel
+    def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
+        if view.latest is not None and getattr(features, "is_cuda", False):
+            from discreet.policies import kernels
 
-            if replay_kernel.suits(released, features):
-                parameters = (np.atleast_1d(each) for each in (self._rate(released), self.bonus))
-                return replay_kernel.sampled(released, features, u[..., 0], *parameters)
-        return super().sample(released, features, u)
+            if kernels.suits_replay(view, features):
+                parameters = (np.atleast_1d(each) for each in (self._rate(view), self.bonus))
+                return kernels.replayed(view, features, u[..., 0], *parameters)
+        return super().sample(view, features, u)
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
-        if released.latest is None:
-            return one_row.uniform(released)
-        actions, rate = released.n_actions, self._rate(released)
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        if view.latest is None:
+            return one_row.uniform(view)
+        actions, rate = view.n_actions, self._rate(view)
         steps = [
-            (records, self.bonus * growth, rate * records)
-            for records, growth in self._steps(released)
+            (records, self.bonus * growth, rate * records) for records, growth in self._steps(view)
         ]
 
         def probabilities(features: Array) -> list[float]:
             logits, counts = [0.0] * actions, [1.0] * actions  # counts are 1 + D
             weights, total = [1.0] * actions, float(actions)  # q is weights over their total
-            losses_of_each = released.losses_of_one(features)
+            losses_of_each = view.losses_of_one(features)
             for (records, reach, slope), losses in zip(steps, losses_of_each, strict=True):
                 part = records / total
                 for action, loss in enumerate(losses):
@@ -106,13 +105,13 @@ class ReplayBonusPO(Policy):
 
         return one_row.OneRow.drawn(probabilities)
 
-    def _steps(self, released: Released) -> list[tuple[float, float]]:
+    def _steps(self, view: PolicyView) -> list[tuple[float, float]]:
         """B_j and √(T_j/A) of each release that still counts."""
-        records = [share * release.records for release, share in released.remembered]
+        records = [share * release.records for release, share in view.remembered]
         return [
-            (own, (rounds / released.n_actions) ** 0.5)
+            (own, (rounds / view.n_actions) ** 0.5)
             for own, rounds in zip(records, accumulate(records), strict=True)
         ]
 
-    def _rate(self, released: Released) -> Any:
-        return 0.5 / released.n_actions if self.learning_rate is None else self.learning_rate
+    def _rate(self, view: PolicyView) -> Numbers:
+        return 0.5 / view.n_actions if self.learning_rate is None else self.learning_rate

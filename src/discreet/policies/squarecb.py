@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.policies import one_row
-from discreet.policies.allocation import inverse_gap, uniform
-from discreet.policies.shared_parameters import GapWeight
-from discreet.releases.released import Released
+from discreet.policies.allocation import GapWeight, inverse_gap, uniform
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 
 
@@ -18,6 +17,7 @@ class SquareCB(GapWeight):
     ``scale`` γ0 and ``exponent`` ρ give γ_m = γ0·(Σ_{j<m} B_j)^ρ.
     [Foster and Rakhlin 2020; paper, "Prediction-only baselines"]
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
@@ -27,14 +27,14 @@ class SquareCB(GapWeight):
 
     scale: float = 4.0
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        if released.latest is None:
-            return uniform(released, features)
-        losses = released.latest.predictor.losses(features)
-        return inverse_gap(losses, self.gap_weight(released, features))
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        if view.latest is None:
+            return uniform(view, features)
+        losses = view.latest.predictor.losses(features)
+        return inverse_gap(losses, self.gap_weight(view, features))
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
-        if released.latest is None:
-            return one_row.uniform(released)
-        losses, gamma = released.latest.predictor.losses, self.gap_weight(released, None)
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        if view.latest is None:
+            return one_row.uniform(view)
+        losses, gamma = view.latest.predictor.losses, self.gap_weight(view, None)
         return one_row.OneRow.drawn(lambda x: one_row.inverse_gap(one_row.row(losses(x)), gamma))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from discreet.arrays.backend import as_like, namespace, per_run, softmax
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw, uniform
 from discreet.policies.oracle_errors import batch_error
-from discreet.releases.released import Released
-from discreet.types import Array
+from discreet.releases.policy_view import PolicyView
+from discreet.types import Array, Numbers, NumpyArray
 from discreet.validate import one_of, positive
 
 _NODES = 14
@@ -30,6 +29,7 @@ class VanillaPO(Policy):
     (``rollout="current"``, the paper's text) or of the previous one (``"previous"``, its public
     scripts). Sampling draws K ~ Unif{0, …, B−1} and then one softmax. [paper, Algorithm 2]
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Predictor, Release
     >>> released = Released(2).add(Release(1, 1, Predictor(np.array([[1.0], [0.0]]), "identity")))
@@ -60,14 +60,14 @@ class VanillaPO(Policy):
         """
         return cls(scale=1.0, error_bound=6.0 * batch_error(horizon, functions, delta, epsilon))
 
-    def probabilities(self, released: Released, features: Array) -> Array:
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
         """The exact mixture: a direct sum for small B, Gauss rules on dyadic panels beyond."""
-        if released.latest is None:
-            return uniform(released, features)
-        length, rate = self._length_and_rate(released, features)
-        losses = rate * released.latest.predictor.losses(features)
+        if view.latest is None:
+            return uniform(view, features)
+        length, rate = self._length_and_rate(view, features)
+        losses = rate * view.latest.predictor.losses(features)
         nodes, weights = mixture_nodes(length)
-        total: Any = 0.0
+        total: Numbers = 0.0
         for group in range(0, len(nodes), 16):
             k = as_like(nodes[group : group + 16], losses)
             w = as_like(weights[group : group + 16], losses)
@@ -75,39 +75,39 @@ class VanillaPO(Policy):
             total = total + namespace(losses).sum(w[:, None] * components, axis=-2)
         return total
 
-    def sample(self, released: Released, features: Array, u: Array) -> Array:
+    def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
         """K from u[..., 0], the action of softmax(−η·K·f̂) from u[..., 1]."""
-        if released.latest is None:  # like every policy, so that all begin with equal actions
-            return draw(uniform(released, features), u[..., 0])
-        length, rate = self._length_and_rate(released, features)
+        if view.latest is None:  # like every policy, so that all begin with equal actions
+            return draw(uniform(view, features), u[..., 0])
+        length, rate = self._length_and_rate(view, features)
         k = as_like(namespace(u).floor(u[..., 0] * length), features)[..., None]
-        losses = released.latest.predictor.losses(features)
+        losses = view.latest.predictor.losses(features)
         return draw(softmax(-(rate * k) * losses), u[..., 1])
 
-    def for_one_row(self, released: Released) -> one_row.OneRow:
-        if released.latest is None:
-            return one_row.uniform(released)
-        length, rate = self._length_and_rate(released, None)
-        losses, rate = released.latest.predictor.losses, float(rate)
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        if view.latest is None:
+            return one_row.uniform(view)
+        length, rate = self._length_and_rate(view, None)
+        losses, rate = view.latest.predictor.losses, float(rate)
 
         def sample(features: Array, u: float, v: float) -> int:
             slope = -(rate * math.floor(u * length))
             logits = [slope * loss for loss in one_row.row(losses(features))]
             return one_row.draw(one_row.softmax(logits), v)
 
-        return replace(one_row.by_arrays(self, released), sample=sample)
+        return replace(one_row.by_arrays(self, view), sample=sample)
 
-    def _length_and_rate(self, released: Released, features: Array) -> tuple[int, Any]:
-        length = released.batch_length
+    def _length_and_rate(self, view: PolicyView, features: Array) -> tuple[int, Numbers]:
+        length = view.batch_length
         if self.rollout == "previous":
-            length = released.schedule.nominal(len(released.items))
-        actions = released.n_actions
+            length = view.schedule.nominal(len(view.items))
+        actions = view.n_actions
         slow = (actions * length * self.error_bound) ** -0.5
         return length, per_run(self.scale * np.minimum(1.0 / actions, slow), features)
 
 
 @lru_cache(maxsize=128)
-def mixture_nodes(length: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def mixture_nodes(length: int) -> tuple[NumpyArray, NumpyArray]:
     """Nodes k and weights w with Σ w·g(k) = (1/B) Σ_{k<B} g(k) for smooth decaying g.
 
     The points 0 … 15 stand for themselves; each panel [2^j, 2^(j+1)) carries a 14-point Gauss
@@ -122,7 +122,7 @@ def mixture_nodes(length: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, An
     return np.concatenate(shifted), np.concatenate(weights) / length
 
 
-def _counting_rule(points: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _counting_rule(points: int) -> tuple[NumpyArray, NumpyArray]:
     """Gauss rule for Σ_{k=0}^{N−1} g(k): Golub–Welsch for discrete Chebyshev polynomials.
 
     Recurrence: α_k = (N−1)/2, β_k = k²(N²−k²) / (4(4k²−1)). [Gautschi 2004, table 1.1]

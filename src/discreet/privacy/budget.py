@@ -15,7 +15,7 @@ from discreet.validate import in_range, whole
 
 @dataclass(frozen=True)
 class Budget:
-    """(ε, δ)-differential privacy under replacement of one record; ε = ∞ means no privacy.
+    """(ε, δ)-differential privacy of one unit: a record, or all that one user contributes.
 
     Args:
         epsilon: Above 0; ``Budget.none()`` is ε = ∞.

@@ -1,1 +1,1 @@
-"""What is public: one release, all of them, the statistics they carry, canonical documents."""
+"""Public results: releases, their statistics, policy views, lift, and canonical documents."""

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from discreet.errors import CorruptRelease
 from discreet.releases.canonical import decode_array, digest_of, encode_array
-from discreet.types import Floats
+from discreet.types import Floats, JsonMapping, JsonObject
 
 FORMAT = "discreet-actions/1"
 
 
 @dataclass(frozen=True, eq=False)
 class ActionChange:
-    """What was added and removed after so many ``releases``; number 1 is the first change.
+    """Actions added and removed after so many ``releases``; number 1 is the first change.
 
     ``rows`` (I, da + 1) are the features of added items. Where actions have blocks there are none,
     and ``batch`` is the first one in which the new actions have theirs.
@@ -38,7 +37,7 @@ class ActionChange:
         """SHA-256 of the canonical JSON."""
         return digest_of(self.to_json())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The document whose canonical bytes are hashed and signed."""
         return {
             "format": FORMAT,
@@ -53,7 +52,7 @@ class ActionChange:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> ActionChange:
+    def from_json(cls, document: JsonMapping) -> ActionChange:
         """The change of a document; refuses anything that discreet would not write."""
         try:
             rows, batch = document["rows"], document["batch"]
@@ -82,7 +81,7 @@ class ActionChange:
         )
 
 
-def changes_of(documents: Iterable[Mapping[str, Any]], plan: str) -> tuple[ActionChange, ...]:
+def changes_of(documents: Iterable[JsonMapping], plan: str) -> tuple[ActionChange, ...]:
     """The changes of documents, if each follows the one before."""
     changes: tuple[ActionChange, ...] = ()
     for document in documents:
@@ -91,7 +90,7 @@ def changes_of(documents: Iterable[Mapping[str, Any]], plan: str) -> tuple[Actio
 
 
 def following_change(
-    document: Mapping[str, Any], before: Sequence[ActionChange], plan: str
+    document: JsonMapping, before: Sequence[ActionChange], plan: str
 ) -> ActionChange:
     """The change of a document, if it follows those before."""
     change, number = ActionChange.from_json(document), len(before) + 1

@@ -7,18 +7,16 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from discreet.arrays.backend import to_numpy
 from discreet.errors import CorruptRelease, InvalidInput
-from discreet.types import Array
+from discreet.types import Array, JsonMapping, JsonObject, NumpyArray
 
 
-def encode_array(array: Array) -> dict[str, Any]:
+def encode_array(array: Array) -> JsonObject:
     """Integers and a power of two: exact in every language, canonical as text.
 
     53 bits hold the largest value exactly, so encoding what was decoded gives the same bytes.
@@ -34,7 +32,7 @@ def encode_array(array: Array) -> dict[str, Any]:
     }
 
 
-def decode_array(document: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+def decode_array(document: JsonMapping) -> NumpyArray:
     """The float64 array of ``encode_array``."""
     integers, exponent = document["integers"], document["exponent"]
     if any(type(value) is not int or abs(value) >= 2**53 for value in integers):
@@ -45,19 +43,19 @@ def decode_array(document: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     return np.ldexp(values, exponent)
 
 
-def canonical(document: Any) -> bytes:
+def canonical(document: object) -> bytes:
     """One byte sequence per document: sorted keys, no spaces, ASCII, integers and text only."""
     return json.dumps(
         document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
     ).encode()
 
 
-def digest_of(document: Any) -> str:
+def digest_of(document: object) -> str:
     """SHA-256 of the canonical bytes."""
     return hashlib.sha256(canonical(document)).hexdigest()
 
 
-def read_document(path: str | Path) -> dict[str, Any]:
+def read_document(path: str | Path) -> JsonObject:
     """A JSON object from a file, or a CorruptRelease that says what is wrong with it."""
     try:
         document = json.loads(Path(path).read_bytes())

@@ -45,10 +45,10 @@ class Catalogue(Sequence[str]):
     def __init__(
         self,
         schema: UnitBall | Schema,
-        items: Any = (),
+        items: object = (),
         *,
         ids: Iterable[str] | None = None,
-        rows: Any = None,
+        rows: object = None,
     ) -> None:
         step = "Pass a Schema of the columns of an item, or UnitBall(dimension)."
         object.__setattr__(self, "schema", instance("schema", schema, (UnitBall, Schema), step))
@@ -83,11 +83,11 @@ class Catalogue(Sequence[str]):
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where each item stands."""
+        """The place of each item."""
         return {item: place for place, item in enumerate(self.ids)}
 
-    def place(self, item: Any, name: str = "actions") -> int:
-        """Where an item stands; refused if it is unknown, or has left."""
+    def place(self, item: object, name: str = "actions") -> int:
+        """Return the place of an item; it is refused if it is unknown, or was removed."""
         found = self.places.get(item) if isinstance(item, str) else None
         if found is None:
             raise InvalidInput(
@@ -96,7 +96,7 @@ class Catalogue(Sequence[str]):
             )
         return found
 
-    def changed(self, add: Any = (), remove: Iterable[str] = ()) -> Catalogue:
+    def changed(self, add: object = (), remove: Iterable[str] = ()) -> Catalogue:
         """With some items more and some less; those that stay keep their order."""
         ids, rows = item_rows(self.schema, add)
         gone = checked_ids(remove, "remove")
@@ -112,7 +112,7 @@ class Catalogue(Sequence[str]):
         return Catalogue(self.schema, ids=[*known, *ids], rows=both)
 
 
-def item_rows(schema: UnitBall | Schema, items: Any) -> tuple[tuple[str, ...], Floats]:
+def item_rows(schema: UnitBall | Schema, items: object) -> tuple[tuple[str, ...], Floats]:
     """Ids and rows (I, da + 1) of items, checked one by one."""
     if frames.is_frame(items):
         names = frames.column_names(items)
@@ -137,9 +137,9 @@ def item_rows(schema: UnitBall | Schema, items: Any) -> tuple[tuple[str, ...], F
 
 
 def item_row(
-    schema: UnitBall | Schema, item: str, features: Any, called: str | None = None
+    schema: UnitBall | Schema, item: str, features: object, called: str | None = None
 ) -> Floats:
-    """What the schema makes of one item (da + 1,); errors call it by its id, or as ``called``."""
+    """Return the features of one item (da + 1,); errors name it by its id, or as ``called``."""
     given, called = features, called or f"item {item!r}"
     if isinstance(schema, UnitBall) and isinstance(features, Mapping) and [*features] == [VECTOR]:
         given = features[VECTOR]
@@ -170,14 +170,14 @@ def checked_ids(ids: Any, name: str = "items") -> tuple[str, ...]:
     return tuple(seen)
 
 
-def _apart(item: Any) -> tuple[Any, Any]:
+def _apart(item: object) -> tuple[Any, Any]:
     """The id and the features of one dict."""
     if not isinstance(item, Mapping) or ID not in item:
         raise _no_items(item)
     return item[ID], {name: value for name, value in item.items() if name != ID}
 
 
-def _no_items(items: Any) -> InvalidInput:
+def _no_items(items: object) -> InvalidInput:
     return InvalidInput(
         "items must be a mapping of ids to features, a frame or dicts with 'id'; "
         f"got {type(items).__name__}. Write {{'a': {{'year': 1999}}}} with names of yours."

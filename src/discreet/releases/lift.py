@@ -14,9 +14,10 @@ from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.frames import new_frame
 from discreet.privacy.budget import ONCE, Participation
 from discreet.releases.lift_intervals import Pooled, pooled
+from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
-from discreet.releases.released import Released
 from discreet.text import html_table
+from discreet.types import Frame, JsonObject, Numbers, NumpyArray
 from discreet.validate import in_range
 
 FORMAT = "discreet-lift/1"
@@ -53,14 +54,19 @@ class LiftLine:
         return self.policy - self.control
 
     @property
+    def known(self) -> bool:
+        """True if the counts of observed losses are above their noise."""
+        return not math.isinf(self.anytime)
+
+    @property
     def helps(self) -> bool | None:
-        """Whether the interval that is valid at any time is below zero; None where it has zero."""
+        """True if the interval for any time is below zero; None if it contains zero."""
         return self.difference < 0 if abs(self.difference) > self.anytime else None
 
 
 @dataclass(frozen=True, repr=False)
 class Lift:
-    """How much better the policy does than the control. Printing says it in words.
+    """Difference between the mean outcomes of policy and control, with intervals.
 
     ``batches`` has a line for each release, and ``so_far`` one for all releases up to it: the mean
     of the differences within batches, weighted as docs/privacy/lift.md says. Lines are in losses;
@@ -83,15 +89,15 @@ class Lift:
     def text(self) -> str:
         """``policy 0.231, control 0.254, lift −0.023 ± 0.011; valid at any time``."""
         line = self.pooled
-        if math.isinf(line.anytime):
+        if not line.known:
             return "lift cannot be told yet; the counts of observed losses are within their noise"
         means = f"policy {self._mean(line.policy)}, control {self._mean(line.control)}"
         return f"{means}, lift {self._apart(line, line.anytime)}; valid at any time"
 
     @property
     def verdict(self) -> str:
-        """Whether the interval that is valid at any time leaves zero out, and on which side."""
-        if math.isinf(self.pooled.anytime):
+        """Conclusion from the interval that is valid at any time, in words."""
+        if not self.pooled.known:
             return "whether the policy helps cannot be told yet"
         helps = self.pooled.helps
         if helps is None:
@@ -100,18 +106,14 @@ class Lift:
 
     def _mean(self, loss: float) -> str:
         """A mean within the range, or a dash where it is unknown."""
-        return f"{self.outcome.value_of(within(loss)):,.{self._digits}f}".replace("nan", "–")
+        return self.outcome.figure(self.outcome.value_of(within(loss)))
 
     def _apart(self, line: LiftLine, wide: float) -> str:
         if not math.isfinite(wide):
             return "–"
-        apart, wide = self.outcome.difference_of(line.difference), self.outcome.error_of(wide)
-        return f"{apart:+,.{self._digits}f} ± {wide:,.{self._digits}f}".replace("-", "−")
-
-    @property
-    def _digits(self) -> int:
-        """As many as a thousandth of the range needs."""
-        return max(0, 3 - math.floor(math.log10(self.outcome.high - self.outcome.low)))
+        outcome = self.outcome
+        apart, wide = outcome.difference_of(line.difference), outcome.error_of(wide)
+        return f"{outcome.figure(apart, '+')} ± {outcome.figure(wide)}"
 
     def __repr__(self) -> str:
         fixed = self._apart(self.pooled, self.pooled.fixed)
@@ -133,7 +135,7 @@ class Lift:
         return html_table(self.text, rows, header)
 
     @property
-    def table(self) -> dict[str, np.ndarray[Any, Any]]:
+    def table(self) -> dict[str, NumpyArray]:
         """A row per release, in the units of ``outcome``: its own batch, and all up to it.
 
         Means are within the range; differences are those of the lines. NaN and infinity stand for
@@ -155,7 +157,7 @@ class Lift:
             "half_width_any_time": wide(whole["anytime"]),
         }
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """``table`` row by row, with the words, as a document for everyone.
 
         Null stands for what cannot be told yet.
@@ -176,19 +178,19 @@ class Lift:
             "assumes": self.assumes,
         }
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """``table`` as a frame of the first library that is installed."""
         return new_frame(self.table)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: object = None) -> Any:
         """Draw the lift so far, release by release, on matplotlib axes; return them."""
-        from discreet.releases.lift_plot import draw
+        from discreet.releases.plots import draw_lift
 
-        return draw(self, ax)
+        return draw_lift(self, ax)
 
 
-def lift(released: Released, *, confidence: float = 0.95) -> Lift:
-    """Policy beside control: mean losses or rewards, their difference, and how sure it is.
+def lift(released: PolicyView, *, confidence: float = 0.95) -> Lift:
+    """Compare policy and control: mean losses or rewards, and intervals of their difference.
 
     The intervals cover sampling and privacy noise. The one that is ``valid at any time`` holds for
     all releases at once, so that looking every day is no mistake; the other one is narrower, and
@@ -216,7 +218,7 @@ def lift(released: Released, *, confidence: float = 0.95) -> Lift:
     'policy 0..., control 0..., lift −0... ± 0...; valid at any time'
     """
     in_range("confidence", confidence, 0.5, 1.0, open_high=True)
-    plan: Any = released.plan or {}
+    plan = released.plan or {}
     control = plan.get("control")
     if control is None:
         raise InvalidInput(
@@ -248,13 +250,13 @@ def lift_of(
     confidence: float = 0.95,
 ) -> Lift:
     """The lift of releases under a plan with this share of control, and this bound on people."""
-    told = [item.part_losses for item in items if item.part_losses is not None]
-    if len(told) < len(items):
+    parts = [item.part_losses for item in items if item.part_losses is not None]
+    if len(parts) < len(items):
         raise CorruptRelease(
             "releases must tell the losses of policy and control; one does not. Fetch them again."
         )
-    sums = np.stack([np.asarray(each.sums) for each in told])
-    variance = np.asarray([float(each.variance) for each in told])
+    sums = np.stack([np.asarray(each.sums) for each in parts])
+    variance = np.asarray([float(each.variance) for each in parts])
     records = np.asarray([item.records for item in items])
     slots = records[:, None] * np.array([1.0 - share, share])
     most = (often or ONCE).batches, (often or ONCE).records
@@ -273,12 +275,12 @@ def lift_of(
     )
 
 
-def within(loss: Any) -> Any:
+def within(loss: Numbers) -> Numbers:
     """The loss in [0, 1] that is nearest."""
     return np.clip(loss, 0.0, 1.0)
 
 
-def _lines(numbers: list[int], records: Any, found: Pooled) -> tuple[LiftLine, ...]:
+def _lines(numbers: list[int], records: NumpyArray, found: Pooled) -> tuple[LiftLine, ...]:
     """A line for each release."""
     return tuple(
         LiftLine(
@@ -288,6 +290,6 @@ def _lines(numbers: list[int], records: Any, found: Pooled) -> tuple[LiftLine, .
     )
 
 
-def _columns(lines: Sequence[LiftLine]) -> dict[str, np.ndarray[Any, Any]]:
+def _columns(lines: Sequence[LiftLine]) -> dict[str, NumpyArray]:
     names = LiftLine.__dataclass_fields__
     return {name: np.asarray([getattr(line, name) for line in lines]) for name in names}

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from discreet.releases.part_losses import COUNT_VARIANCE
+from discreet.releases.statistics import COUNT_VARIANCE
+from discreet.types import Numbers
 
 TIGHTEST = 0.02
 """The standard error at which the interval for any time is tightest: public, fixed in advance."""
@@ -32,14 +33,14 @@ class Pooled(NamedTuple):
     Where the counts are within their noise, means are NaN and half-widths infinite.
     """
 
-    means: Any
-    difference: Any
-    fixed: Any
-    anytime: Any
+    means: Numbers
+    difference: Numbers
+    fixed: Numbers
+    anytime: Numbers
 
 
 def pooled(
-    sums: Any, variance: Any, slots: Any, often: tuple[int, int], confidence: float
+    sums: Numbers, variance: Numbers, slots: Numbers, often: tuple[int, int], confidence: float
 ) -> Pooled:
     """Differences within batches, pooled over the batches up to each one.
 
@@ -73,9 +74,9 @@ def pooled(
     excess = excess / pairs[..., None]
     difference = excess[..., 0] - excess[..., 1]
 
-    def half_width(shrink: float, limit: Callable[[Any], Any]) -> Any:
+    def half_width(shrink: float, limit: Callable[[Numbers], Numbers]) -> Numbers:
         sampling = _sampling(each, counts, losses, noise, often, shrink)
-        half: Any = np.inf
+        half: Numbers = np.inf
         for _ in range(ROUNDS):  # no difference is beyond ±1; each round holds if the last did
             ends = (np.clip(difference + sign * half, -1.0, 1.0) for sign in (-1.0, 1.0))
             noisy = np.maximum(*(constant + end * (linear + end * square) for end in ends))
@@ -93,7 +94,7 @@ def pooled(
     return Pooled(0.5 + excess, difference, fixed, anytime)
 
 
-def batch_factors(sums: Any, variance: Any, slots: Any, records: int) -> Any:
+def batch_factors(sums: Numbers, variance: Numbers, slots: Numbers, records: int) -> Numbers:
     """a_b (..., B): the weight of a batch over the product of its two counts.
 
     c₀·c₁ over the variance of Q₀·N₁ − Q₁·N₀, for the counts and variances that *earlier* releases
@@ -115,12 +116,12 @@ def batch_factors(sums: Any, variance: Any, slots: Any, records: int) -> Any:
     return count.prod(-1) / np.where(whole > 0.0, whole, 1.0)
 
 
-def _earlier(values: Any) -> Any:
+def _earlier(values: Numbers) -> Numbers:
     """Sums over earlier batches (..., B, 2)."""
     return np.cumsum(values, axis=-2) - values
 
 
-def largest_variance(excess: Any, known: Any, shrink: float) -> Any:
+def largest_variance(excess: Numbers, known: Numbers, shrink: float) -> Numbers:
     """Variance of one loss, at most: m(1 − m), which no loss in [0, 1] with mean m exceeds.
 
     m = ½ + ``excess`` is an estimate, as good as ``known`` losses without noise make it. It is
@@ -131,8 +132,13 @@ def largest_variance(excess: Any, known: Any, shrink: float) -> Any:
 
 
 def _sampling(
-    each: Any, counts: Any, losses: Any, noise: Any, often: tuple[int, int], shrink: float
-) -> Any:
+    each: Numbers,
+    counts: Numbers,
+    losses: Numbers,
+    noise: Numbers,
+    often: tuple[int, int],
+    shrink: float,
+) -> Numbers:
     """Variance (..., B) that the sampling of losses gives Σ a (Q₀·N₁ − Q₁·N₀), at most.
 
     The losses of a person are taken to be equal. Of two bounds the smaller counts: M batches of a
@@ -141,7 +147,7 @@ def _sampling(
     """
     batches, records = often
 
-    def bound(add: Callable[[Any, int], Any], repeats: Any) -> Any:
+    def bound(add: Callable[[Numbers, int], Numbers], repeats: Numbers) -> Numbers:
         """Σ t·c·v at most; ``add(x, i)`` is Σ tⁱ·x for the weights t of the bound."""
         number = np.maximum(add(counts, 1), 0.0)
         spread = records * repeats * np.maximum(add(counts, 2), 0.0) + 4.0 * add(noise, 2)
@@ -149,7 +155,7 @@ def _sampling(
         excess = add(losses, 1) / np.where(number > 0.0, number, np.inf)
         return records * (number * largest_variance(excess, known, shrink)).sum(-1)
 
-    def separate(values: Any, power: int) -> Any:
+    def separate(values: Numbers, power: int) -> Numbers:
         return np.cumsum(each ** (2 * power) * values, axis=-2)
 
     count = each.shape[-2]
@@ -159,13 +165,13 @@ def _sampling(
         return apart
     shared = _shared(np.abs(each), counts, ENOUGH * np.sqrt(noise))
 
-    def nested(values: Any, power: int) -> Any:
+    def nested(values: Numbers, power: int) -> Numbers:
         return np.einsum("...bjp,...bp->...jp", shared**power, np.broadcast_to(values, each.shape))
 
     return np.minimum(apart, bound(nested, repeats[:, None]))
 
 
-def _shared(each: Any, counts: Any, margin: Any) -> Any:
+def _shared(each: Numbers, counts: Numbers, margin: Numbers) -> Numbers:
     """The weight t (..., b, j, 2) of batch b among those up to batch j, where b ≤ j.
 
     |u_b|·Σ_{i ≤ j} |u_i|·min(1, c_i/c_b), u the coefficient of one loss, with the largest ratio
@@ -177,7 +183,7 @@ def _shared(each: Any, counts: Any, margin: Any) -> Any:
     return upto * np.cumsum(each[..., None, :] * each[..., None, :, :] * ratio, axis=-2)
 
 
-def boundary(variance: Any, alpha: float) -> Any:
+def boundary(variance: Numbers, alpha: float) -> Numbers:
     """Limit that a martingale of this variance keeps within at all times, with probability 1 − α.
 
     √((V + ρ²)·log((V + ρ²)/(ρ²α²))), the normal mixture.
@@ -187,7 +193,7 @@ def boundary(variance: Any, alpha: float) -> Any:
     return np.sqrt((variance + rho2) * (np.log1p(variance / rho2) - 2.0 * math.log(alpha)))
 
 
-def error_of_release(number: Any, alpha: float) -> Any:
+def error_of_release(number: Numbers, alpha: float) -> Numbers:
     """The part of α that the look after release b spends: α·s/((b + s − 1)(b + s)), s = 10.
 
     The sum over all b is α, since s/((b + s − 1)(b + s)) = s/(b + s − 1) − s/(b + s).
@@ -195,7 +201,7 @@ def error_of_release(number: Any, alpha: float) -> Any:
     return alpha * SPREAD / ((number + SPREAD - 1.0) * (number + SPREAD))
 
 
-def _quantile(alpha: Any) -> Any:
+def _quantile(alpha: Numbers) -> Numbers:
     """z with P(|Z| > z) = α."""
     from scipy.special import ndtri
 

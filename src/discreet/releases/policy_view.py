@@ -1,4 +1,4 @@
-"""What a policy reads of releases: predictions, radii, rounds. Nothing here can be saved."""
+"""Releases as a policy reads them: predictions, radii, rounds. Nothing here can be saved."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import Self
+
+import numpy as np
 
 from discreet.arrays.backend import as_like, at_least, namespace, padded, per_run
 from discreet.arrays.linear_algebra import identity, inverse, inverse_repaired, quadratic_forms
@@ -18,49 +20,39 @@ from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.offered import OfferedRows
 from discreet.releases.action_change import ActionChange
-from discreet.releases.forgetting import remembered, share
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
-from discreet.types import Array
-
-if TYPE_CHECKING:
-    from discreet.releases.released import Released
-
-Item = TypeVar("Item", bound=Release | DecidingRelease)
+from discreet.releases.statistics import remembered, share
+from discreet.types import Array, JsonMapping
 
 
 @dataclass(frozen=True)
-class PolicyView(Generic[Item]):
+class PolicyView:
     """Releases as a policy reads them: whole ones in ``Released``, or the parts that decide."""
 
     n_actions: int
     schedule: Schedule = field(default_factory=Schedule)
-    items: tuple[Item, ...] = ()
-    plan: Mapping[str, Any] | None = field(default=None, repr=False)
+    items: tuple[Release | DecidingRelease, ...] = ()
+    plan: JsonMapping | None = field(default=None, repr=False)
     changes: tuple[ActionChange, ...] = field(default=(), repr=False)
     _summed: Gram | None = field(default=None, repr=False)
     # The sum of the Grams of releases that no longer carry their own: a simulation's.
 
-    @property
-    def as_released(self) -> Released:
-        """For the code that names ``Released`` and reads no more than this class has."""
-        return cast("Released", self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles prepare their policy anew: it depends on ``n_actions``."""
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state without the prepared policy, which depends on ``n_actions``."""
         return {name: value for name, value in self.__dict__.items() if name != "_one_row"}
 
     def offering(self, count: int) -> Self:
         """The same releases for requests that are offered so many actions: a formula's A."""
         if count == self.n_actions:
             return self
-        views = self.__dict__.setdefault("_offering", {})
+        views: dict[int, Self] = self.__dict__.setdefault("_offering", {})
         if count not in views:
             views[count] = copy.copy(self)
             object.__setattr__(views[count], "n_actions", count)
-        return cast("Self", views[count])
+        return views[count]
 
     @property
-    def latest(self) -> Item | None:
+    def latest(self) -> Release | DecidingRelease | None:
         """The newest release; None before the first."""
         return self.items[-1] if self.items else None
 
@@ -95,7 +87,7 @@ class PolicyView(Generic[Item]):
         )
 
     def blocks(self, batch: int) -> int:
-        """How many actions have weights of their own in a batch."""
+        """Return the number of actions that have separate weights in a batch."""
         if (self.plan or {}).get("features", {}).get("kind") == "Joint":
             return 1
         names = set(self.actions or ())
@@ -105,7 +97,7 @@ class PolicyView(Generic[Item]):
 
     @property
     def possible_blocks(self) -> set[int]:
-        """How many actions may have weights in a batch, after none, some or all of the changes."""
+        """Numbers of actions with separate weights, after none, some or all of the changes."""
         if (self.plan or {}).get("features", {}).get("kind") == "Joint":
             return {1}
         names, counts = set(self.actions or ()), {self.n_actions}
@@ -132,7 +124,7 @@ class PolicyView(Generic[Item]):
 
     @cached_property
     def outcome(self) -> Outcome:
-        """What people reported under the plan, and in which range."""
+        """The outcome that people report under the plan, with its range."""
         return declared(self.plan)
 
     @cached_property
@@ -141,13 +133,13 @@ class PolicyView(Generic[Item]):
         return sum(item.records for item in self.items)
 
     @cached_property
-    def remembered(self) -> list[tuple[Item, float]]:
+    def remembered(self) -> list[tuple[Release | DecidingRelease, float]]:
         """The releases that a policy still reads, the oldest first, with what each counts."""
         return remembered(self.items, self.schedule.half_life)
 
     @cached_property
     def remembered_rounds(self) -> float:
-        """``rounds``, each release with what it counts beside the newest."""
+        """``rounds``, each release with its weight relative to the newest."""
         return sum(part * item.records for item, part in self.remembered)
 
     @cached_property
@@ -180,7 +172,7 @@ class PolicyView(Generic[Item]):
 
     @cached_property
     def _places(self) -> list[slice]:
-        """Where each release stands in what is joined."""
+        """The rows of each release in the joined predictor."""
         ends = list(accumulate(item.predictor.weights.shape[-2] for item, _ in self.remembered))
         return [slice(first, end) for first, end in zip([0, *ends], ends, strict=False)]
 
@@ -235,3 +227,32 @@ class PolicyView(Generic[Item]):
             return xp.stack([dense[..., place, place] for place in places], axis=-3)
         step = per_run(gram.step, total, 1)
         return inverse_repaired(total + identity(p, total), step)
+
+    def _runs(self, some: slice) -> Self:
+        """For simulations: some runs of a stack, which is axis −3 of weights (..., R, A, p)."""
+        items = [
+            replace(
+                item,
+                predictor=replace(
+                    item.predictor, weights=_some_runs(item.predictor.weights, some, 2)
+                ),
+            )
+            for item in self.items
+        ]
+        if self.signal is not None and items[-1].statistics is not None:
+            signal = _some_runs(self.signal, some, 1)
+            newest = replace(items[-1].statistics, signal=signal)
+            items[-1] = replace(items[-1], statistics=newest)
+        total = self._total_gram if self._summed else None
+        if total is not None:
+            values = _some_runs(total.values, some, 2 if total.dense else 3)
+            step = total.step if np.ndim(total.step) == 0 else total.step[some]
+            total = replace(total, values=values, step=step)
+        return replace(self, items=tuple(items), _summed=total)
+
+
+def _some_runs(array: Array, some: slice, axes: int) -> Array:
+    """Some runs of (..., R, then ``axes`` more axes); an array that all runs share stays."""
+    if array.shape[-axes - 1] == 1:
+        return array
+    return array[(..., some, *[slice(None)] * axes)]

@@ -1,22 +1,20 @@
 """Prior: what is known before the first person arrives, as public statistics of a plan.
 
 It is part of the plan, so it is published with it. Private rows never enter here: they are
-imported as the first batches, through the door.
+imported as the first batches, through ``release_batch``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.canonical import decode_array, digest_of, encode_array
 from discreet.releases.statistics import PUBLISHED, Statistics
-from discreet.types import Array
+from discreet.types import Array, JsonMapping, JsonObject
 from discreet.validate import in_range, whole
 
 LEAST = 1e-6
@@ -28,7 +26,7 @@ class Prior:
     """Sums over public records, which the pool of ``PooledRidge`` adds to those of all releases.
 
     Make one with ``prior_from_logs`` or ``prior_from_released``. ``weight`` is what a record of
-    the prior counts beside one of the experiment's, ``source`` says where it comes from.
+    the prior counts compared with one of the experiment's, ``source`` says where it comes from.
     ``made_for`` is the digest of what a plan must share with it: features, actions, outcome.
     ``records`` and sums are before weighting; ``variance`` is that of the noise in the sums,
     ``gram`` and ``response``. ``matrix``, ``following``, ``told`` and ``signal`` are as in a
@@ -80,7 +78,7 @@ class Prior:
 
     @cached_property
     def statistics(self) -> Statistics:
-        """What the pool adds up: w times the sums, so w² times the variance of their noise."""
+        """The sums in the pool: w times the sums, with w² times the variance of their noise."""
         weight = self.weight
         return Statistics(
             weight * self.gram,
@@ -94,20 +92,20 @@ class Prior:
         )
 
 
-def shared_digest(plan: Mapping[str, Any]) -> str:
-    """What a prior and a plan, as a document, must have in common for sums to mean the same."""
+def shared_digest(plan: JsonMapping) -> str:
+    """Return the digest of what a prior and the document of a plan must have in common."""
     names = ("n_actions", "actions", "features", "feedback", "losses", "outcome")
     return digest_of({name: plan.get(name) for name in names})
 
 
-def prior_of(plan: Mapping[str, Any] | None) -> Statistics | None:
+def prior_of(plan: JsonMapping | None) -> Statistics | None:
     """The statistics of the prior that the document of a plan names; None if it names none."""
     written = (plan or {}).get("prior")
     if written is None:
         return None
     arrays = ("gram", "response", *PUBLISHED)
     try:
-        facts: dict[str, Any] = {
+        facts: JsonObject = {
             name: decode_array(value) if name in arrays and value is not None else value
             for name, value in written.items()
             if name != "kind"

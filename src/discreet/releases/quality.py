@@ -1,4 +1,4 @@
-"""How people fared, batch by batch, from what is published anyway.
+"""Mean outcomes of batches, from what is published anyway.
 
 A release holds noisy sums of centred losses and noisy counts, which give the mean loss of its
 batch, or the mean reward where the plan declares rewards. This is post-processing: no budget is
@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from discreet.design.outcome import UNIT_LOSS, Outcome
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.releases.statistics import Statistics
 
 
@@ -44,17 +43,15 @@ class Quality:
         """``0.312 ± 0.044``; a dash where the noise is larger than anything that it could say."""
         if self.standard_error > 0.5:
             return "–"
-        span = self.outcome.high - self.outcome.low
-        digits = max(0, 3 - math.floor(math.log10(span)))
-        return f"{self.mean:,.{digits}f} ± {self.mean_error:,.{digits}f}"
+        return f"{self.outcome.figure(self.mean)} ± {self.outcome.figure(self.mean_error)}"
 
 
-def quality(released: Released) -> list[Quality]:
+def quality(released: PolicyView) -> list[Quality]:
     """One line per release with bandit feedback and statistics; others have none.
 
-    The mean loss is ½ + Q/N, with Q the noisy sum of y − ½ and N the noisy number of losses heard.
+    The mean loss is ½ + Q/N, with the noisy sum Q of y − ½ and the noisy number N of losses.
     """
-    plan: Any = released.plan or {}
+    plan = released.plan or {}
     weight = float(plan.get("oracle", {}).get("response_weight", 1.0))
     return [
         _of(item.number, item.records, item.statistics, weight, released.outcome)
@@ -64,16 +61,16 @@ def quality(released: Released) -> list[Quality]:
 
 
 def _of_bandit(statistics: Statistics) -> bool:
-    """Whether each action has sums of its own, or one block serves all."""
+    """Return whether each action has separate sums, instead of one block for all."""
     return bool(statistics.gram.shape[-3] == statistics.response.shape[-2])
 
 
 def _of(
     number: int, records: int, statistics: Statistics, response_weight: float, outcome: Outcome
 ) -> Quality:
-    if statistics.told is not None:  # N and, for each action, ½·Q, each with noise σ
-        halves = statistics.told[2::2]
-        total, count = 2.0 * float(halves.sum()), float(statistics.told[0])
+    if statistics.outcome_sums is not None:  # N and, for each action, ½·Q, each with noise σ
+        halves = statistics.outcome_sums[2::2]
+        total, count = 2.0 * float(halves.sum()), float(statistics.outcome_sums[0])
         total_variance, count_variance = 4.0 * len(halves), 1.0
     else:  # sums of the constant feature 1/√2 over all actions: Q/√2 with σ/ω, N/2 with σ
         total = math.sqrt(2.0) * float(statistics.response[..., 0].sum())
@@ -81,9 +78,9 @@ def _of(
         actions = statistics.response.shape[-2]
         total_variance, count_variance = 2.0 * actions / response_weight**2, 4.0 * actions
     # Slots whose loss never came are not counted; the noisy count is kept within its bounds.
-    heard = float(np.clip(count, 1.0, records))
-    excess = total / heard
+    observed = float(np.clip(count, 1.0, records))
+    excess = total / observed
     variance = total_variance + count_variance * min(abs(excess), 0.5) ** 2
     loss = min(max(0.5 + excess, 0.0), 1.0)
-    error = math.sqrt(statistics.variance * variance) / heard
+    error = math.sqrt(statistics.variance * variance) / observed
     return Quality(number, records, loss, error, outcome)

@@ -5,21 +5,17 @@ Everything in this file is public by construction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from discreet.arrays.backend import apply_rows, at_least, at_most, sigmoid
 from discreet.errors import CorruptRelease
 from discreet.features.offered import OfferedRows
 from discreet.privacy import events
 from discreet.releases.canonical import decode_array, digest_of, encode_array
-from discreet.releases.part_losses import PartLosses
-from discreet.releases.statistics import Statistics
-from discreet.types import Array
+from discreet.releases.statistics import PartLosses, Statistics
+from discreet.types import Array, JsonMapping, JsonObject, Numbers, NumpyArray
 
 FORMAT = "discreet-release/1"
 LINKS = ("identity", "logistic", "clip")
@@ -64,7 +60,7 @@ class Gram:
 
     values: Array
     dense: bool
-    step: Any
+    step: Numbers
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ class Release:
 
     ``previous`` is the digest of the release before, or of the plan for the first one;
     ``statistics`` are the noisy sums of its batch, which later fits use again, if the oracle pools;
-    ``part_losses`` tell how policy and control fared, if the plan has a control share.
+    ``part_losses`` are the loss sums of policy and control, if the plan has a control share.
 
     ``records`` are the slots of the batch, ``gram`` the noisy second moments, ``event`` says what
     the fit cost, and ``plan_digest`` names the plan.
@@ -117,7 +113,7 @@ class Release:
         """SHA-256 of the canonical JSON."""
         return digest_of(self.to_json())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The document whose canonical bytes are hashed and signed."""
         predictor = {"link": self.predictor.link, "weights": encode_array(self.predictor.weights)}
         gram = None
@@ -144,7 +140,7 @@ class Release:
         return document
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Release:
+    def from_json(cls, document: JsonMapping) -> Release:
         """The release of a JSON document; refuses anything that discreet would not write."""
         try:
             if document["format"] != FORMAT:
@@ -182,9 +178,9 @@ class Release:
 
 @dataclass(frozen=True)
 class DecidingRelease:
-    """What decisions read of a release; it cannot be saved or published, since it has no document.
+    """The part of a release that decisions read; it has no document, so it cannot be published.
 
-    Of the statistics it keeps what tells how people fared.
+    Of the statistics it keeps the sums from which mean outcomes follow.
     """
 
     number: int
@@ -198,12 +194,12 @@ class DecidingRelease:
     @classmethod
     def of(cls, whole: Release) -> DecidingRelease:
         """The part of a release that decisions read, with the digest of the whole."""
-        told = whole.statistics and whole.statistics.of_the_constant()
+        sums = whole.statistics and whole.statistics.of_the_constant()
         kept = whole.number, whole.records, whole.predictor, whole.gram
-        return cls(*kept, told, whole.digest, whole.part_losses)
+        return cls(*kept, sums, whole.digest, whole.part_losses)
 
 
-def following(document: Mapping[str, Any], number: int, plan: str, previous: str) -> Release:
+def following(document: JsonMapping, number: int, plan: str, previous: str) -> Release:
     """The release of a document, if number, plan and previous digest are as expected."""
     release = Release.from_json(document)
     place = (release.number, release.plan_digest, release.previous)
@@ -238,5 +234,5 @@ def publishable(release: Release) -> Release:
     )
 
 
-def _rounded(array: Array) -> np.ndarray[Any, Any]:
+def _rounded(array: Array) -> NumpyArray:
     return decode_array(encode_array(array))

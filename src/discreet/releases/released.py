@@ -5,7 +5,6 @@ A policy reads nothing but ``Released``, so everything it computes is post-proce
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from discreet.releases.prior import prior_of
 from discreet.releases.release import Release, altered, following
 from discreet.releases.statistics import Statistics
 from discreet.text import html_table, listed
-from discreet.types import Array
+from discreet.types import Frame, JsonMapping
 
 if TYPE_CHECKING:
     from discreet.releases.quality import Quality
@@ -32,7 +31,7 @@ _FILE_KEYS = {"format", "plan", "releases", "head"}
 
 
 @dataclass(frozen=True)
-class Released(PolicyView[Release]):
+class Released(PolicyView):
     """All releases so far: the only part of the past that a policy may see.
 
     ``prior`` are the public statistics that the plan begins with, if it does.
@@ -46,19 +45,25 @@ class Released(PolicyView[Release]):
     (None, 3)
     """
 
+    items: tuple[Release, ...] = ()
     prior: Statistics | None = field(default=None, repr=False)
 
     @property
+    def latest(self) -> Release | None:
+        """The newest release; None before the first."""
+        return self.items[-1] if self.items else None
+
+    @property
     def statistics(self) -> tuple[Statistics, ...]:
-        """What the next fit may use of the past: the prior, and all that was released."""
-        told = tuple(item.statistics for item in self.items if item.statistics is not None)
-        return told if self.prior is None else (self.prior, *told)
+        """The statistics that the next fit may use: the prior, and all that was released."""
+        published = tuple(item.statistics for item in self.items if item.statistics is not None)
+        return published if self.prior is None else (self.prior, *published)
 
     def __repr__(self) -> str:
         return f"Released({'; '.join(f'{name} {value}' for name, value in self._facts)})"
 
     def _repr_html_(self) -> str:
-        rows = [(str(each.number), f"{each.records:,}", each.text) for each in self._told]
+        rows = [(str(each.number), f"{each.records:,}", each.text) for each in self._qualities]
         facts = "; ".join(f"{name} {value}" for name, value in self._facts)
         return html_table(facts, rows, ("release", "records", f"mean {self.outcome.word}"))
 
@@ -68,24 +73,24 @@ class Released(PolicyView[Release]):
         facts.append(("actions", listed(self.actions or [str(self.n_actions)])))
         if self.plan is not None:
             facts.insert(0, ("plan", digest_of(self.plan)[:12]))
-        if self._told:
-            facts.append((f"mean {self.outcome.word} of the newest", self._told[-1].text))
+        if self._qualities:
+            facts.append((f"mean {self.outcome.word} of the newest", self._qualities[-1].text))
         return facts
 
     @property
-    def _told(self) -> list[Quality]:
-        """How people fared; nothing where no plan is known, since many runs may be stacked."""
+    def _qualities(self) -> list[Quality]:
+        """Mean outcomes of the releases; empty without a plan, since runs may be stacked."""
         from discreet.releases.quality import quality
 
         return [] if self.plan is None else quality(self)
 
-    def to_frame(self) -> Any:
-        """A row per release: its number, its records, and the mean that it tells of its batch.
+    def to_frame(self) -> Frame:
+        """Return a row per release: its number, its records, and the mean outcome of its batch.
 
-        The frame is of the first library that is installed; means are NaN where none is told.
+        The frame is of the first library that is installed; means are NaN where none is published.
         """
-        told = {each.number: (each.mean, each.mean_error) for each in self._told}
-        means = np.asarray([told.get(item.number, (np.nan, np.nan)) for item in self.items])
+        means_of = {each.number: (each.mean, each.mean_error) for each in self._qualities}
+        means = np.asarray([means_of.get(item.number, (np.nan, np.nan)) for item in self.items])
         means = means.reshape(len(self.items), 2)
         return new_frame(
             {
@@ -96,11 +101,11 @@ class Released(PolicyView[Release]):
             }
         )
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw how people fared, release by release, on matplotlib axes; return them."""
-        from discreet.releases.quality_plot import draw
+    def plot(self, ax: object = None) -> Any:
+        """Draw the mean outcome of each release on matplotlib axes; return them."""
+        from discreet.releases.plots import draw_quality
 
-        return draw(self, ax)
+        return draw_quality(self, ax)
 
     def add(self, release: Release) -> Released:
         """These releases and one more."""
@@ -122,28 +127,6 @@ class Released(PolicyView[Release]):
         items = tuple(replace(item, gram=None) for item in self.items)
         return replace(self, items=items, _summed=self._total_gram)
 
-    def _runs(self, some: slice) -> Released:
-        """For simulations: some runs of a stack, which is axis −3 of weights (..., R, A, p)."""
-        items = [
-            replace(
-                item,
-                predictor=replace(
-                    item.predictor, weights=_some_runs(item.predictor.weights, some, 2)
-                ),
-            )
-            for item in self.items
-        ]
-        if self.signal is not None and items[-1].statistics is not None:
-            signal = _some_runs(self.signal, some, 1)
-            newest = replace(items[-1].statistics, signal=signal)
-            items[-1] = replace(items[-1], statistics=newest)
-        total = self._total_gram if self._summed else None
-        if total is not None:
-            values = _some_runs(total.values, some, 2 if total.dense else 3)
-            step = total.step if np.ndim(total.step) == 0 else total.step[some]
-            total = replace(total, values=values, step=step)
-        return replace(self, items=tuple(items), _summed=total)
-
     def save(self, path: str | Path) -> None:
         """Write the public part: plan, releases, digests. Anyone may read it."""
         if self.plan is None:
@@ -164,7 +147,7 @@ class Released(PolicyView[Release]):
         return cls.from_document(read_document(path))
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Released:
+    def from_document(cls, document: JsonMapping) -> Released:
         """Verify and unpack the document of a released file."""
         if document.get("format") != FILE_FORMAT:
             raise CorruptRelease(
@@ -198,10 +181,3 @@ class Released(PolicyView[Release]):
         read = cls(n_actions, schedule, tuple(items), plan, changes, prior=prior_of(plan))
         _ = read.actions, read.outcome  # fail now, if at all
         return read
-
-
-def _some_runs(array: Array, some: slice, axes: int) -> Array:
-    """Some runs of (..., R, then ``axes`` more axes); an array that all runs share stays."""
-    if array.shape[-axes - 1] == 1:
-        return array
-    return array[(..., some, *[slice(None)] * axes)]

@@ -31,6 +31,7 @@ from discreet.policies import Policy
 from discreet.privacy.budget import Participation
 from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
+from discreet.releases.policy_view import PolicyView
 from discreet.releases.released import Released
 from discreet.simulate.evaluation import refuse_imported
 from discreet.simulate.memory_budget import memory_parts, precise_machine
@@ -45,23 +46,23 @@ class JointRuns(Policy):
 
     members: tuple[tuple[Policy, int], ...]
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        def decide(policy: Policy, seen: Released, rows: slice) -> Array:
+    def probabilities(self, released: PolicyView, features: Array) -> Array:
+        def decide(policy: Policy, seen: PolicyView, rows: slice) -> Array:
             return policy.probabilities(seen, _some(features, rows))
 
         return self._each(released, features, decide, -2)
 
-    def sample(self, released: Released, features: Array, u: Array) -> Array:
-        def decide(policy: Policy, seen: Released, rows: slice) -> Array:
+    def sample(self, released: PolicyView, features: Array, u: Array) -> Array:
+        def decide(policy: Policy, seen: PolicyView, rows: slice) -> Array:
             return policy.sample(seen, _some(features, rows), u[..., rows, :])
 
         return self._each(released, features, decide, -1)
 
     def _each(
         self,
-        released: Released,
+        released: PolicyView,
         features: Array,
-        decide: Callable[[Policy, Released, slice], Array],
+        decide: Callable[[Policy, PolicyView, slice], Array],
         axis: int,
     ) -> Array:
         """Apply each policy to its runs, some rows at a time; ``axis`` is that of the rows."""

@@ -117,7 +117,7 @@ class Evaluation:
 
     def plot(self, ax: Axes = None) -> Axes:
         """Draw the mean so far on matplotlib axes, new ones unless some are given; return them."""
-        from discreet.simulate.plots import draw_evaluation
+        from discreet.simulate.evaluation_plots import draw_evaluation
 
         return draw_evaluation(self, ax)
 

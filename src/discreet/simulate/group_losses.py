@@ -195,7 +195,7 @@ class GroupLosses:
 
     def plot(self, ax: Axes = None) -> Axes:
         """Draw loss against ε for each group on matplotlib axes, new ones unless given."""
-        from discreet.simulate.plots import draw_groups
+        from discreet.simulate.evaluation_plots import draw_groups
 
         return draw_groups(self, ax)
 

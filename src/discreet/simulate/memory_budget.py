@@ -13,11 +13,8 @@ import numpy as np
 from discreet.arrays.stacking import structures
 from discreet.design.schedule import Schedule
 from discreet.oracles.mechanisms.moments import needs_double
-from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
-from discreet.oracles.mechanisms.paper_ridge import PaperRidge
-from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.plan import Plan
-from discreet.releases.forgetting import remembered
+from discreet.releases.statistics import remembered
 
 if TYPE_CHECKING:
     from discreet.simulate.engine import Machine
@@ -73,8 +70,7 @@ def memory_parts(
 
 def _dense(plan: Plan) -> bool:
     """Return whether a run has matrices over all actions: the paper's noise couples them."""
-    with_gram = PaperRidge if not plan.policy.uses_radii else (PaperRidge, PaperLogistic)
-    return plan.budget.private and isinstance(plan.mechanism, with_gram)
+    return plan.budget.private and getattr(plan.mechanism, "couples_actions", False)
 
 
 def _double(plan: Plan) -> bool:
@@ -88,7 +84,7 @@ def precise_machine(plan: Plan, machine: Machine) -> Machine:
 
     Rounding of float32 features makes small eigenvalues of collinear columns arbitrary.
     """
-    pooled = isinstance(plan.mechanism, PooledStatistics)
+    pooled = plan.pooling is not None
     return replace(machine, dtype="float64") if pooled and _double(plan) else machine
 
 
@@ -113,11 +109,11 @@ def _held_by_a_run(
         held += 2 * (8 - itemsize) * pairs
     if offered is not None:  # each run has the features of the pairs that it chose
         held += 8 * HELD_STRETCHED * rows * p
-    if isinstance(plan.mechanism, PooledStatistics):
+    if plan.pooling is not None:
         # In double precision: the statistics and matrices of all batches, the pool, and the rows'
         # weights, losses and lengths where they are stretched.
-        matrices = HELD_PER_MATRIX * p * p * plan.mechanism.stretched
+        matrices = HELD_PER_MATRIX * p * p * plan.pooling.stretched
         batches = len(remembered(schedule.lengths(), schedule.half_life))
         kept = batches * (blocks + matrices) + HELD_PER_ENTRY * blocks
-        held += 8 * (kept + HELD_STRETCHED * rows * plan.blocks * plan.mechanism.stretched)
+        held += 8 * (kept + HELD_STRETCHED * rows * plan.blocks * plan.pooling.stretched)
     return held

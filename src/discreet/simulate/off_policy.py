@@ -38,7 +38,7 @@ Rule = Callable[[Floats], Array]
 def rule_of(
     target: object, released: Released | None, features: Floats, offers: PlayedOffers | None = None
 ) -> Rule:
-    """Return the rule of a learner, of releases, of a policy with ``released``, or a rule itself."""
+    """Return the rule of a learner, of releases or of a policy with ``released``; or a rule."""
     if offers is not None and isinstance(target, (Learner, Released, Policy)):
         return _reading_offers(target, released, offers)
     if isinstance(target, Learner):

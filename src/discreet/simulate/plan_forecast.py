@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from discreet.design.schedule import Schedule
+from discreet.plan.explanation import plan_size
 from discreet.plan.noise_forecast import (
     HELPFUL,
     LARGEST_SPREAD,
@@ -17,7 +18,6 @@ from discreet.plan.noise_forecast import (
     too_noisy,
 )
 from discreet.plan.plan import Plan
-from discreet.plan.size import plan_size
 from discreet.privacy.accounting import (
     epsilon,
     epsilon_in_different_batches,

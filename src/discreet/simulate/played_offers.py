@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.actions.requested_actions import Known, read_offers
+from discreet.actions.available_actions import available_actions
+from discreet.actions.requested_actions import read_offers
 from discreet.arrays.backend import as_like, namespace
 from discreet.errors import InvalidInput
 from discreet.features.offered import Offered
 from discreet.plan.plan import Plan
 from discreet.policies import Policy
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.simulate.labelled_data import label_actions, loss_table
 from discreet.types import Array, Floats, NumpyArray, Values
 
@@ -65,7 +66,7 @@ class PlayedOffers:
             )
         return np.asarray(found.argmax(axis=1))
 
-    def sample(self, policy: Policy, released: Released, u: Array) -> Array:
+    def sample(self, policy: Policy, released: PolicyView, u: Array) -> Array:
         """Return places (..., n) of the chosen actions, size by size without a loop over rounds."""
         if self.sizes is None:
             return policy.sample(released.offering(self.offered.count), self.offered, u)
@@ -84,7 +85,7 @@ class PlayedOffers:
         back = np.argsort(np.concatenate(order))
         return joined[..., back]
 
-    def probabilities(self, policy: Policy, released: Released) -> Array:
+    def probabilities(self, policy: Policy, released: PolicyView) -> Array:
         """Return chances (n, K) of the offered actions, zero beyond their number, for one seed."""
         if self.sizes is None:
             return policy.probabilities(released.offering(self.offered.count), self.offered)
@@ -135,10 +136,9 @@ def played_offers(
 
 def offers_alone(plan: Plan, features: Floats, offers: Values) -> PlayedOffers:
     """Return the offers of all rounds; None offers all actions of the plan."""
-    known = _known(plan)
     if isinstance(offers, np.ndarray):
         offers = offers.tolist()
-    read = read_offers(plan, known, features, offers, single=False)
+    read = read_offers(plan, available_actions(plan, ()), features, offers, single=False)
     if offers is None:
         return PlayedOffers(read.groups[0].offered, names=read.names)
     sizes = np.empty(len(features), dtype=np.int64)
@@ -152,13 +152,6 @@ def offers_alone(plan: Plan, features: Floats, offers: Values) -> PlayedOffers:
     every = bool((sizes == most).all())
     whole = replace(read.groups[0].offered, **changes)
     return PlayedOffers(whole, None if every else sizes, read.names)
-
-
-def _known(plan: Plan) -> Known:
-    if plan.catalogue is not None:
-        return Known.of_catalogue(plan.catalogue, plan.features)  # type: ignore[arg-type]
-    names: list[str | int] = list(plan.actions or range(plan.n_actions))
-    return Known(names, {name: place for place, name in enumerate(names)})
 
 
 def _whole_table(plan: Plan, rows: int, labels: Values, losses: Values) -> Floats:

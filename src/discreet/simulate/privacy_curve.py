@@ -157,7 +157,7 @@ class PrivacyCurve:
 
     def plot(self, ax: Axes = None) -> Axes:
         """Draw the curve on matplotlib axes, new ones unless some are given; return them."""
-        from discreet.simulate.plots import draw_privacy_curve
+        from discreet.simulate.evaluation_plots import draw_privacy_curve
 
         return draw_privacy_curve(self, ax)
 

@@ -138,11 +138,11 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
     pool = pooled(released.statistics, mechanism.oracle.clear)
     records, p = max(1, round(float(pool.records))), plan.features.p
     variance = float(pool.noise) ** 2 / (2 * p)
-    newest, told = released.statistics[-1], pool.told
-    if told is not None:
-        told = np.concatenate([np.atleast_1d(pool.heard), told[1:]])
+    newest, sums_of = released.statistics[-1], pool.outcome_sums
+    if sums_of is not None:
+        sums_of = np.concatenate([np.atleast_1d(pool.observed_count), sums_of[1:]])
     sums = pool.gram, pool.response, records, variance
-    found = Statistics(*sums, pool.matrix, newest.following, told, newest.signal)
+    found = Statistics(*sums, pool.matrix, newest.following, sums_of, newest.signal)
     number = len(released.items)
     source = f"{number} releases of plan {digest_of(released.plan)[:12]}"
     return _prior(plan, found, records, source, weight)
@@ -155,13 +155,12 @@ def _statistics(fit: Fit) -> Statistics:
 
 def _pooling(plan: Plan) -> PooledStatistics:
     instance("plan", plan, (Plan,), "Make a Plan first; its prior is made for it.")
-    mechanism = plan.mechanism
-    if not isinstance(mechanism, PooledStatistics):
+    if plan.pooling is None:
         raise InvalidInput(
             f"oracle must pool statistics where there is a prior; got "
             f"{type(plan.oracle).__name__}. Use PooledRidge."
         )
-    return mechanism
+    return plan.pooling
 
 
 def _prior(plan: Plan, found: Statistics, records: int, source: str, weight: float) -> Prior:
@@ -176,6 +175,6 @@ def _prior(plan: Plan, found: Statistics, records: int, source: str, weight: flo
         response=np.asarray(found.response),
         matrix=found.matrix,
         following=following,
-        told=found.told,
+        told=found.outcome_sums,
         signal=found.signal,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.policies import bonus_updates
-from discreet.policies.bonus_updates import average_of_updates
+from discreet.policies import bonus_po
+from discreet.policies.bonus_po import average_of_updates
 from interpreted import interpreted
 
 AGREEMENT = 1e-10
@@ -84,14 +84,14 @@ def test_float32_is_computed_in_float64():
 def test_a_shortcut_that_goes_too_far_is_caught(monkeypatch, wrong):
     gaps = gaps_for(np.random.default_rng(4), 60, 3)
     if wrong == "late":
-        honest = bonus_updates._unchanged_steps
+        honest = bonus_po._unchanged_steps
         monkeypatch.setattr(
-            bonus_updates,
+            bonus_po,
             "_unchanged_steps",
             lambda *given: np.minimum(honest(*given) + 8.0, given[-1]),
         )
     else:
-        monkeypatch.setattr(bonus_updates, "NEGLIGIBLE", 1e-3)
+        monkeypatch.setattr(bonus_po, "NEGLIGIBLE", 1e-3)
     fast = average_of_updates(gaps, 20.0, 0.2, 512)
     assert abs(fast - literal(gaps, 20.0, 0.2, 512)).max() > AGREEMENT
 
@@ -106,16 +106,16 @@ def test_torch_is_the_same():
 
 KERNEL = """
 import numpy as np, torch
-from discreet.policies import bonus_kernel, bonus_updates
+from discreet.policies import bonus_po, kernels
 rng = np.random.default_rng(0)
 for A in (2, 4):
     gaps = np.sort(1.2 * rng.random((70, A - 1)), axis=1)
     reach, rate = rng.uniform(1, 20, 70), rng.uniform(0.02, 0.5, 70)
-    start = bonus_updates._unchanged_steps(gaps[:, -1], reach, A, 128)
+    start = bonus_po._unchanged_steps(gaps[:, -1], reach, A, 128)
     order = np.argsort(start)
     rows = [each[order] for each in (gaps, reach, rate, start)]
-    plain = bonus_updates._updated_rows(*rows, length=128)
-    fused = bonus_kernel.updated(*map(torch.from_numpy, rows), 128).numpy()
+    plain = bonus_po._updated_rows(*rows, length=128)
+    fused = kernels.updated(*map(torch.from_numpy, rows), 128).numpy()
     assert abs(plain - fused).max() < 1e-10
 print("agrees")
 """

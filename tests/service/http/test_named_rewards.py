@@ -126,7 +126,7 @@ def test_a_release_tells_the_mean_reward_that_people_sent(settings, play, releas
             await service.decisions.observe(each.decision, reward)
         assert "waits for rewards" in (await service.status())["text"]
         assert "waiting for rewards" in (await visitor.get("/ui")).text
-        found = quality((await released(service)).as_released)
+        found = quality(await released(service))
         assert found[0].mean == pytest.approx(40.0, abs=1e-3)
         releases = (await visitor.get("/ui/releases")).text
         assert '<th class="right">Mean reward</th>' in releases
@@ -153,7 +153,7 @@ def test_rewards_outside_are_clipped_where_the_plan_says_so(settings, play, rele
         for reward in (1e9, -1e9, 50, -10):
             made = await service.decisions.decide("caller", HERE)
             await service.decisions.observe(made.decision, reward)
-        assert quality((await released(service)).as_released)[0].mean == pytest.approx(20, abs=1e-3)
+        assert quality(await released(service))[0].mean == pytest.approx(20, abs=1e-3)
 
     play(settings(plan=plan, allow_idealised=True), scenario)
 

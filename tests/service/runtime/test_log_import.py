@@ -29,7 +29,7 @@ from discreet.service.storage.sealed_batch import read_batch
 from service.conftest import PLAN, dump, set_back, toml
 
 ROWS = 30
-LENGTHS = [4, 8, 18]
+LENGTHS = [4, 26]
 """Batches of the log: they grow from four, and the last takes what is left."""
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-0.5, 0.5, size=(ROWS, 2))
@@ -92,24 +92,26 @@ def test_a_log_costs_what_the_plan_says_and_can_be_recomputed(settings, play, re
         first = await service.decisions.decide("caller", [0.1, 0.2])
         assert not first.stored  # decisions wait for what the log tells
         told = (await service.status())["text"]
-        assert "log is released first: 3 of its batches are left" in told
+        assert "log is released first: 2 of its batches are left" in told
         assert "not stored" in told
         await all_released(service, released)
-        bodies = [await service.state.document(number) for number in range(4)]
+        bodies = [await service.state.document(number) for number in range(1 + len(LENGTHS))]
         ledger = await service.state.ledger()
         assert ledger.spent().epsilon <= made.plan.budget.epsilon
         assert len(ledger.entries) == len(LENGTHS)
         second = await service.decisions.decide("caller", [0.1, 0.2])
-        assert (second.stored, second.release) == (True, 3)
+        assert (second.stored, second.release) == (True, 2)
         await service.state.refresh()
         (batch,) = service.state.live
-        assert (batch.id, batch.size) == (4, PLAN["first_batch"])
+        assert (batch.id, batch.size) == (3, PLAN["first_batch"])
         return bodies
 
-    assert list(recompute(told_by(play(made, scenario), made))) == [1, 2, 3]
+    assert list(recompute(told_by(play(made, scenario), made))) == [1, 2]
     tables = dump(made)
     assert not tables["answers"]
-    assert [place for place in Vault(made.place(made.vault)).batches() if place[1] <= 3] == []
+    assert [
+        place for place in Vault(made.place(made.vault)).batches() if place[1] <= len(LENGTHS)
+    ] == []
 
 
 def test_rows_are_sealed_and_as_many_of_a_person_count_as_the_plan_says(settings):
@@ -243,17 +245,17 @@ def test_the_command_and_then_a_start(folder, monkeypatch, capsys, play, release
         assert message in capsys.readouterr().err
     assert dump(settings) == before
     assert main(["import", "experiment.toml", *WORDS]) == 0
-    assert "30 rows in 3 sealed batches" in capsys.readouterr().out
+    assert "30 rows in 2 sealed batches" in capsys.readouterr().out
 
     async def scenario(service):
         await all_released(service, released)
-        return [await service.state.document(number) for number in range(4)]
+        return [await service.state.document(number) for number in range(1 + len(LENGTHS))]
 
     # With its file, as discreet serve: fits run in a child.
     told = told_by(play(settings, scenario, config=folder / "experiment.toml"), settings)
     assert [each.records for each in told.items] == LENGTHS
     assert np.array_equal(told.items[0].statistics.matrix, settings.plan.prior.following)
-    assert list(recompute(told)) == [1, 2, 3]
+    assert list(recompute(told)) == [1, 2]
 
 
 def test_a_log_of_people_brings_ids(folder, monkeypatch, capsys):

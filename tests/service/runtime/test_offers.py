@@ -169,7 +169,7 @@ class TestBothDatabases:
         play(chosen, scenario)
 
         async def after(service):
-            return [*service.state.serving.chain.known.places]
+            return [*service.state.serving.chain.available_actions.places]
 
         assert play(chosen, after) == ["M", "Persona", "Metropolis"]
 
@@ -191,7 +191,7 @@ class TestBothDatabases:
                 wrong = [each for each in outcomes if each and not isinstance(each, NotReady)]
                 assert not wrong
                 made = [items[k]["id"] for k in range(6) if outcomes[k] is None]
-                known = service.state.serving.chain.known.places
+                known = service.state.serving.chain.available_actions.places
                 assert made
                 assert sorted(made) == sorted(name for name in known if name.startswith("film"))
 
@@ -321,7 +321,7 @@ def test_items_of_numbers_come_with_their_array(settings, play):
         own = {"id": "c", "features": [0.1, 0.2]}
         assert (await service.decisions.decide("caller", HERE, actions=[own])).action == "c"
         await service.change_actions([own], ["a"])
-        assert [*service.state.serving.chain.known.places] == ["b", "c"]
+        assert [*service.state.serving.chain.available_actions.places] == ["b", "c"]
 
     play(settings(plan={"n_actions": None, "actions": table}), scenario)
     assert dc.Catalogue(dc.UnitBall(2), table["items"]).ids == ("a", "b")
@@ -401,7 +401,7 @@ def test_a_restored_backup_has_the_actions_that_it_held(settings, play):
     lifecycle.restore(chosen)
 
     async def again(service):
-        assert [*service.state.serving.chain.known.places] == ["M", "Persona", "Heat"]
+        assert [*service.state.serving.chain.available_actions.places] == ["M", "Persona", "Heat"]
         await service.change_actions([], ["Heat"])
         return [bytes(row[5]) for row in sorted(dump(chosen)["documents"])]
 

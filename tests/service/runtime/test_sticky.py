@@ -94,7 +94,7 @@ def test_a_ticket_carries_the_draw_and_the_device_decides_as_the_service(setting
             ticket = await service.decisions.ticket(sticky=name)
             assert ticket.u == sticky_draw(service.state.vault.draws, name, ticket.release)
             decision = await service.decisions.decide("caller", HERE, sticky=name)
-            here = service.state.serving.at(ticket.release).as_released
+            here = service.state.serving.at(ticket.release)
             plan = service.settings.plan
             policy, features = plan.played_policy, plan.features.map([HERE])
             assert policy.sample(here, features, np.array([ticket.u]))[0] == decision.action

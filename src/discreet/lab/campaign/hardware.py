@@ -189,7 +189,7 @@ def compile_kernel(kernel: Kernel) -> None:
 
     from discreet.arrays import small_matrix_kernel
     from discreet.oracles.mechanisms import newton_kernel
-    from discreet.policies import draw_kernel, replay_kernel
+    from discreet.policies import kernels as policy_kernels
 
     name, size = kernel
     ones = partial(torch.ones, device="cuda")
@@ -204,9 +204,9 @@ def compile_kernel(kernel: Kernel) -> None:
         predictor = Predictor(ones(1, 1, size, 2), "clip")
         released = Released(size).add(Release(1, 1, predictor))
         one = np.ones(1)
-        replay_kernel.sampled(released, ones(1, 1, 1, 2), ones(1, 1, 1), one, one)
+        policy_kernels.replayed(released, ones(1, 1, 1, 2), ones(1, 1, 1), one, one)
     else:
-        draw_kernel.drawn(ones(1, 1, 1, size), 0.5 * ones(1, 1, 1))
+        policy_kernels.drawn(ones(1, 1, 1, size), 0.5 * ones(1, 1, 1))
 
 
 def _forget() -> None:

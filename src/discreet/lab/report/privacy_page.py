@@ -8,7 +8,7 @@ from typing import Any
 from discreet.client.pages import rendered
 from discreet.lab.report.figures import Drawing
 from discreet.lab.report.tables import Table, bold, number
-from discreet.simulate.plots import draw_groups, draw_privacy_curve
+from discreet.simulate.evaluation_plots import draw_groups, draw_privacy_curve
 from discreet.simulate.privacy_curve import PrivacyCurve
 from discreet.text import epsilon_text
 

@@ -13,11 +13,10 @@ from discreet.arrays.backend import as_like, at_least, namespace, per_run
 from discreet.arrays.linear_algebra import identity, solve_repaired
 from discreet.batch import Batch
 from discreet.lab.rivals.rival_contract import CONSTANTS, noise_multiplier
-from discreet.oracles.contract import Calibrated
+from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, needs_double
 from discreet.oracles.mechanisms.perturb import noisy_gram, noisy_response
 from discreet.oracles.mechanisms.structured_ridge import uncentred
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, Composed, Gaussian
 from discreet.privacy.noise import Noise

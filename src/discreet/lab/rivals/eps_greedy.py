@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from discreet.arrays.backend import per_run
 from discreet.policies import Policy
 from discreet.policies.allocation import even_split, uniform
-from discreet.releases.released import Released
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 from discreet.validate import in_range
 
@@ -19,6 +19,7 @@ class EpsGreedy(Policy):
 
     It reads releases alone, so it keeps the guarantee of its oracle.
 
+    >>> from discreet.releases.released import Released
     >>> import numpy as np
     >>> from discreet.releases.release import Predictor, Release
     >>> predictor = Predictor(np.array([[0.5], [0.6]]), "identity")
@@ -32,12 +33,12 @@ class EpsGreedy(Policy):
     def __post_init__(self) -> None:
         in_range("share", self.share, 0.0, 1.0)
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        even = uniform(released, features)
-        if released.latest is None:
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        even = uniform(view, features)
+        if view.latest is None:
             return even
         share = per_run(self.share, features)
-        return share * even + (1.0 - share) * even_split(released.latest.predictor.losses(features))
+        return share * even + (1.0 - share) * even_split(view.latest.predictor.losses(features))
 
     @classmethod
     def campaign_settings(cls) -> Sequence[EpsGreedy]:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.backend import at_least, namespace, row_min, row_sum
-from discreet.policies.allocation import uniform
-from discreet.policies.shared_parameters import ConfidenceWidth
-from discreet.releases.released import Released
+from discreet.policies.allocation import ConfidenceWidth, uniform
+from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
 
 STEPS, FAR = 40, 4.0
@@ -30,6 +29,7 @@ class ThompsonSampling(ConfidenceWidth):
     actions share what the least does as they share the fall of log ∏_b P(L_b > x), which errs by up
     to 0.03 where widths differ a hundredfold. It reads releases alone, so it keeps their guarantee.
 
+    >>> from discreet.releases.released import Released
     >>> from discreet.releases.release import Gram, Predictor, Release
     >>> gram = Gram(np.array([[[3.0]], [[0.0]]]), dense=False, step=1.0)
     >>> predictor = Predictor(np.array([[0.5], [0.6]]), "identity")
@@ -38,11 +38,11 @@ class ThompsonSampling(ConfidenceWidth):
     array([[0.54, 0.46]])
     """
 
-    def probabilities(self, released: Released, features: Array) -> Array:
-        if released.latest is None:
-            return uniform(released, features)
-        means = released.latest.predictor.losses(features)
-        widths = at_least(self.widths(released, features) + 0.0 * means, LEAST)
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        if view.latest is None:
+            return uniform(view, features)
+        means = view.latest.predictor.losses(features)
+        widths = at_least(self.widths(view, features) + 0.0 * means, LEAST)
         means = means + 0.0 * widths
         low = row_min(means - FAR * widths)
         step = (row_min(means + FAR * widths) - low) / STEPS  # the least is hardly ever above

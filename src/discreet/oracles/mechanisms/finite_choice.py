@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from discreet.arrays.backend import as_like, namespace, to_numpy
 from discreet.batch import Batch
 from discreet.errors import InvalidInput
-from discreet.oracles.contract import Calibrated
+from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.legal_rows import GRID, fitted_rows
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import pure_share
 from discreet.privacy.events import NO_BUDGET, Event, ExponentialMechanism
 from discreet.privacy.noise import Noise
 from discreet.releases.release import Fit, Predictor
 from discreet.releases.statistics import Statistics
-from discreet.types import Array
+from discreet.types import Array, Numbers
 
 if TYPE_CHECKING:
     from discreet.oracles.finite_class import FiniteClass
@@ -52,7 +51,7 @@ class FiniteChoice(Calibrated["FiniteClass"]):
             )
         # Privacy: one record moves the summed loss by at most 1, or A with full feedback.
         # [docs/privacy/finite.md, "Sensitivity"]
-        sensitivity = float(problem.heard)
+        sensitivity = float(problem.losses_per_record)
         share = pure_share(budget, problem.participation)
         event: Event = ExponentialMechanism(share, sensitivity)
         event = event if budget.private else NO_BUDGET
@@ -86,7 +85,7 @@ class FiniteChoice(Calibrated["FiniteClass"]):
         """L(f) (..., F); on a grid, each record's term is a whole number of 1/grid."""
         xp = namespace(features)
         functions = as_like(self.oracle.weights, features)
-        total: Any = 0.0
+        total: Numbers = 0.0
         rows = max(1, 2**22 // max(1, functions.shape[0] * functions.shape[1]))
         for start in range(0, features.shape[-2], rows):
             part = slice(start, start + rows)

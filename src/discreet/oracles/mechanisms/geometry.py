@@ -12,16 +12,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from discreet.arrays.backend import as_like, at_least, at_most, namespace, padded, per_run
 from discreet.arrays.linear_algebra import identity, raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
-from discreet.releases.forgetting import remembered
-from discreet.releases.statistics import Statistics
-from discreet.types import Array
+from discreet.releases.statistics import Statistics, remembered
+from discreet.types import Array, Numbers, NumpyArray
 
 FLOOR = 0.3
 """Variances below this share of their noise are taken to be as large as it."""
@@ -37,7 +35,7 @@ CLEAR_SPREAD = 0.06
 """A spread of predicted losses between actions from which on contexts count as clear, and twice
 this is fully clear. [docs/results/rewards.md]"""
 RARE_REWARD = 0.25
-"""Mean rewards below this share of 1/A are rare: contexts are not clear, whatever the spread."""
+"""Mean rewards below this share of 1/A are rare: contexts are not clear then."""
 DOUBT = 5.0
 """Standard errors by which the variance of slopes between actions may be larger than measured."""
 SLOPE_ERROR = 0.3
@@ -52,22 +50,23 @@ class Pool:
     """Σ_i w_i·C_i(G̃_i, q̃_i) over releases, in the coordinates of ``matrix``.
 
     ``noise`` (...) is the expected operator norm of the noise in the Gram, ``records`` Σ_i w_i·n_i
-    over slots, ``heard`` the same over losses observed: the noisy count, at least three standard
-    deviations of its noise, and at most ``records``. ``told`` (..., 2 + 2A) are the pooled count,
-    squares, and half sums and half counts of each action, with noise of ``told_variance``.
+    over slots, ``observed_count`` the same over observed losses: the noisy count, at least three
+    standard deviations of its noise, and at most ``records``. ``outcome_sums`` (..., 2 + 2A) are
+    the pooled count, squares, and half sums and half counts of each action, with noise of
+    ``outcome_variance``.
     """
 
     gram: Array
     response: Array
-    noise: Any
-    records: Any
-    heard: Any
-    matrix: Any
-    inverse: Any
-    told: Any = None
-    told_variance: Any = None
+    noise: Numbers
+    records: Numbers
+    observed_count: Numbers
+    matrix: Numbers
+    inverse: Numbers
+    outcome_sums: Numbers = None
+    outcome_variance: Numbers = None
 
-    def following(self, share: Any = None) -> Array:
+    def following(self, share: Numbers = None) -> Array:
         """The matrix of the next batch: T₊^(−½)·M, scaled so that rows have about length one.
 
         c is the length of today's rows, and in only Σ λ/λ₊ of p directions do they reach above the
@@ -75,7 +74,7 @@ class Pool:
         """
         raised, axes = self._spread
         p = axes.shape[-1]
-        half = per_run((self.heard / p) ** 0.5, axes, 1) * raised**-0.5
+        half = per_run((self.observed_count / p) ** 0.5, axes, 1) * raised**-0.5
         reached = at_least(((self.gram.sum(-3) @ axes) * axes).sum(-2), 0.0) / raised
         size = (p / at_least(reached.sum(-1), 1.0)) ** 0.5 / self.typical_length()
         half = half * size[..., None]
@@ -99,31 +98,33 @@ class Pool:
         """c ≈ ‖M b‖ (...), read off the constant feature: c² = ½·N / (M⁻¹ T₊ M⁻ᵀ)_00."""
         raised, axes = self._spread
         first = (self.inverse[..., :1, :] @ axes)[..., 0, :]
-        return (0.5 * self.heard / (first * first * raised).sum(-1)) ** 0.5
+        return (0.5 * self.observed_count / (first * first * raised).sum(-1)) ** 0.5
 
     @cached_property
     def offset(self) -> Array:
         """Mean loss less ½ (...)."""
-        return at_most(at_least(2.0 * self.told[..., 2::2].sum(-1) / self.heard, -0.5), 0.5)
+        return at_most(
+            at_least(2.0 * self.outcome_sums[..., 2::2].sum(-1) / self.observed_count, -0.5), 0.5
+        )
 
     @cached_property
     def variance_of_losses(self) -> Array:
         """Variance of losses (...): at most ¼ − m² with the offset m, within the noise."""
-        xp, error = namespace(self.offset), self.told_variance**0.5 / self.heard
+        xp, error = namespace(self.offset), self.outcome_variance**0.5 / self.observed_count
         bound = 0.25 - at_least(abs(self.offset) - 2.0 * error, 0.0) ** 2
-        variance = 0.5 * self.told[..., 1] / self.heard - self.offset**2
+        variance = 0.5 * self.outcome_sums[..., 1] / self.observed_count - self.offset**2
         variance = at_least(variance, 0.0) + 0.5 * error
         return at_least(xp.where(variance < bound, variance, bound), LEAST_VARIANCE)
 
     @cached_property
     def sum_noise(self) -> Array:
         """Standard deviation of the noise in the sum or the count of one action (..., 1)."""
-        return 2.0 * (self.told_variance**0.5)[..., None]
+        return 2.0 * (self.outcome_variance**0.5)[..., None]
 
     @cached_property
     def counts(self) -> Array:
         """Noisy numbers of losses observed of each action (..., A), at least 0."""
-        return at_least(2.0 * self.told[..., 3::2], 0.0)
+        return at_least(2.0 * self.outcome_sums[..., 3::2], 0.0)
 
     @cached_property
     def action_means(self) -> Array:
@@ -132,7 +133,7 @@ class Pool:
         An action whose count is not far above its noise is drawn toward the mean of all.
         """
         mean = self.offset[..., None]
-        above = 2.0 * self.told[..., 2::2] - mean * self.counts
+        above = 2.0 * self.outcome_sums[..., 2::2] - mean * self.counts
         means = mean + above / (self.counts + ENOUGH * self.sum_noise + 1.0)
         return at_most(at_least(means, -0.5), 0.5)
 
@@ -147,9 +148,11 @@ class Pool:
         raised, axes = self._spread
         actions = weights.shape[-2]
         apart = weights - weights.mean(-2, keepdims=True)
-        along = (apart @ axes) ** 2 * (raised / per_run(self.heard, raised, 1))[..., None, :]
+        along = (apart @ axes) ** 2 * (raised / per_run(self.observed_count, raised, 1))[
+            ..., None, :
+        ]
         spread = (along.sum((-2, -1)) / actions) ** 0.5
-        error = 2.0 * (actions * self.told_variance) ** 0.5 / self.heard
+        error = 2.0 * (actions * self.outcome_variance) ** 0.5 / self.observed_count
         reward = 0.5 - self.offset + error
         return _ramp(spread / CLEAR_SPREAD) * _ramp(actions * reward / RARE_REWARD)
 
@@ -184,7 +187,7 @@ class Pool:
         slopes = mean[..., None, :] + kept[..., None] * apart
         # Mean contexts of the records of each action, drawn toward the mean of all.
         first = (self.inverse[..., None, :1, :] @ self.gram @ half)[..., 0, :]
-        drawn = ENOUGH * self.sum_noise / self.heard[..., None]
+        drawn = ENOUGH * self.sum_noise / self.observed_count[..., None]
         at_all = constant[..., 0] * drawn
         contexts = (first[..., 1:] + at_all[..., None] * centre) / at_least(
             first[..., :1] + at_all[..., None], _TINY
@@ -221,12 +224,12 @@ class Pool:
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
-        """T₊ as eigenvalues and axes: how rows are spread, whatever their action."""
+        """T₊ as eigenvalues and axes: the spread of rows of all actions."""
         least = per_run(self._least, self.matrix) * (self.matrix @ self.matrix.mT)
         return raised_eigenvalues(self.gram.sum(-3) + least, self._floor)
 
     @property
-    def _floor(self) -> Any:
+    def _floor(self) -> Numbers:
         """One row, spread evenly, is what is known of a direction that no row has shown."""
         return FLOOR * self.gram.shape[-3] ** 0.5 * self.noise + 1.0 / self.gram.shape[-1]
 
@@ -256,7 +259,7 @@ def constant_share(offset: Array) -> Array:
     return 2.0 * ((squared * squared + 0.5 * squared) ** 0.5 - squared)
 
 
-def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None = None) -> Pool:
+def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | None = None) -> Pool:
     """Everything released that still counts, in the coordinates of the newest batch.
 
     w_i = s_i·n_i/(n_i + clear·p·σ²·κ_i²), where κ_i ≥ 1 says how much the change of coordinates
@@ -264,13 +267,13 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
     """
     newest = statistics[-1]
     p, matrix = newest.response.shape[-1], newest.matrix
-    gram: Any = 0.0
-    response: Any = 0.0
-    records: Any = 0.0
-    heard: Any = 0.0
-    variance: Any = 0.0
-    told: Any = 0.0
-    told_variance: Any = 0.0
+    gram: Numbers = 0.0
+    response: Numbers = 0.0
+    records: Numbers = 0.0
+    observed_count: Numbers = 0.0
+    variance: Numbers = 0.0
+    outcome_sums: Numbers = 0.0
+    outcome_variance: Numbers = 0.0
     for each, share in remembered(statistics, half_life):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
@@ -286,26 +289,26 @@ def pooled(statistics: Sequence[Statistics], clear: Any, half_life: int | None =
         gram = gram + per_run(weight, one_gram, 3) * one_gram
         response = response + per_run(weight, one_response, 2) * one_response
         records, variance = records + weight * each.records, variance + weight**2 * noise
-        heard = heard + weight * each.heard
-        if each.told is not None:
-            one_told = (
-                padded(each.told, newest.told.shape, (-1,))
-                if newest.told is not None
-                else each.told
+        observed_count = observed_count + weight * each.observed_count
+        if each.outcome_sums is not None:
+            one_sums = (
+                padded(each.outcome_sums, newest.outcome_sums.shape, (-1,))
+                if newest.outcome_sums is not None
+                else each.outcome_sums
             )
-            told = told + per_run(weight, each.told, 1) * one_told
-            told_variance = told_variance + weight**2 * own
+            outcome_sums = outcome_sums + per_run(weight, each.outcome_sums, 1) * one_sums
+            outcome_variance = outcome_variance + weight**2 * own
     noise = (2 * p * variance) ** 0.5
-    if newest.told is None:
-        return Pool(gram, response, noise, records, heard, matrix, newest.inverse)
+    if newest.outcome_sums is None:
+        return Pool(gram, response, noise, records, observed_count, matrix, newest.inverse)
     # Kept within its bounds once, in the sum: batch by batch a floor would add up.
-    least = ENOUGH * told_variance**0.5 + NONE * records
-    heard = at_most(at_least(heard, least), records)
-    sums = told, told_variance
-    return Pool(gram, response, noise, records, heard, matrix, newest.inverse, *sums)
+    least = ENOUGH * outcome_variance**0.5 + NONE * records
+    observed_count = at_most(at_least(observed_count, least), records)
+    sums = outcome_sums, outcome_variance
+    return Pool(gram, response, noise, records, observed_count, matrix, newest.inverse, *sums)
 
 
-def publishable(matrix: Array) -> np.ndarray[Any, Any]:
+def publishable(matrix: Array) -> NumpyArray:
     """The matrix as it is published and used: small integers times a power of two.
 
     Rounded toward zero, since the largest entry must not reach the next power of two. Eigenvectors

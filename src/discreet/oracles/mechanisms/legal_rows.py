@@ -1,4 +1,4 @@
-"""Rows that are legal records on the integer grid, whatever a caller passed.
+"""Rows that are legal records on the integer grid, for every input.
 
 Sensitivities rest on these rules: one action per row, losses in [0, 1], contexts in the unit ball.
 Rows are rounded toward zero onto a public grid, so they stay legal; with learned geometry they are
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,24 +16,24 @@ from discreet.arrays.backend import namespace
 from discreet.batch import Batch
 from discreet.errors import InvalidInput, PrivateData
 from discreet.privacy.sensitivities import GRID_BITS, LARGEST_BATCH
-from discreet.types import Array
+from discreet.types import Array, Floats, Numbers, NumpyArray
 
 GRID = 2**GRID_BITS
 
 
 @dataclass(frozen=True)
 class LegalRows:
-    """Rows that obey the rules on which sensitivities rest, whatever the caller passed."""
+    """Rows that obey the rules on which sensitivities rest, for every input."""
 
-    grid: np.ndarray[Any, Any]
+    grid: NumpyArray
     """(n, p) integers z with z / 2^20 = (1, c̄) and ‖c̄‖ ≤ 1."""
-    weights: np.ndarray[Any, Any]
+    weights: NumpyArray
     """(n, A): at most one 1 a row for bandit feedback; (n, 1) for full information."""
-    targets: np.ndarray[Any, Any]
+    targets: NumpyArray
     """(n, A) losses in [0, 1]."""
 
     @property
-    def features(self) -> np.ndarray[Any, Any]:
+    def features(self) -> NumpyArray:
         return np.asarray(self.grid * (math.sqrt(0.5) / GRID))
 
 
@@ -44,7 +43,7 @@ def legal_rows(batch: Batch, feedback: str, losses: str) -> LegalRows:
     return LegalRows(_grid_rows(np.asarray(batch.features)), weights.astype(np.float64), targets)
 
 
-def legal_losses(batch: Batch, feedback: str, losses: str) -> tuple[Any, Any]:
+def legal_losses(batch: Batch, feedback: str, losses: str) -> tuple[Numbers, Numbers]:
     """Mask of the losses that count (n, A or 1), and losses (n, A) in [0, 1]."""
     if batch.records > LARGEST_BATCH:  # a public number, known before any data
         raise InvalidInput(
@@ -60,7 +59,7 @@ def legal_losses(batch: Batch, feedback: str, losses: str) -> tuple[Any, Any]:
     else:
         weights = observed.all(axis=-1, keepdims=True)
         if losses == "one_label":
-            # Privacy: exactly one zero a row, whatever was passed.
+            # Privacy: exactly one zero a row, for every input.
             # [docs/privacy/ridge.md, "Joint sensitivity, full information"]
             best = np.argmin(targets, axis=-1)
             targets = (np.arange(targets.shape[-1]) != best[..., None]).astype(np.float64)
@@ -85,13 +84,13 @@ def fitted_rows(
         legal = legal_rows(batch, feedback, losses)
         return legal.features, legal.weights + 0.0 * legal.targets, legal.targets, legal.grid
     xp = namespace(batch.features)
-    heard = xp.where(xp.isfinite(batch.losses), batch.losses, 0.0)  # NaN: not observed
-    return batch.features, batch.observed, heard, None
+    losses_or_zero = xp.where(xp.isfinite(batch.losses), batch.losses, 0.0)  # NaN: not observed
+    return batch.features, batch.observed, losses_or_zero, None
 
 
 def shortened_rows(
-    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any], low: float = 1.0, high: float = 1.0
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    grid: NumpyArray, matrix: NumpyArray, low: float = 1.0, high: float = 1.0
+) -> tuple[NumpyArray, NumpyArray]:
     """Integer rows z with z/2^20 ≈ M b/max(low, ‖M b‖), and min(1, high/‖M b‖), for each loss.
 
     Rounded toward zero, so ‖z‖ ≤ 2^20. The same bits on every machine for p ≤ 8,192: root and
@@ -100,7 +99,7 @@ def shortened_rows(
     """
     rows, squares, exponents = _products(grid, matrix)
     lengths = np.sqrt(np.maximum(squares, 1.0))
-    # How long ``rows`` are where ‖M b‖ = 1: b is z/(2^20·√2), and M has a power of two of its own.
+    # How long ``rows`` are where ‖M b‖ = 1: b is z/(2^20·√2), and M has its power of two.
     power = math.frexp(float(np.abs(matrix).max()))[1] - matrix_bits(matrix.shape[-1])
     with np.errstate(over="ignore", under="ignore"):
         least, most = (
@@ -111,9 +110,7 @@ def shortened_rows(
     return shortened, np.minimum(1.0, most / lengths)
 
 
-def _products(
-    grid: np.ndarray[Any, Any], matrix: np.ndarray[Any, Any]
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _products(grid: NumpyArray, matrix: NumpyArray) -> tuple[NumpyArray, NumpyArray, NumpyArray]:
     """M z as integers below 2^20, their squares summed, and the powers of two that were taken out.
 
     The products of M's few bits with integers up to 2^20 sum exactly, a power of two brings each
@@ -132,11 +129,11 @@ def matrix_bits(p: int) -> int:
     return 53 - GRID_BITS - math.ceil(math.log2(p))
 
 
-def integers_of(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def integers_of(matrix: NumpyArray) -> NumpyArray:
     """A published matrix as integers, its common power of two left out."""
     bits = matrix_bits(matrix.shape[-1])
     integers = np.ldexp(matrix, bits - math.frexp(float(np.abs(matrix).max()))[1])
-    # Privacy: with exact products a row's image does not depend on the rows beside it.
+    # Privacy: with exact products a row's image does not depend on other rows.
     # [docs/privacy/arithmetic.md, "Stretched rows"]
     if not (np.isfinite(integers) & (integers == np.rint(integers))).all():
         raise PrivateData(
@@ -146,7 +143,7 @@ def integers_of(matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(integers)
 
 
-def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _grid_rows(features: NumpyArray) -> NumpyArray:
     """Integer rows z with z/2^20 = (1, c̄), c̄ rounded toward zero, ‖c̄‖ ≤ 1."""
     # Clamped before the product too, which could overflow with a warning.
     coordinates = np.nan_to_num(np.clip(features[..., 1:], -1.0, 1.0), nan=0.0) * math.sqrt(2.0)
@@ -154,7 +151,7 @@ def _grid_rows(features: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.concatenate([np.full((*z.shape[:-1], 1), float(GRID)), z], axis=-1)
 
 
-def _within_grid(z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _within_grid(z: NumpyArray) -> NumpyArray:
     """Integer rows shrunk where they are longer than 2^20: the rule holds for any input."""
     squares = np.einsum("...i,...i->...", z, z)
     outside = squares > float(GRID) ** 2
@@ -162,3 +159,59 @@ def _within_grid(z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         shrink = GRID / np.sqrt(squares[outside]) * (1.0 - 2.0**-40)
         z[outside] = np.trunc(z[outside] * shrink[..., None])
     return z
+
+
+UNIT = 2.0**-53
+"""Relative error of one floating-point operation."""
+_EXACT = 2**53
+"""Sums of integers up to this size are exact in floating point, in any order."""
+_EXACT_ROWS = _EXACT // GRID**2
+
+# Scores and sums over rows on the grid, without the rounding error of long sums: a factor is split
+# into a coarse part, whose products with the integer rows add up exactly, and a remainder so small
+# that its rounding is negligible. The error of single operations has a bound for every batch and
+# every order of its rows. [docs/privacy/logistic.md, "Rounding"]
+
+
+def exact_scores(grid: Floats, theta: Floats) -> Floats:
+    """x·θ_a, x = z/(2^20·√2), for (n, p) and (..., A, p): (..., n, A), three roundings each."""
+    p = grid.shape[-1]
+    flat = theta.reshape(-1, p)
+    # p products of integers up to 2^20 and 2^bits sum to at most 2^53.
+    bits = (_EXACT // (GRID * p)).bit_length() - 1
+    exponents = np.frexp(np.abs(flat).max(axis=-1, keepdims=True))[1]
+    step = np.ldexp(1.0, exponents - bits)
+    coarse = np.rint(flat / step) * step
+    products = np.concatenate([coarse, flat - coarse]) @ grid.T
+    scores = products[: len(flat)]
+    scores += products[len(flat) :]
+    scores *= math.sqrt(0.5) / GRID
+    return scores.reshape(*theta.shape[:-1], len(grid)).mT
+
+
+def exact_sums(grid: Floats, factors: Floats) -> Floats:
+    """Σ_n r_na·x_n for factors in [−1, 1]: (n, p) and (..., n, A) -> (..., A, p)."""
+    rows, p = grid.shape
+    scaled = factors.mT.reshape(-1, rows) * GRID
+    coarse = np.rint(scaled)
+    both = np.concatenate([coarse, scaled - coarse])
+    whole, rest = np.zeros((len(scaled), p), dtype=np.int64), np.zeros((len(scaled), p))
+    for start in range(0, rows, _EXACT_ROWS):
+        part = slice(start, start + _EXACT_ROWS)
+        sums = both[:, part] @ grid[part]
+        whole += sums[: len(scaled)].astype(np.int64)
+        rest += sums[len(scaled) :]
+    sums = (whole.astype(np.float64) + rest) * (math.sqrt(0.5) / GRID**2)
+    return np.asarray(sums.reshape(*factors.shape[:-2], factors.shape[-1], p))
+
+
+def attainable_norm(records: int, p: int, ridge: Numbers, tilt: Numbers) -> Numbers:
+    """A gradient norm that plain gradient steps reach and that these sums show, for any rows.
+
+    Privacy: four times the largest error of a step; ``tilt`` is the largest norm that the
+    objective's noise can have. [docs/privacy/logistic.md, "Rounding"]
+    """
+    ridge, tilt = np.asarray(ridge, dtype=float), np.asarray(tilt, dtype=float)
+    reach = 1.0 + 2.0 * tilt / ridge + np.sqrt(2.0 * math.log(2.0) * records / ridge)
+    each = 11.0 + (0.25 + p**2.5 * 2.0**-34) * reach
+    return 4.0 * UNIT * (each * records + tilt + 2.0 * ridge * reach)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from discreet.privacy.calibration import gaussian_multiplier, need_delta, smalle
 from discreet.privacy.events import NO_BUDGET, STACKED, Event, Gaussian, compose
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre, sampler_distance
-from discreet.releases.part_losses import COUNT_VARIANCE, PartLosses
-from discreet.types import Array
+from discreet.releases.statistics import COUNT_VARIANCE, PartLosses
+from discreet.types import Array, Numbers, NumpyArray
 
 SENSITIVITY = 1.0
-"""Joint, of (Σ(y − ½), (√3/2)·number heard). [docs/privacy/lift.md, "Sensitivity"]"""
+"""Joint, of (Σ(y − ½), (√3/2)·number observed). [docs/privacy/lift.md, "Sensitivity"]"""
 LARGEST_SPLIT = 30.0
 """A larger ε is divided as this one is: beyond about 39 the distance of the discrete sampler from a
 Gaussian takes all of δ. [docs/privacy/arithmetic.md, "What δ pays for it"]"""
@@ -32,9 +32,9 @@ COORDINATES = 2
 
 @dataclass(frozen=True)
 class LossSums:
-    """For each part Q = Σ(y − ½) with noise σ and N, the losses heard, with noise 2σ/√3.
+    """For each part Q = Σ(y − ½) with noise σ and N, the observed losses, with noise 2σ/√3.
 
-    Privacy: a record is in one part. Another loss moves Q by at most 1; a loss that is heard or
+    Privacy: a record is in one part. Another loss moves Q by at most 1; a loss that is observed or
     not moves (Q, √¾·N) by at most √(¼ + ¾) = 1. [docs/privacy/lift.md, "Sensitivity"]
     """
 
@@ -80,14 +80,14 @@ def _calibrated(fit: Event, budget: Budget, often: Participation) -> tuple[float
     return multiplier * SENSITIVITY, event_at(multiplier)
 
 
-def _exact(batch: Batch) -> np.ndarray[Any, Any]:
+def _exact(batch: Batch) -> NumpyArray:
     """Integer sums (2, 2) over legal losses, in multiples of 2^−40."""
     weights, losses = legal_losses(batch, "bandit", "general")
-    heard = weights.any(axis=-1)
+    answered = weights.any(axis=-1)
     centred = np.trunc((losses - centre("general", losses.shape[-1])) * GRID)
     each = (weights * centred).sum(axis=-1)
     sums = [
-        [int(each[part & heard].sum()) * GRID, int((part & heard).sum()) * GRID**2]
+        [int(each[part & answered].sum()) * GRID, int((part & answered).sum()) * GRID**2]
         for part in _parts(batch)
     ]
     return np.array(sums, dtype=np.int64)
@@ -95,16 +95,16 @@ def _exact(batch: Batch) -> np.ndarray[Any, Any]:
 
 def _floating(batch: Batch) -> Array:
     xp = namespace(batch.losses)
-    told = xp.where(batch.observed, xp.astype(batch.losses, xp.float64) - 0.5, 0.0).sum(-1)
-    heard = xp.astype(batch.observed.any(-1), xp.float64)
+    centred = xp.where(batch.observed, xp.astype(batch.losses, xp.float64) - 0.5, 0.0).sum(-1)
+    answered = xp.astype(batch.observed.any(-1), xp.float64)
     parts = [
-        xp.stack([xp.where(part, each, 0.0).sum(-1) for each in (told, heard)], axis=-1)
+        xp.stack([xp.where(part, each, 0.0).sum(-1) for each in (centred, answered)], axis=-1)
         for part in _parts(batch)
     ]
     return xp.stack(parts, axis=-2)
 
 
-def _parts(batch: Batch) -> tuple[Any, Any]:
+def _parts(batch: Batch) -> tuple[Numbers, Numbers]:
     """Masks (..., n) of the records of the policy and of the control."""
-    assert batch.control is not None  # whoever stores rows of such a plan says where they belong
+    assert batch.control is not None  # a store of such a plan sets it
     return ~batch.control, batch.control

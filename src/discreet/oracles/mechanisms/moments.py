@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -28,17 +27,17 @@ from discreet.arrays.linear_algebra import pack_products, packed_form, unpack
 from discreet.batch import Batch
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, shortened_rows
 from discreet.privacy.sensitivities import centre
-from discreet.types import Array
+from discreet.types import Array, Numbers
 
 _EXACT_ROWS = 4096
-"""4096 products of up to 2**40 sum to at most 2**52: exact in float64, whatever the order."""
+"""4096 products of up to 2**40 sum to at most 2**52: exact in float64, in any order."""
 _HELD_NUMBERS = 2**22
 """Numbers a chunk of rows may expand to: a few caches of a CPU core."""
 _HELD_ON_A_GPU = 2**27
 """There every chunk is a wait, and memory is plenty."""
 
 
-Bounds = tuple[Any, Any]
+Bounds = tuple[Numbers, Numbers]
 """Lengths (...) of M b between which rows are normalised and losses are not shortened."""
 NORMALISED: Bounds = (0.0, math.inf)
 """All rows have length one, and no loss is shortened."""
@@ -48,16 +47,16 @@ NORMALISED: Bounds = (0.0, math.inf)
 class Moments:
     """gram (..., A or 1, p, p) and response (..., A, p), each in multiples of its unit.
 
-    ``told`` (..., 2 + 2A), in multiples of the Gram's unit, is the number of losses observed,
-    2·Σ(y − ½)², and for each action ½·Σ(y − ½) and half its number of losses: stretched rows do
-    not determine them.
+    ``outcome_sums`` (..., 2 + 2A), in multiples of the Gram's unit, is the number of observed
+    losses, 2·Σ(y − ½)², and for each action ½·Σ(y − ½) and half its number of losses: stretched
+    rows do not determine them.
     """
 
     gram: Array
     response: Array
     gram_unit: float
     response_unit: float
-    told: Array | None = None
+    outcome_sums: Array | None = None
 
 
 def floating_moments(
@@ -70,7 +69,7 @@ def floating_moments(
 ) -> Moments:
     """Plain floating sums over the rows that were observed, with losses centred at ``middle``.
 
-    With ``double`` they are in float64, whatever the features are. With a matrix M (..., p, p) they
+    With ``double`` they are in float64. With a matrix M (..., p, p) they
     are too, since M may be far from even. Rows are then v = M b/max(low, ‖M b‖), and centred losses
     are multiplied by min(1, high/‖M b‖), with the ``bounds`` (low, high).
     """
@@ -78,23 +77,23 @@ def floating_moments(
     observed = batch.observed[..., :1] if feedback == "full" else batch.observed
     if matrix is None:
         return _plain_moments(features, observed, batch.losses, middle, double)
-    heard = xp.where(observed, batch.losses - middle, 0.0)  # what was not observed is not read
-    heard, weights = xp.astype(heard, xp.float64), xp.astype(observed, xp.float64)
-    told = None
+    centred = xp.where(observed, batch.losses - middle, 0.0)  # what was not observed is not read
+    centred, weights = xp.astype(centred, xp.float64), xp.astype(observed, xp.float64)
+    outcome_sums = None
     if feedback == "bandit":
-        squares = 2.0 * (heard**2).sum((-2, -1))[..., None]
-        by_action = xp.stack([0.5 * heard.sum(-2), 0.5 * weights.sum(-2)], axis=-1)
+        squares = 2.0 * (centred**2).sum((-2, -1))[..., None]
+        by_action = xp.stack([0.5 * centred.sum(-2), 0.5 * weights.sum(-2)], axis=-1)
         by_action = by_action.reshape(*by_action.shape[:-2], -1)
-        told = xp.concat([weights.sum((-2, -1))[..., None], squares, by_action], axis=-1)
-    sums = stretched_sums(batch.features, weights, heard, matrix, bounds)
-    return Moments(*sums, 1.0, 1.0, told)
+        outcome_sums = xp.concat([weights.sum((-2, -1))[..., None], squares, by_action], axis=-1)
+    sums = stretched_sums(batch.features, weights, centred, matrix, bounds)
+    return Moments(*sums, 1.0, 1.0, outcome_sums)
 
 
 SMALL_RIDGE = 1e-5
 """Times n: a ridge below this does not cover the rounding of sums in single precision."""
 
 
-def needs_double(sigma: Any, ridge: Any = 0.0) -> bool:
+def needs_double(sigma: Numbers, ridge: Numbers = 0.0) -> bool:
     """Return whether some run has no noise (``sigma`` is 0) and a small ``ridge``.
 
     Sums of n rows in float32 err by about 6e-8·n in every direction. Noise covers that, and so does
@@ -113,8 +112,8 @@ def _plain_moments(
     losses = xp.astype(losses, kind, copy=False) if double else losses
     # What was not observed is not read: it may be NaN. Runs share losses, so this array is small.
     centred = xp.where(xp.isfinite(losses), losses - middle, 0.0)
-    gram: Any = 0.0
-    response: Any = 0.0
+    gram: Numbers = 0.0
+    response: Numbers = 0.0
     p = features.shape[-1]
     held = math.prod(observed.shape[:-2]) * observed.shape[-1] + p * (p + 1) // 2
     for rows in row_blocks(features.shape[-2], held, features):
@@ -150,7 +149,7 @@ def exact_moments(
         response += weighted_sums(shortened, z).astype(np.int64)
     if matrix is None:  # b = z / (2^20 √2) and y − centre = k / 2^20
         return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
-    told = None
+    outcome_sums = None
     if feedback == "bandit":
         counted = (weights * centred).astype(np.int64)  # floats would round sums of 2^15 squares
         counts = weights.sum(axis=0).astype(np.int64)
@@ -158,8 +157,8 @@ def exact_moments(
             [counted.sum(axis=0) * (GRID // 2), counts * (GRID**2 // 2)], axis=-1
         ).ravel()
         totals = [int(counts.sum()) * GRID**2, 2 * int((counted**2).sum())]
-        told = np.concatenate([np.array(totals, dtype=np.int64), by_action])
-    return Moments(gram, response, 1.0 / GRID**2, 1.0 / GRID**2, told)
+        outcome_sums = np.concatenate([np.array(totals, dtype=np.int64), by_action])
+    return Moments(gram, response, 1.0 / GRID**2, 1.0 / GRID**2, outcome_sums)
 
 
 def repeated_products_fit(features: Array, weights: Array) -> bool:
@@ -182,7 +181,7 @@ def second_moments(features: Array, weights: Array) -> Array:
     else:
         held = math.prod(weights.shape[:-2]) * weights.shape[-1] * p
     chunk = max(64, _held_numbers(features) // max(1, held))
-    total: Any = 0.0
+    total: Numbers = 0.0
     for start in range(0, rows, chunk):
         x = features[..., start : start + chunk, :]
         w = weights[..., start : start + chunk, :]
@@ -198,7 +197,7 @@ VOID = 2.0**-1022
 
 
 def stretched_sums(
-    features: Array, weights: Array, heard: Array, matrix: Array, bounds: Bounds = NORMALISED
+    features: Array, weights: Array, centred: Array, matrix: Array, bounds: Bounds = NORMALISED
 ) -> tuple[Array, Array]:
     """Σ w·v vᵀ and Σ h·v with v = M b/d, as M (Σ b bᵀ·w/d²) Mᵀ where runs share their rows.
 
@@ -211,13 +210,13 @@ def stretched_sums(
         v = xp.astype(features, xp.float64) @ matrix.mT
         lengths = xp.sqrt(at_least((v * v).sum(-1), VOID))[..., None]
         v = v / at_least(lengths, low)
-        return second_moments(v, weights), weighted_sums(heard * at_most(high / lengths, 1.0), v)
+        return second_moments(v, weights), weighted_sums(centred * at_most(high / lengths, 1.0), v)
     rows, p = features.shape[-2:]
     squared = matrix.mT @ matrix
     held = math.prod(features.shape[:-2]) * p * (p + 1) // 2
     chunk = max(64, _held_numbers(features) // max(1, held))
-    gram: Any = 0.0
-    response: Any = 0.0
+    gram: Numbers = 0.0
+    response: Numbers = 0.0
     for start in range(0, rows, chunk):
         part = slice(start, start + chunk)
         x = xp.astype(features[..., part, :], xp.float64)
@@ -226,7 +225,7 @@ def stretched_sums(
         lengths = xp.sqrt(at_least(squares, VOID))
         divisors = at_least(lengths, low)
         gram = gram + weighted_sums(weights[..., part, :] / divisors**2, products)
-        shrunk = heard[..., part, :] * at_most(high / lengths, 1.0) / divisors
+        shrunk = centred[..., part, :] * at_most(high / lengths, 1.0) / divisors
         response = response + weighted_sums(shrunk, x)
     there = matrix[..., None, :, :]
     return there @ unpack(gram, p) @ there.mT, response @ matrix.mT

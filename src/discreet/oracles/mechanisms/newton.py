@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from discreet.arrays.backend import (
     at_least,
     at_most,
     namespace,
+    per_run,
     plus_product,
     row_blocks,
     row_squares,
@@ -28,9 +29,16 @@ from discreet.arrays.backend import (
     weighted_sums,
 )
 from discreet.arrays.linear_algebra import identity, pack_products, solve_definite, unpack
-from discreet.oracles.mechanisms.exact_sums import exact_scores, exact_sums
+from discreet.batch import Batch
+from discreet.oracles.contract import Problem
+from discreet.oracles.mechanisms.legal_rows import (
+    attainable_norm,
+    exact_scores,
+    exact_sums,
+    fitted_rows,
+)
 from discreet.oracles.mechanisms.moments import repeated_products_fit, second_moments
-from discreet.types import Array
+from discreet.types import Array, Numbers
 
 CURVATURE = 0.25
 """The largest second derivative of the logistic loss."""
@@ -172,9 +180,9 @@ def minimise(
     features: Array,
     weights: Array,
     labels: Array,
-    ridge: Any,
+    ridge: Numbers,
     tilt: Array,
-    tolerance: Any,
+    tolerance: Numbers,
     grid: Array | None = None,
 ) -> Array:
     """Minimisers (..., A, p), each with a computed gradient norm of at most ``tolerance``.
@@ -272,7 +280,7 @@ def _some(unsolved: Array) -> Array:
     return unsolved[..., 0].any(-1).reshape(-1, unsolved.shape[-3]).any(0)
 
 
-def _store(solutions: Array, active: Any, theta: Array, keep: Any) -> tuple[Array, Any]:
+def _store(solutions: Array, active: Numbers, theta: Array, keep: Numbers) -> tuple[Array, Numbers]:
     """Write θ of the active runs into the solutions; the runs that stay active."""
     if active is None:
         return theta + 0.0, keep
@@ -281,7 +289,7 @@ def _store(solutions: Array, active: Any, theta: Array, keep: Any) -> tuple[Arra
 
 
 def gradient_steps(
-    objective: LogisticObjective, here: Iterate, tolerance: Any, accelerate: bool = False
+    objective: LogisticObjective, here: Iterate, tolerance: Numbers, accelerate: bool = False
 ) -> Iterate:
     """Gradient descent for a Λ-strongly convex, L-smooth function, L = n/4 + Λ.
 
@@ -311,6 +319,44 @@ def gradient_steps(
     return here
 
 
-def ridge_like(values: Any, tilt: Array) -> Array:
+def ridge_like(values: Numbers, tilt: Array) -> Array:
     """Λ of shape (R,) as (R, 1), ready to meet (..., A)."""
     return as_like(values, tilt)[..., None]
+
+
+TOLERANCE = 1e-8
+"""Public bound on the gradient norm of a returned minimiser; never the achieved value. Large
+batches with a small ridge have a larger bound: see ``public_tolerance``."""
+
+
+def public_tolerance(
+    records: int, problem: Problem, ridge: Numbers, largest_tilt: Numbers
+) -> Numbers:
+    """τ: 1e-8, or the norm that floating point can certify for this number of records.
+
+    Privacy: a function of public numbers; the output noise is in proportion to it.
+    [docs/privacy/logistic.md, "Rounding"]
+    """
+    attainable = attainable_norm(records, problem.p, ridge, largest_tilt)
+    return np.maximum(TOLERANCE, 2.0 * math.sqrt(problem.n_actions) * attainable)
+
+
+def perturbed_minimum(
+    batch: Batch,
+    problem: Problem,
+    tilt: Numbers,
+    scale: Numbers,
+    ridge: Numbers,
+    tolerance: Numbers,
+    exact: bool,
+) -> Array:
+    """θ_a = argmin Σ f(x·θ, y) + (Λ/2)‖θ‖² + scale·tilt_a·θ for each action: (..., A, p).
+
+    The gradient norm over all actions is at most ``tolerance``; ``exact`` makes every row legal.
+    """
+    rows = fitted_rows(batch, problem.feedback, problem.losses, exact=exact)
+    features, weights, labels, grid = rows
+    tilt = as_like(tilt, features) * per_run(scale, features)
+    # The actions share half of the tolerance; the other half covers rounding.
+    each = 0.5 * float(np.min(tolerance)) / math.sqrt(problem.n_actions)
+    return minimise(features, weights, labels, ridge_like(ridge, features), tilt, each, grid)

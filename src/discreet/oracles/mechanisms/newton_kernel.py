@@ -28,7 +28,7 @@ _ROUNDING = 1e-7
 
 
 def suits(features: Array, weights: Array) -> bool:
-    """Whether the kernel solves these problems: runs that share their rows, and few features."""
+    """Return whether the kernel solves these: runs that share their rows, and few features."""
     return bool(
         triton is not None
         and features.element_size() == 4

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from discreet.batch import Batch
-from discreet.oracles.contract import Calibrated
+from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.legal_rows import legal_batch
 from discreet.oracles.mechanisms.moments import floating_moments
-from discreet.oracles.mechanisms.newton import CURVATURE
+from discreet.oracles.mechanisms.newton import CURVATURE, perturbed_minimum, public_tolerance
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
-from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta, pure_share
 from discreet.privacy.events import (
@@ -31,6 +29,7 @@ from discreet.privacy.noise import LARGEST_EXPONENTIAL, Noise
 from discreet.privacy.sensitivities import paper_sensitivities, zcdp
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics
+from discreet.types import Numbers
 
 if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic
@@ -76,10 +75,15 @@ class PaperLogistic(Calibrated["Logistic"]):
         return cls(oracle, problem, half, sigma, event=event)
 
     @property
+    def couples_actions(self) -> bool:
+        """True if it releases a Gram, over all actions at once."""
+        return self.problem.radii
+
+    @property
     def noise_norm(self) -> float:
         """Expected norm of the perturbation of the gradient."""
         size = self.problem.p * self.problem.n_actions
-        return float(2.0 * size * self.problem.heard / self.epsilon)
+        return float(2.0 * size * self.problem.losses_per_record / self.epsilon)
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → solve."""
@@ -93,10 +97,12 @@ class PaperLogistic(Calibrated["Logistic"]):
         theta = perturbed_minimum(batch, problem, tilt, scale, ridge, tolerance, exact=noise.exact)
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
-    def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:
+    def _ridge_and_scale(self, records: int) -> tuple[Numbers, Numbers]:
         """Λ on the sum scale and the scale of the noise, both public."""
-        ridge, rows = self.oracle.ridge, records * self.problem.heard
-        extra, share = chaudhuri(np.asarray(self.epsilon) / self.problem.heard, rows, ridge)
+        ridge, rows = self.oracle.ridge, records * self.problem.losses_per_record
+        extra, share = chaudhuri(
+            np.asarray(self.epsilon) / self.problem.losses_per_record, rows, ridge
+        )
         return rows * (ridge + extra), 2.0 / share
 
     def _gram(self, batch: Batch, noise: Noise) -> Gram | None:
@@ -113,7 +119,7 @@ class PaperLogistic(Calibrated["Logistic"]):
         return Gram(values, dense=True, step=step)
 
 
-def chaudhuri(epsilon: Any, rows: int, ridge: Any) -> tuple[Any, Any]:
+def chaudhuri(epsilon: Numbers, rows: int, ridge: Numbers) -> tuple[Numbers, Numbers]:
     """Extra ridge κ_j (mean scale) and ε'_j of Algorithm 2. [paper, "Private logistic oracle"]
 
     >>> chaudhuri(1.0, rows=1000, ridge=0.01)

@@ -12,11 +12,10 @@ import numpy as np
 from discreet.arrays.backend import as_like, per_run
 from discreet.arrays.linear_algebra import identity, solve_vector
 from discreet.batch import Batch
-from discreet.oracles.contract import Calibrated
+from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.legal_rows import legal_batch
 from discreet.oracles.mechanisms.moments import floating_moments, needs_double
 from discreet.oracles.mechanisms.perturb import dense_noisy_gram
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta
 from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, Gaussian, compose
@@ -66,6 +65,11 @@ class PaperRidge(Calibrated["Ridge"]):
         return cls(oracle, problem, *sigma, event=event)
 
     @property
+    def couples_actions(self) -> bool:
+        """True: noise is drawn for the Gram over all actions at once."""
+        return True
+
+    @property
     def noise_norm(self) -> float:
         """Expected operator norm of the noise on the one solve."""
         return float(self.gram * math.sqrt(2 * self.problem.p * self.problem.n_actions))
@@ -80,7 +84,7 @@ class PaperRidge(Calibrated["Ridge"]):
         double = needs_double(self.gram, self.oracle.ridge)
         moments = floating_moments(batch, problem.feedback, 0.0, double=double)
         A, p, like = batch.n_actions, batch.features.shape[-1], batch.features[..., :0, :]
-        records = batch.records * problem.heard
+        records = batch.records * problem.losses_per_record
         gram, response = moments.gram, moments.response
         if not np.any(self.gram):  # without noise the blocks are separate problems
             shifted = gram + per_run(records * ridge, gram, 3) * identity(p, gram)

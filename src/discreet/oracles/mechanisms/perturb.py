@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from functools import lru_cache
 
 import numpy as np
 
 from discreet.arrays.backend import as_like, namespace, per_run
 from discreet.arrays.linear_algebra import identity, triangle, unpack
 from discreet.batch import Batch
+from discreet.oracles.contract import Problem
+from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.oracles.mechanisms.moments import (
     NORMALISED,
     Bounds,
@@ -17,24 +20,26 @@ from discreet.oracles.mechanisms.moments import (
     floating_moments,
     needs_double,
 )
-from discreet.oracles.problem import Problem
+from discreet.privacy.budget import Budget
+from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
+from discreet.privacy.events import NO_BUDGET, Event, Gaussian
 from discreet.privacy.noise import Noise
-from discreet.privacy.sensitivities import centre
-from discreet.types import Array
+from discreet.privacy.sensitivities import centre, ridge_sensitivity, sampler_distance
+from discreet.types import Array, Numbers
 
 
 def noisy_statistics(
     batch: Batch,
     problem: Problem,
-    gram: Any,
-    response: Any,
+    gram: Numbers,
+    response: Numbers,
     noise: Noise,
     matrix: Array | None = None,
     bounds: Bounds = NORMALISED,
     *,
-    ridge: Any = 0.0,
+    ridge: Numbers = 0.0,
 ) -> tuple[Array, Array, Array | None]:
-    """Blocks (..., A or 1, p, p), centred responses (..., A, p) and what else was told, jointly.
+    """Blocks (..., A or 1, p, p), centred responses (..., A, p) and sums of outcomes, jointly.
 
     ``gram`` and ``response`` are the standard deviations; ``matrix`` and ``bounds`` say how rows
     are stretched and shortened. Without noise, and with a small ``ridge``, the sums are in float64.
@@ -48,11 +53,11 @@ def noisy_statistics(
     return (
         noisy_gram(moments, gram, noise),
         noisy_response(moments, response, noise),
-        noisy_told(moments, gram, noise),
+        noisy_outcome_sums(moments, gram, noise),
     )
 
 
-def noisy_gram(moments: Moments, sigma: Any, noise: Noise) -> Array:
+def noisy_gram(moments: Moments, sigma: Numbers, noise: Noise) -> Array:
     """Blocks plus symmetric noise of standard deviation σ in svec coordinates.
 
     Privacy: svec weights off-diagonal entries by √2, so ‖svec(ΔG)‖ = ‖ΔG‖_F and an
@@ -68,7 +73,7 @@ def noisy_gram(moments: Moments, sigma: Any, noise: Noise) -> Array:
     return moments.gram + per_run(sigma, moments.gram, 3) * unpack(drawn, p)
 
 
-def noisy_response(moments: Moments, sigma: Any, noise: Noise) -> Array:
+def noisy_response(moments: Moments, sigma: Numbers, noise: Noise) -> Array:
     """Responses plus independent noise of standard deviation σ."""
     shape = tuple(moments.response.shape[-2:])
     if noise.exact:
@@ -78,24 +83,26 @@ def noisy_response(moments: Moments, sigma: Any, noise: Noise) -> Array:
     return moments.response + per_run(sigma, moments.response, 2) * drawn
 
 
-def noisy_told(moments: Moments, sigma: Any, noise: Noise) -> Array | None:
+def noisy_outcome_sums(moments: Moments, sigma: Numbers, noise: Noise) -> Array | None:
     """Sums of losses, counts and squares, plus independent noise of standard deviation σ."""
-    if moments.told is None:
+    if moments.outcome_sums is None:
         return None
     if noise.exact:
-        shape = (moments.told.shape[-1],)
+        shape = (moments.outcome_sums.shape[-1],)
         drawn = noise.gaussian("told", shape, sigma / moments.gram_unit)
-        return _exact_sum(moments.told, drawn, moments.gram_unit)
-    drawn = as_like(noise.gaussian("told", (moments.told.shape[-1],), 1.0), moments.told)
-    return moments.told + per_run(sigma, moments.told, 1) * drawn
+        return _exact_sum(moments.outcome_sums, drawn, moments.gram_unit)
+    drawn = as_like(
+        noise.gaussian("told", (moments.outcome_sums.shape[-1],), 1.0), moments.outcome_sums
+    )
+    return moments.outcome_sums + per_run(sigma, moments.outcome_sums, 1) * drawn
 
 
-def _exact_sum(values: Array, drawn: Any, unit: float) -> Array:
+def _exact_sum(values: Array, drawn: Numbers, unit: float) -> Array:
     """Integers plus integers; the conversion to floats is post-processing."""
     return (values + drawn).astype(np.float64) * unit
 
 
-def dense_noisy_gram(blocks: Array, n_actions: int, sigma: Any, noise: Noise) -> Array:
+def dense_noisy_gram(blocks: Array, n_actions: int, sigma: Numbers, noise: Noise) -> Array:
     """The whole (Ap)² matrix plus E = σ(W + Wᵀ)/2, zeros outside the blocks noised too."""
     gram = block_diagonal(blocks, n_actions)
     size = gram.shape[-1]
@@ -110,3 +117,36 @@ def block_diagonal(blocks: Array, n_actions: int) -> Array:
     eye = identity(n_actions, blocks)
     spread = eye[:, None, :, None] * blocks[..., :, :, None, :]  # (..., A, p, A, p)
     return spread.reshape(*blocks.shape[:-3], n_actions * p, n_actions * p)
+
+
+@lru_cache(maxsize=4096)
+def structured_scales(
+    problem: Problem, budget: Budget, weight: float = 1.0, normalised: bool = False
+) -> tuple[float, float, Event]:
+    """Standard deviations of Grams and responses in natural units, and what they cost.
+
+    One number for all blocks and for the responses times their weight; zero without privacy.
+    """
+    if not budget.private:
+        return 0.0, 0.0, NO_BUDGET
+    need_delta(budget, "Gaussian noise")
+    feedback, n_actions, p = problem.feedback, problem.n_actions, problem.p
+    one_label = problem.losses == "one_label"
+    sensitivity = ridge_sensitivity(feedback, n_actions, one_label, weight, normalised)
+    blocks = 2 if feedback == "bandit" else 1
+    coordinates = blocks * p * (p + 1) // 2 + (2 if blocks == 2 else n_actions) * p
+    # Count and squares of all actions, half sums and half counts of two.
+    coordinates += 6 if normalised and blocks == 2 else 0
+
+    def event_at(multiplier: float) -> Gaussian:
+        coarsest = max(math.sqrt(2.0), weight) if normalised else max(1.0, weight)
+        grid_sigma = multiplier * sensitivity * GRID**2 / coarsest
+        distance = sampler_distance(coordinates, grid_sigma)
+        return Gaussian(multiplier, sensitivity, distance, coordinates=coordinates)
+
+    often = problem.participation
+    multiplier = smallest_scale(event_at, budget, gaussian_multiplier(budget, often), often)
+    # Privacy: one joint Gaussian release of all blocks.
+    # [docs/privacy/ridge.md, "The structured release"]
+    sigma = multiplier * sensitivity
+    return sigma, sigma / weight, event_at(multiplier)

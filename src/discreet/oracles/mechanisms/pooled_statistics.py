@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from discreet.arrays.backend import as_like, at_least, at_most, namespace, per_run
+import numpy as np
+
+from discreet.arrays.backend import as_like, at_least, at_most, namespace, padded, per_run
 from discreet.arrays.linear_algebra import identity, raised_eigenvalues, solve_along
 from discreet.batch import Batch
-from discreet.oracles.contract import Calibrated
-from discreet.oracles.mechanisms.gaussian_scales import structured_scales
+from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.geometry import (
     Pool,
     constant_share,
@@ -20,16 +21,14 @@ from discreet.oracles.mechanisms.geometry import (
     publishable,
 )
 from discreet.oracles.mechanisms.moments import NORMALISED, Bounds
-from discreet.oracles.mechanisms.perturb import noisy_statistics
+from discreet.oracles.mechanisms.perturb import noisy_statistics, structured_scales
 from discreet.oracles.mechanisms.structured_ridge import uncentred
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
-from discreet.releases.forgetting import share
 from discreet.releases.release import Fit, Gram, Predictor
-from discreet.releases.statistics import Statistics
-from discreet.types import Array
+from discreet.releases.statistics import PUBLISHED, Statistics, remembered, share
+from discreet.types import Array, Numbers, NumpyArray
 
 if TYPE_CHECKING:
     from discreet.oracles.pooled_ridge import PooledRidge
@@ -58,7 +57,7 @@ class Solution(NamedTuple):
     values: Array
     axes: Array
     weights: Array
-    length: Any = 1.0
+    length: Numbers = 1.0
     signal: Array | None = None
     share: Array | None = None
     cautious: Array | None = None
@@ -89,6 +88,11 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         return cls(oracle, problem, gram, response, stretched, event=event)
 
     @property
+    def pooling(self) -> PooledStatistics:
+        """This mechanism."""
+        return self
+
+    @property
     def noise_norm(self) -> float:
         """Expected operator norm of the noise on one batch."""
         return float(self.gram * math.sqrt(2 * self.problem.p))
@@ -112,7 +116,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         """Statistics → noise → pool → solve, and the matrix of the next batch."""
         records, like = batch.records, batch.features[..., :0, :]  # its type, and no row
         matrix, bounds = self._matrix(batch.features, earlier), self.row_bounds(records, earlier)
-        gram, response, told = noisy_statistics(
+        gram, response, outcome_sums = noisy_statistics(
             batch,
             self.problem,
             self.gram,
@@ -124,7 +128,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         )
         # Privacy: from here on only released and public numbers are used.
         # [docs/privacy/ridge.md, "Pooled releases"]
-        new = Statistics(gram, response, records, self.gram**2, matrix, told=told)
+        new = Statistics(gram, response, records, self.gram**2, matrix, outcome_sums=outcome_sums)
         weights, following, signal = self.conclusion((*earlier, new))
         if noise.exact and following is not None:
             following = publishable(following)
@@ -144,7 +148,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             return NORMALISED
         if self.problem.joint:
             return SHORTENED
-        clear: Any = 1.0
+        clear: Numbers = 1.0
         if earlier and earlier[-1].signal is not None:
             clear = earlier[-1].signal[..., 0]
         factor = UNCLEAR * (CLEAR / UNCLEAR) ** clear * self.problem.p
@@ -182,7 +186,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         bounds = self.row_bounds(statistics[-1].records, statistics[:-1])
         low, high = (per_run(each, pool.gram, 0) for each in bounds)
         length = at_most(at_least(pool.typical_length(), low), high)
-        if pool.told is None or self.problem.joint:
+        if pool.outcome_sums is None or self.problem.joint:
             return Solution(pool, values, axes, weights, length)
         clear = pool.clear(weights / per_run(length, weights))
         unclear = 1.0 - clear
@@ -211,12 +215,10 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             "told": (2 + 2 * actions,) if self.stretched and bandit else None,
             "signal": (1 + actions,) if self.stretched and bandit and not problem.joint else None,
         }
-        different = (
-            name
-            for name, shape in shapes.items()
-            if getattr(getattr(statistics, name), "shape", None) != shape
-        )
-        return next(different, None)
+        for key, shape in shapes.items():
+            if getattr(getattr(statistics, PUBLISHED.get(key, key)), "shape", None) != shape:
+                return key
+        return None
 
     def _matrix(self, features: Array, earlier: Sequence[Statistics]) -> Array | None:
         """Return the matrix that the newest release published for this batch."""
@@ -226,3 +228,44 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             return earlier[-1].following
         xp = namespace(features)
         return identity(features.shape[-1], xp.astype(features[..., :1, :1], xp.float64))
+
+
+def weight_covariance(mechanism: PooledStatistics, statistics: Sequence[Statistics]) -> NumpyArray:
+    """The covariance (A, p, p) that privacy noise gives the weights which follow from statistics.
+
+    To first order θ' = S₊⁻¹ r moves by S₊⁻¹(δr − δS θ'). The noise of batch i is isotropic in its
+    own coordinates: σ²/ω² in its response, and E u has the covariance ½σ²(‖u‖²I + uuᵀ) for its
+    Gram's noise E, since entries off the diagonal have σ/√2.
+    """
+    oracle, found = mechanism.oracle, mechanism.solution(statistics)
+    pool, axes, values, theta = found.pool, found.axes, found.values, found.weights
+    p, actions = pool.gram.shape[-1], pool.response.shape[-2]
+    inverse = np.broadcast_to((axes / values[..., None, :]) @ axes.mT, (actions, p, p))
+    share = (mechanism.response / mechanism.gram) ** 2 if mechanism.gram > 0.0 else 0.0
+    noise = np.zeros((actions, p, p))
+    for each, counted in remembered(statistics, mechanism.problem.half_life):
+        change = np.eye(p) if pool.matrix is None else pool.matrix @ each.inverse
+        stretch = 1.0 if pool.matrix is None else max(1.0, float((change * change).sum()) / p) ** 2
+        w = counted * each.records / (each.records + oracle.clear * p * each.variance * stretch)
+        u = theta @ change
+        squares = share + 0.5 * (u * u).sum(-1)
+        own = squares[:, None, None] * np.eye(p) + 0.5 * u[:, :, None] * u[:, None, :]
+        present = padded(np.ones((each.response.shape[-2], 1, 1)), (actions, 1, 1), (-3,))
+        noise += w**2 * each.variance * present * (change @ own @ change.T)
+    made = inverse @ noise @ inverse
+    if pool.matrix is None:
+        return np.asarray(made)
+    return np.asarray(pool.matrix.T @ made @ pool.matrix / found.length**2)
+
+
+def mean_row(mechanism: PooledStatistics, statistics: Sequence[Statistics]) -> NumpyArray:
+    """The mean of all rows (p,) in plain features, as far as pooled Grams tell it.
+
+    The first feature is √½ in every row, so Σ b = √2·(Σ b bᵀ)_0.
+    """
+    pool = pooled(statistics, mechanism.oracle.clear, mechanism.problem.half_life)
+    gram = pool.gram.sum(-3)
+    if pool.matrix is not None:
+        gram = pool.inverse @ gram @ pool.inverse.T
+    constant = max(float(gram[0, 0]), 1e-9)
+    return np.asarray(gram[0] / constant * math.sqrt(0.5))

@@ -6,20 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from discreet.arrays.backend import as_like, per_run
 from discreet.batch import Batch
 from discreet.errors import InvalidInput
-from discreet.oracles.contract import Calibrated
+from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
-from discreet.oracles.mechanisms.newton import CURVATURE
+from discreet.oracles.mechanisms.newton import CURVATURE, perturbed_minimum, public_tolerance
 from discreet.oracles.mechanisms.perturb import noisy_gram
-from discreet.oracles.mechanisms.perturbed_objective import perturbed_minimum, public_tolerance
-from discreet.oracles.problem import Problem
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import (
     gaussian_multiplier,
@@ -32,6 +30,7 @@ from discreet.privacy.noise import LARGEST_EXPONENTIAL, LARGEST_NORMAL, Noise
 from discreet.privacy.sensitivities import LARGEST_BATCH, sampler_distance
 from discreet.releases.release import Fit, Gram, Predictor
 from discreet.releases.statistics import Statistics
+from discreet.types import Numbers
 
 if TYPE_CHECKING:
     from discreet.oracles.logistic import Logistic
@@ -52,7 +51,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
     """θ_a = argmin Σ f(x·θ, y) + (Λ/2)‖θ‖² + b_a·θ for each action, and noise on the minimiser.
 
     ``noise`` "gamma": b_a of density ∝ exp(−ε‖b‖/2), Λ ≥ 2/ε, pure ε. "gaussian": b_a ~ N(0, σ²I),
-    Λ ≥ ``least_ridge``, with a noisy Gram beside it where the policy asks for radii.
+    Λ ≥ ``least_ridge``, and a noisy Gram where the policy asks for radii.
     [docs/privacy/logistic.md]
     """
 
@@ -65,8 +64,8 @@ class StructuredLogistic(Calibrated["Logistic"]):
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
         """With its noise fixed; refuses combinations that have no mechanism."""
-        asked, least = oracle.noise, oracle.least_ridge
-        noise, epsilon, sigma, gram, least, event = _scales(problem, budget, asked, least)
+        requested, least = oracle.noise, oracle.least_ridge
+        noise, epsilon, sigma, gram, least, event = _scales(problem, budget, requested, least)
         return cls(oracle, problem, noise, epsilon, sigma, gram, least, event=event)
 
     @property
@@ -74,7 +73,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
         """Expected norm of the perturbation of one block's gradient."""
         if self.noise == "gaussian":
             return float(self.sigma * math.sqrt(self.problem.p))
-        return float(2.0 * self.problem.p * self.problem.heard / self.epsilon)
+        return float(2.0 * self.problem.p * self.problem.losses_per_record / self.epsilon)
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
         """Statistics → noise → solve."""
@@ -88,18 +87,18 @@ class StructuredLogistic(Calibrated["Logistic"]):
         theta = theta + per_run(self._output_scale(ridge, tolerance), theta) * output
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
-    def _ridge_and_scale(self, records: int) -> tuple[Any, Any]:
+    def _ridge_and_scale(self, records: int) -> tuple[Numbers, Numbers]:
         """Λ on the sum scale and the scale of the noise, both public."""
         ridge = records * np.asarray(self.oracle.ridge)
         if self.noise == "gaussian":
             return np.maximum(ridge, self.least_ridge), self.sigma
-        main = (1.0 - OUTPUT_SHARE) * np.asarray(self.epsilon) / self.problem.heard
+        main = (1.0 - OUTPUT_SHARE) * np.asarray(self.epsilon) / self.problem.losses_per_record
         # Privacy: where the logistic loss bends most its slope is small, so a ridge of 2/ε pays
         # for the determinant term and the noise keeps the whole ε.
         # [docs/privacy/logistic.md, "Pure ε"]
         return np.maximum(ridge, 2.0 / main), 2.0 / main
 
-    def _tolerance(self, records: int) -> Any:
+    def _tolerance(self, records: int) -> Numbers:
         """The public bound τ on the gradient norm over all blocks."""
         ridge, scale = self._ridge_and_scale(records)
         p = self.problem.p
@@ -107,7 +106,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
         largest = LARGEST_NORMAL * math.sqrt(p) if normal else LARGEST_EXPONENTIAL * p
         return public_tolerance(records, self.problem, ridge, largest * np.asarray(scale))
 
-    def _output_scale(self, ridge: Any, tolerance: Any) -> Any:
+    def _output_scale(self, ridge: Numbers, tolerance: Numbers) -> Numbers:
         """Scale of the noise that hides the solver's error, of sensitivity 2τ/Λ."""
         if not np.any(np.isfinite(self.epsilon)):
             return 0.0
@@ -116,7 +115,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
             return sensitivity * output_multiplier(self.epsilon) * np.isfinite(self.epsilon)
         return sensitivity / (OUTPUT_SHARE * np.asarray(self.epsilon))
 
-    def _output_noise(self, noise: Noise, n_actions: int, p: int) -> Any:
+    def _output_noise(self, noise: Noise, n_actions: int, p: int) -> Numbers:
         if not np.any(np.isfinite(self.epsilon)):
             return np.zeros((n_actions, p))
         if self.noise == "gaussian":
@@ -136,7 +135,7 @@ class StructuredLogistic(Calibrated["Logistic"]):
         return Gram(noisy_gram(moments, self.gram, noise), False, step)
 
 
-def output_multiplier(epsilon: Any) -> Any:
+def output_multiplier(epsilon: Numbers) -> Numbers:
     """Output noise over the solver's sensitivity, for Gaussian noise."""
     return OUTPUT_MULTIPLIER * np.maximum(1.0, 1.0 / np.asarray(epsilon))
 
@@ -147,17 +146,17 @@ def per_release(problem: Problem, budget: Budget) -> float:
 
 
 def _scales(
-    problem: Problem, budget: Budget, asked: str, least: float
+    problem: Problem, budget: Budget, requested: str, least: float
 ) -> tuple[str, float, float, float, float, Event]:
     """Noise, ε, σ of objective and Gram, least ridge and event of the mechanism."""
     radii, p = problem.radii, problem.p
     if not budget.private:
         # Without a budget, the kind matters only in stacks: take the one that most budgets use.
-        gamma = asked == "gamma" or (asked == "auto" and not radii and p <= 16)
+        gamma = requested == "gamma" or (requested == "auto" and not radii and p <= 16)
         return "gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, NO_BUDGET
     if radii:
         need_delta(budget, "confidence radii")
-        if asked == "gamma":
+        if requested == "gamma":
             raise InvalidInput(
                 "noise must be 'gaussian' or 'auto' for a policy with radii; got 'gamma'. "
                 "A pure release has no Gram: drop noise='gamma' or choose another policy."
@@ -166,12 +165,12 @@ def _scales(
     event = ObjectivePerturbation("gamma", epsilon=share, assumes=CONTINUOUS)
     pure = "gamma", share, 0.0, 0.0, 0.0, event
     several = problem.participation.records > 1 and not radii
-    if asked == "gamma" or (asked == "auto" and (budget.delta == 0.0 or several)):
+    if requested == "gamma" or (requested == "auto" and (budget.delta == 0.0 or several)):
         return pure
     need_delta(budget, "Gaussian noise")
     sigma, gram, least, total = gaussian_objective(problem, budget, least)
-    gamma_norm = 2.0 * p * problem.heard / ((1 - OUTPUT_SHARE) * share)
-    if asked == "auto" and not radii and gamma_norm < sigma * math.sqrt(p):
+    gamma_norm = 2.0 * p * problem.losses_per_record / ((1 - OUTPUT_SHARE) * share)
+    if requested == "auto" and not radii and gamma_norm < sigma * math.sqrt(p):
         return pure
     return "gaussian", per_release(problem, budget), sigma, gram, least, total
 
@@ -185,7 +184,8 @@ def gaussian_objective(
     Privacy: a larger ridge only lowers κ, so calibrating at the least one covers every batch.
     [docs/privacy/logistic.md, "Gaussian noise"]
     """
-    blocks, p, radii, often = problem.heard, problem.p, problem.radii, problem.participation
+    blocks, p = problem.losses_per_record, problem.p
+    radii, often = problem.radii, problem.participation
     # The determinant terms of all blocks of all releases may take at most a quarter of ε.
     least = max(least, CURVATURE / math.expm1(budget.epsilon / (4.0 * blocks * often.batches)))
     kappa = math.log1p(CURVATURE / least)

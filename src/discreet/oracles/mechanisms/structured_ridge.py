@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Self
 from discreet.arrays.backend import as_like, namespace, per_run
 from discreet.arrays.linear_algebra import identity, solve_repaired
 from discreet.batch import Batch
-from discreet.oracles.contract import Calibrated
-from discreet.oracles.mechanisms.gaussian_scales import structured_scales
-from discreet.oracles.mechanisms.perturb import noisy_statistics
-from discreet.oracles.problem import Problem
+from discreet.oracles.contract import Calibrated, Problem
+from discreet.oracles.mechanisms.perturb import noisy_statistics, structured_scales
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre

@@ -12,7 +12,7 @@ from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation
 from discreet.privacy.ledger import Spent
 from discreet.releases.lift import Lift, within
-from discreet.service.dashboard.templating import figure, lasting
+from discreet.service.dashboard.templating import lasting
 from discreet.service.runtime.service import Service
 from discreet.service.storage import document_table
 from discreet.service.storage.database import Connection
@@ -198,7 +198,7 @@ def answered(lift: Lift | None, *, compared: bool) -> LiftAnswer:
 def answer(lift: Lift) -> LiftAnswer:
     """Describe the lift by its interval that is valid at any time."""
     line, outcome = lift.pooled, lift.outcome
-    if math.isinf(line.anytime):
+    if not line.known:
         return LiftAnswer("Too early to say", f"{lift.text[0].upper()}{lift.text[1:]}.", "–", "–")
     apart, wide = outcome.difference_of(line.difference), outcome.error_of(line.anytime)
     unsure = line.helps is None
@@ -207,10 +207,10 @@ def answer(lift: Lift) -> LiftAnswer:
     low, high = max(apart - wide, -span), min(apart + wide, span)
     if wide >= span:
         interval = "the noise is still larger than any difference."
-    elif low * high > 0:
+    elif not unsure:
         near, far = sorted((abs(low), abs(high)))
         interval = (
-            f"between {figure(near, outcome)} and {_aside(math.copysign(far, apart), outcome)}"
+            f"between {outcome.figure(near)} and {_aside(math.copysign(far, apart), outcome)}"
         ) + CERTAIN
     else:
         interval = f"between {_aside(low, outcome)} and {_aside(high, outcome)}" + CERTAIN
@@ -218,13 +218,13 @@ def answer(lift: Lift) -> LiftAnswer:
     return LiftAnswer(
         short,
         f"The mean {outcome.word} {size} than that of the control: {interval}",
-        *(figure(outcome.value_of(within(each)), outcome) for each in (line.policy, line.control)),
+        *(outcome.figure(outcome.value_of(within(each))) for each in (line.policy, line.control)),
     )
 
 
 def _aside(value: float, outcome: Outcome) -> str:
     """``0.023 lower``."""
-    return f"{figure(abs(value), outcome)} {'higher' if value > 0 else 'lower'}"
+    return f"{outcome.figure(abs(value))} {'higher' if value > 0 else 'lower'}"
 
 
 @dataclass(frozen=True)

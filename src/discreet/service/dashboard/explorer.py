@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from starlette.responses import Response
 
+from discreet.actions.available_actions import AvailableActions
 from discreet.actions.decision_explanation import Explanation, explain_decision
-from discreet.actions.requested_actions import Known, read_offers
+from discreet.actions.requested_actions import request_offers
 from discreet.client.chain import Chain
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
@@ -22,10 +23,10 @@ from discreet.features.number import Number
 from discreet.features.schema import Field
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
+from discreet.releases.policy_view import PolicyView
 from discreet.releases.released import Released
 from discreet.service.dashboard import page_data
 from discreet.service.dashboard.page_frame import PageRequest
-from discreet.service.dashboard.templating import figure
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage import document_table
@@ -42,22 +43,19 @@ def probabilities(plan: Plan, chain: Chain, number: int, features: Any) -> Colum
     """Return the probabilities of the available actions after a document, by name: (n,) each."""
     # Not through ``PolicyVersions``, which keeps its few versions for decisions.
     until = chain.until(number)
-    released, known = _read(_Version(until.links[-1].digest, until))
-    if plan.catalogue is None and not released.changes:
-        rows = plan.played_policy.probabilities(released, features)
-    elif not known.places:
+    released, available = _read(_Version(until.links[-1].digest, until))
+    if not available.places:
         return {}
-    else:
-        offers = read_offers(plan, known, features, None, single=False)
-        rows = np.stack(offers.chances(plan.played_policy, released, None))
-    return dict(zip(map(label, known.places), np.asarray(rows).T, strict=True))
+    offers = request_offers(plan, available, features, None, single=False)
+    rows = np.asarray(offers.chances(plan.played_policy, released, None))
+    return dict(zip(map(label, available.places), rows.T, strict=True))
 
 
 def named_actions(chain: Chain, number: int, labels: list[str]) -> list[Any]:
     """The actions behind these labels, as offers name them."""
     until = chain.until(number)
-    _, known = _read(_Version(until.links[-1].digest, until))
-    by_label = {label(name): name for name in known.places}
+    _, available = _read(_Version(until.links[-1].digest, until))
+    by_label = {label(name): name for name in available.places}
     return [by_label[each] for each in labels]
 
 
@@ -97,9 +95,9 @@ class _Version:
 
 
 @lru_cache(LATEST + 2)
-def _read(version: _Version) -> tuple[Released, Known]:
+def _read(version: _Version) -> tuple[PolicyView, AvailableActions]:
     """The releases of a chain and its actions, cached for all moves of a slider."""
-    return version.chain.deciding.as_released, version.chain.known
+    return version.chain.deciding, version.chain.available_actions
 
 
 LINES = 12
@@ -142,16 +140,16 @@ def explained(released: Released, context: Any, names: list[Any]) -> dict[str, A
     lines = [
         EffectLine(
             each.feature,
-            figure(outcome.difference_of(each.loss), outcome, "+"),
-            "" if each.error is None else f"± {figure(outcome.error_of(each.error), outcome)}",
+            outcome.figure(outcome.difference_of(each.loss), "+"),
+            "" if each.error is None else f"± {outcome.figure(outcome.error_of(each.error))}",
         )
         for each in found.effects[:LINES]
     ]
     mean = sum(found.predicted.values()) / len(found.predicted)
     return {
         "action": label(found.action),
-        "predicted": figure(outcome.value_of(found.predicted[found.action]), outcome),
-        "mean": figure(outcome.value_of(mean), outcome),
+        "predicted": outcome.figure(outcome.value_of(found.predicted[found.action])),
+        "mean": outcome.figure(outcome.value_of(mean)),
         "count": len(found.predicted),
         "lines": lines,
     }

@@ -56,7 +56,7 @@ def _mean_losses(service: Service) -> dict[int, Quality]:
     """Mean losses by document, computed from public releases."""
     chain = service.state.serving.chain
     numbers = [link.number for link in chain.links if link.release is not None]
-    return {numbers[each.number - 1]: each for each in quality(chain.deciding.as_released)}
+    return {numbers[each.number - 1]: each for each in quality(chain.deciding)}
 
 
 async def release(page: PageRequest, service: Service) -> Response:

@@ -22,7 +22,7 @@ async def overview(page: PageRequest, service: Service) -> Response:
     found, ledger = await summary(service), await service.state.ledger()
     drawn: dict[str, Any] = {}
     if not page.partial:
-        released = service.state.serving.chain.deciding.as_released
+        released = service.state.serving.chain.deciding
         drawn = {
             "outcomes": outcomes(quality(released)),
             "lift_chart": found.lift and lift_so_far(found.lift),

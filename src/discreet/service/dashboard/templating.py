@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -12,7 +11,6 @@ from typing import Any
 from jinja2 import Environment
 
 from discreet.client.pages import environment
-from discreet.design.outcome import Outcome
 from discreet.text import duration, listed
 
 
@@ -60,12 +58,6 @@ def later(seconds: float | None, than: float) -> str:
     """A moment; without its date where that is the date of another moment before."""
     text, before = moment(seconds), moment(than)
     return text[11:] if text[:10] == before[:10] else text
-
-
-def figure(value: float, outcome: Outcome, sign: str = "") -> str:
-    """A loss or a reward, to a thousandth of its range or finer; ``sign`` is that of a format."""
-    digits = max(0, 3 - math.floor(math.log10(outcome.high - outcome.low)))
-    return f"{value:{sign},.{digits}f}".replace("-", "−")
 
 
 def plain(value: float) -> str:

@@ -150,7 +150,7 @@ class ExperimentHandlers:
         return {
             "digest": digest_of(features),
             "features": features,
-            "n_actions": len(self._service.state.serving.chain.known.places),
+            "n_actions": len(self._service.state.serving.chain.available_actions.places),
             "actions": actions_in_use(self._service.state),
             "outcome": to_config(plan.outcome),
         }

@@ -105,7 +105,7 @@ class PersonalizerHandlers:
         excluded = frozenset(body.excluded_actions or ())
         event = body.event_id or str(uuid.uuid4())
         context = rank_context(self._plan, body.context_features)
-        known = self._service.state.serving.chain.known
+        known = self._service.state.serving.chain.available_actions
         offer = rank_offer(self._plan, known.places, actions, excluded)
         reply = await self._service.decisions.decide(
             call.caller,
@@ -137,8 +137,9 @@ class PersonalizerHandlers:
         if state.mode == "shadow":
             return [float(name == reply.action) for name in names]
         features = features_of(plan, context)[None]
-        offers = read_offers(plan, state.serving.chain.known, features, offer, single=True)
-        released = state.serving.at(reply.release).as_released
+        available = state.serving.chain.available_actions
+        offers = read_offers(plan, available, features, offer, single=True)
+        released = state.serving.at(reply.release)
         chances = np.asarray(offers.chances(plan.played_policy, released, None)[0])
         if plan.control is not None:
             control = offers.chances(plan.played_policy, released, np.array([True]))[0]

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.actions.available_actions import catalogue_after
+from discreet.actions.available_actions import AvailableActions, available_actions, catalogue_after
 from discreet.actions.offers import Offers, ranked
-from discreet.actions.requested_actions import Known, read_offers
+from discreet.actions.requested_actions import read_offers
 from discreet.design.action_names import action_name
 from discreet.design.control import UNIFORM
 from discreet.errors import InvalidInput
@@ -60,32 +60,29 @@ class OfferedActions:
         self._state, self._plan = state, state.settings.plan
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws, self._rankings = np.random.default_rng(), RankingDraws()
-        self._bound = lru_cache(16)(self._known_in_batch)
+        self._bound = lru_cache(16)(self._available_in_batch)
 
     def needed(self, actions: Any, ranking: bool = False) -> bool:
         """Return whether a request needs this path: it names actions, or they changed or have
         features."""
-        changed = self._plan.catalogue is not None or bool(self._state.serving.chain.changes)
-        return changed or ranking or actions is not None
+        unchanged = self._state.serving.chain.available_actions.unchanged
+        return not unchanged or ranking or actions is not None
 
     def read(self, features: Floats, actions: Any, ranking: bool) -> Offer:
         """Return an offer that is valid by the newest document, before a slot is taken."""
-        self._offers(self._state.serving.chain.known, features, actions)
+        self._offers(self._state.serving.chain.available_actions, features, actions)
         return Offer(features, actions, ranking)
 
-    def known(self, bound: int) -> Known:
+    def available(self, bound: int) -> AvailableActions:
         """Return the actions available to a batch that opened after document ``bound``."""
         newest = self._state.serving.chain
-        return (
-            newest.known if self._plan.catalogue is not None else self._bound(bound, newest.number)
-        )
+        if self._plan.catalogue is not None:
+            return newest.available_actions
+        return self._bound(bound, newest.number)
 
-    def _known_in_batch(self, bound: int, newest: int) -> Known:
-        # New actions join with a batch that opens after their document; removed ones leave at once.
+    def _available_in_batch(self, bound: int, newest: int) -> AvailableActions:
         chain = self._state.serving.chain.until(newest)
-        blocks = chain.blocks_at(bound)
-        used = {name: place for name, place in chain.known.places.items() if place < blocks}
-        return chain.known._replace(places=used)
+        return available_actions(chain.declared, chain.changes, chain.blocks_at(bound))
 
     def choose(
         self, document: int, bound: int, offer: Offer, control: bool, draw: Draw | None = None
@@ -93,8 +90,8 @@ class OfferedActions:
         """Return the action of the policy after ``document`` for a slot of a batch that opened
         after ``bound``, of the control, or in shadow mode the default; with a sticky ``draw``."""
         plan = self._plan
-        offers = self._offers(self.known(bound), offer.features, offer.actions)
-        released = self._state.serving.at(document).as_released
+        offers = self._offers(self.available(bound), offer.features, offer.actions)
+        released = self._state.serving.at(document)
         u = self._draws.random((1, 2)) if draw is None else np.array([draw])
         # Privacy: the policy is computed for people in the control as well, so the time of a reply
         # does not reveal who they are. [docs/privacy/lift.md, "People"]
@@ -116,20 +113,20 @@ class OfferedActions:
         default = self._state.settings.default_name
         return np.array([names.index(default) if default in names else 0])
 
-    def _offers(self, known: Known, features: Floats, actions: Any) -> Offers:
+    def _offers(self, available: AvailableActions, features: Floats, actions: Any) -> Offers:
         try:
-            return read_offers(self._plan, known, features[None], actions, single=True)
+            return read_offers(self._plan, available, features[None], actions, single=True)
         except InvalidInput as error:
             raise InvalidField(_without_values(str(error), actions), "actions") from None
 
     def of_control(self, bound: int, draw: Draw | None = None) -> Any:
         """Return the name of an action of the control, for a device that decides by itself."""
-        known, control = self.known(bound), self._plan.control
+        available, control = self.available(bound), self._plan.control
         fixed = None if control is None or control.action == UNIFORM else self._plan.control_action
         named = None if fixed is None else action_name(self._plan, fixed)
-        if named in known.places:
+        if named in available.places:
             return named
-        places = [*known.places]
+        places = [*available.places]
         if not places:  # requests contain the items
             return None
         first = self._draws.random() if draw is None else draw[0]
@@ -139,7 +136,7 @@ class OfferedActions:
         """Return row and block of the action that a device played in a batch after ``bound``."""
         plan = self._plan
         if not isinstance(plan.features, Joint):
-            names = [*self._state.serving.chain.known.names]
+            names = [*self._state.serving.chain.available_actions.names]
             blocks = self._state.serving.chain.blocks_at(bound)
             if action not in names[:blocks]:
                 raise _unknown()
@@ -153,15 +150,15 @@ class OfferedActions:
         chain = self._state.serving.chain
         if isinstance(action, Mapping):
             name, features = action.get("id"), {key: action[key] for key in action if key != "id"}
-            if not isinstance(name, str) or name in chain.known.places:
+            if not isinstance(name, str) or name in chain.available_actions.places:
                 raise _unknown()
             try:
                 return name, item_row(joint.action, name, features)
             except InvalidInput as error:
                 raise InvalidField(_without_values(str(error), [action]), "action") from None
-        if action in chain.known.places and chain.known.rows is not None:
-            return action, chain.known.rows[chain.known.places[action]]
-        before = catalogue_after(self._plan, chain.until(bound).deciding)
+        if action in chain.available_actions.places and chain.available_actions.rows is not None:
+            return action, chain.available_actions.rows[chain.available_actions.places[action]]
+        before = catalogue_after(self._plan, chain.until(bound).changes)
         if action not in before:
             raise _unknown()
         return action, before.rows[before.places[action]]

@@ -16,13 +16,11 @@ from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.plan.plan import Plan
 from discreet.policies import one_row
 from discreet.releases.policy_view import PolicyView
-from discreet.releases.release import DecidingRelease, Release
 from discreet.service.event_loop import SharedCalls
 
 Draw = tuple[float, float]
 ToDecide = tuple[int, np.ndarray[Any, Any], bool, Draw | None]
 """Document, row of features, whether the control decides it, and its draw if that is fixed."""
-Deciding = PolicyView[Release | DecidingRelease]
 HELD = 4
 """Versions of the policy in memory: the current one, a pinned one, one for a rollback."""
 
@@ -33,7 +31,7 @@ class PolicyVersions:
     def __init__(self, plan: Plan, key: str) -> None:
         self.plan = plan
         self.chain = Chain(key)
-        self._held: OrderedDict[int, Deciding] = OrderedDict()
+        self._held: OrderedDict[int, PolicyView] = OrderedDict()
         self._together: SharedCalls[ToDecide, int] = SharedCalls(self._act)
         # Actions may come from an ordinary generator: privacy holds for every fixed draw.
         self._draws = np.random.default_rng()
@@ -49,7 +47,7 @@ class PolicyVersions:
         for content in contents:  # one by one: statistics that only fits need would fill the memory
             chain = chain.extended([content]).for_deciding()
         self._warm(chain.deciding)
-        _ = chain.known  # available actions, cached
+        _ = chain.available_actions  # available actions, cached
         return chain
 
     def adopt(self, chain: Chain) -> None:
@@ -57,7 +55,7 @@ class PolicyVersions:
         self.chain = chain
         self._hold(self.newest, chain.deciding)
 
-    def at(self, number: int) -> Deciding:
+    def at(self, number: int) -> PolicyView:
         """Return the releases up to and including a document."""
         held = self._held.get(number)
         if held is None:
@@ -66,12 +64,12 @@ class PolicyVersions:
         self._held.move_to_end(number)
         return held
 
-    def _hold(self, number: int, released: Deciding) -> None:
+    def _hold(self, number: int, released: PolicyView) -> None:
         self._held[number] = released
         while len(self._held) > HELD:
             self._held.popitem(last=False)
 
-    def _warm(self, deciding: Deciding) -> None:
+    def _warm(self, deciding: PolicyView) -> None:
         # One decision fills the caches of the releases, so that no request waits for them.
         plan, row = self.plan, np.zeros((1, self.plan.contexts.p))
         every: Any = row
@@ -82,7 +80,7 @@ class PolicyVersions:
         elif deciding.changes:
             every = OfferedBlocks(row, np.arange(plan.n_actions)[None])
         if plan.n_actions > 1:
-            one_row.probabilities(plan.played_policy, deciding.as_released, every)
+            one_row.probabilities(plan.played_policy, deciding, every)
 
     def action(
         self,
@@ -106,7 +104,7 @@ class PolicyVersions:
                 if (u := requests[place][3]) is not None:
                     draws[row] = u
             try:
-                policy, released = self.plan.played_policy, self.at(number).as_released
+                policy, released = self.plan.played_policy, self.at(number)
                 chosen = one_row.sample(policy, released, rows, draws)
                 if self.plan.control is not None:
                     # Privacy: the policy is computed for people in the control as well, so the

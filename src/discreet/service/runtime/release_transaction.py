@@ -97,7 +97,7 @@ def verify(
         raise ReleaseRefused("part losses")
     # Not recomputed: that needs all statistics, in the process that answers requests. Readers of
     # the published documents can recompute it. [docs/service.md, "What a release must fit"]
-    if misfit(plan.mechanism, _matrix(connection, committed), release, blocks):
+    if misfit(plan.pooling, _matrix(connection, committed), release, blocks):
         raise ReleaseRefused("statistics")
 
 

@@ -97,7 +97,7 @@ class Service:
         without a control share, or before the first release of decisions."""
         released = self.state.serving.chain.deciding
         begun = len(released.items) > released.schedule.imported_batches  # a log is in neither part
-        return lift(released.as_released) if self.settings.plan.control and begun else None
+        return lift(released) if self.settings.plan.control and begun else None
 
     async def ledger(self) -> dict[str, Any]:
         """Return every charge, and their total."""
@@ -154,7 +154,7 @@ class Service:
 
     def list_actions(self, text: str = "", limit: int = SHOWN) -> dict[str, Any]:
         """Return the actions in use whose name contains ``text``, at most ``limit`` of them."""
-        names = [*self.state.serving.chain.known.places]
+        names = [*self.state.serving.chain.available_actions.places]
         found = [name for name in names if text.casefold() in str(name).casefold()]
         return {
             "release": self.newest,

@@ -40,7 +40,7 @@ async def status(state: WorkerState) -> dict[str, Any]:
         "unit": state.settings.unit,
         "participation": often and often.to_json() | {"text": often.text, "missed": missed},
         "actions": actions_in_use(state),
-        "n_actions": len(state.serving.chain.known.places),
+        "n_actions": len(state.serving.chain.available_actions.places),
         "outcome": to_config(state.settings.plan.outcome),
         "epoch": state.epoch,
         "mode": state.mode,
@@ -91,7 +91,7 @@ def actions_in_use(state: WorkerState) -> list[str] | None:
     plan = state.settings.plan
     if plan.actions is None or plan.catalogue is not None:
         return None
-    return [*state.serving.chain.known.places]
+    return [str(each) for each in state.serving.chain.available_actions.places]
 
 
 def shown(batch: BatchState, every: float | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.releases.plotting import COLOUR, axes_for, finish, level
+from discreet.releases.plots import COLOUR, axes_for, finish, level
 from discreet.types import Axes
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 from typing import TYPE_CHECKING
 
-from discreet.releases.plotting import INK
+from discreet.releases.plots import INK
 from discreet.text import epsilon_text
 
 if TYPE_CHECKING:

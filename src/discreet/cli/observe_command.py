@@ -1,0 +1,89 @@
+"""``discreet observe``: late outcomes from a table, to a service or into its database."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+
+from discreet.cli.answer import Answer
+from discreet.cli.parser import Commands, command
+from discreet.cli.serve_command import config_flag, need_extra
+
+TEXT = """\
+The table is a .parquet or .csv file, or a query of a DuckDB file or of PostgreSQL. It has a column
+of decision ids and one of losses or rewards, as the plan declares. Rows without a value are left
+out. The first value of a decision stays, however often rows are sent; values that come after the
+window of their batch are refused. Errors name rows, counted from 1.
+
+With --url rows go to a running service, by its API. Without it they go into the database of the
+experiment file, which is much faster: a SQLite database must not be served meanwhile, one of
+PostgreSQL may be. After a kill the same command stores what is missing; with --progress it begins
+where the other stopped.
+
+examples:
+  discreet observe --from outcomes.parquet
+  discreet observe --from outcomes.parquet --url http://127.0.0.1:8000 --key dk_…
+  discreet observe --from shop.duckdb --query 'SELECT decision, spent FROM orders' \\
+      --id decision --value spent --progress orders.progress"""
+SHOWN, KEPT = 20, 1000
+"""Refused rows that are printed, and that --json lists."""
+LARGE = 200_000
+"""Rows from which a second process helps."""
+
+
+def add(commands: Commands) -> None:
+    """Add flags for the table, its columns, and where rows go."""
+    parser = command(commands, "observe", "late outcomes from a table", observe, TEXT)
+    config_flag(parser)
+    flag = parser.add_argument
+    flag("--from", dest="source", required=True, metavar="SOURCE", help="file or postgresql://…")
+    flag("--query", metavar="SQL", help="for a database: what to read")
+    flag("--id", default="id", metavar="COLUMN", help="ids of decisions (id)")
+    flag("--value", metavar="COLUMN", help="their losses or rewards (loss or reward)")
+    flag("--url", metavar="URL", help="a running service, instead of the experiment file")
+    flag("--key", metavar="KEY", help="an API key with the scope observe (DISCREET_API_KEY)")
+    flag("--progress", metavar="FILE", help="remember here which rows are done")
+
+
+def observe(args: argparse.Namespace) -> Answer:
+    """Send or store every row; print how many, and which were refused."""
+    from discreet.client.http_client import Client
+    from discreet.client.reported_outcomes import DONE, ProgressFile, send_outcomes
+    from discreet.data.warehouse import OutcomeTable
+    from discreet.design.outcome import declared
+
+    key = args.key or os.environ.get("DISCREET_API_KEY")
+    client = None if args.url is None else Client(args.url, key, timeout=60.0)
+    if client is not None:
+        outcome = declared(client.schema())
+    else:
+        need_extra()
+        from discreet.service.runtime.outcome_import import import_outcomes
+        from discreet.service.settings import Settings
+
+        settings = Settings.read(args.config)
+        outcome = settings.plan.outcome
+    table = OutcomeTable(args.source, args.query, args.id, args.value or outcome.word)
+    rows = table.count()
+    progress = ProgressFile(args.progress, args.source, rows)
+    began, chunks = progress.done, table.chunks(progress.done)
+    if client is not None:
+        results = send_outcomes(client, outcome, chunks)
+    else:
+        results = import_outcomes(settings, chunks, helpers=int(rows > LARGE))
+    counts, refused = Counter[str](), list[tuple[int, str]]()
+    for each in results:
+        counts += each.counts
+        refused += each.refused[: KEPT - len(refused)]
+        progress.add(each.counts.total())
+        if sys.stderr.isatty():
+            ends = "\n" if progress.done == rows else ""
+            print(f"\r{progress.done:,} of {rows:,} rows", end=ends, file=sys.stderr, flush=True)
+    read = progress.done - began
+    lines = [f"{read:,} of {rows:,} rows read"]
+    lines += [f"{counts[result]:,} {result}" for result in counts]
+    lines += [f"row {row}: {reason}" for row, reason in sorted(refused)[:SHOWN]]
+    document = {"rows": rows, "read": read, "results": dict(counts), "refused": refused}
+    return Answer(document, "\n".join(lines), code=int(any(each not in DONE for each in counts)))

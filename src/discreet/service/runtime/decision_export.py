@@ -1,0 +1,92 @@
+"""Decisions of batches under way as a table, for the owner of the experiment.
+
+PRIVATE: these are rows of people, without noise. They are readable only while the keys of their
+batches exist, so that nothing of a batch can be exported after its release.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+from discreet.design.action_names import action_name
+from discreet.features.joint import feature_names
+from discreet.service.secrets.sealing import (
+    LOSS,
+    ROW,
+    WHOLE,
+    DecisionRow,
+    Sealer,
+    unpack_loss,
+)
+from discreet.service.secrets.vault import Vault
+from discreet.service.settings import Settings
+from discreet.service.storage.batches import under_way
+from discreet.service.storage.database import Connection, storage_errors
+from discreet.service.storage.document_table import note_change
+from discreet.service.storage.locations import open_database
+
+NOTE = (
+    "PRIVATE: rows of people, without noise. No guarantee of differential privacy covers this "
+    "file, and no release erases it. Do not publish it or anything computed from it."
+)
+
+
+def decision_columns(settings: Settings) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the decisions of all batches under way as columns, and record the export.
+
+    The place of a decision is in its id: epoch, batch and slot. Items of a catalogue have no
+    column, since only their features are stored.
+    """
+    database, vault = open_database(settings), Vault(settings.place(settings.vault))
+    plan = settings.plan
+    places, rows, losses = [], [], []
+    with storage_errors(database), closing(database.connect()) as connection:
+        for batch in under_way(connection):
+            if (key := vault.batch(batch.epoch, batch.id)) is None:
+                continue
+            sealer = Sealer(key, batch.epoch, batch.id)
+            for slot, (row, loss) in sorted(_decisions(connection, sealer, batch.epoch, batch.id)):
+                places.append((batch.epoch, batch.id, slot, batch.release))
+                rows.append(row)
+                losses.append(loss)
+        with database.transaction(connection):
+            note_change(database, connection, "decisions exported")
+    numbers = np.asarray(places, dtype=np.int64).reshape(-1, 4)
+    columns: dict[str, np.ndarray[Any, Any]] = dict(
+        zip(("epoch", "batch", "slot", "release"), numbers.T, strict=True)
+    )
+    if plan.catalogue is None:
+        names = [action_name(plan, row.action) for row in rows]
+        columns["action"] = np.asarray(names, dtype=None if plan.actions is None else object)
+    columns["deferred"] = np.asarray([row.deferred for row in rows], dtype=bool)
+    columns[plan.outcome.word] = plan.outcome.value_of(np.asarray(losses, dtype=np.float64))
+    features = np.asarray([row.features for row in rows]).reshape(len(rows), plan.features.p)
+    for name, values in zip(feature_names(plan.features), features.T, strict=True):
+        columns[f"feature {name}"] = np.ascontiguousarray(values)
+    return columns
+
+
+def _decisions(
+    connection: Connection, sealer: Sealer, epoch: int, batch: int
+) -> list[tuple[int, tuple[DecisionRow, float]]]:
+    """Return rows of a batch by slot, with their losses; NaN where none came."""
+    made: dict[int, DecisionRow] = {}
+    losses: dict[int, float] = {}
+    place = (epoch, batch)
+    query = "SELECT slot, payload FROM records WHERE epoch = ? AND batch = ?"
+    for slot, payload in connection.execute(query, place).fetchall():
+        if (packed := sealer.open(ROW, slot, bytes(payload))) is not None:
+            made[slot] = DecisionRow.unpack(packed)
+    query = "SELECT slot, kind, payload FROM answers WHERE epoch = ? AND batch = ?"
+    for slot, kind, payload in connection.execute(query, place).fetchall():
+        if kind not in (LOSS, WHOLE):
+            continue
+        if (packed := sealer.open(kind, slot, bytes(payload))) is None:
+            continue
+        losses[slot] = unpack_loss(packed[-8:])
+        if kind == WHOLE:
+            made[slot] = DecisionRow.unpack(packed[:-8])
+    return [(slot, (row, losses.get(slot, np.nan))) for slot, row in made.items()]

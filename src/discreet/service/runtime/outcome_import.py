@@ -1,0 +1,189 @@
+"""Outcomes that arrive in bulk, written straight into the database of an experiment.
+
+The rules are those of ``observe``: an id carries its MAC, the first loss of a slot stays, and
+nothing is stored after the window of its batch, by the clock of the database.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack, closing
+from multiprocessing import get_context
+
+from discreet.batches.batch_slots import batch_over
+from discreet.client.reported_outcomes import (
+    AGAIN,
+    CONFLICT,
+    EMPTY,
+    LATE,
+    UNKNOWN,
+    UNSTORED,
+    Row,
+    RowResults,
+)
+from discreet.errors import DecisionClosed, InvalidInput, UnknownDecision
+from discreet.service.runtime.lifecycle import check_stored
+from discreet.service.secrets import sealing
+from discreet.service.secrets.sealing import DecisionIds, Sealer, pack_loss
+from discreet.service.secrets.vault import Vault
+from discreet.service.settings import Settings
+from discreet.service.storage.database import Connection, step, storage_errors
+from discreet.service.storage.idempotency import RequestNames
+from discreet.service.storage.journal import (
+    KEPT,
+    EarlierItem,
+    Journal,
+    ObservationItem,
+    WriteResult,
+)
+from discreet.service.storage.locations import anchor_of, open_database
+
+SLICE = 4096
+"""Rows per statement: databases limit the values that one may have."""
+WITHOUT_CONTEXT = "a ticket needs context and action"
+Sealed = tuple[list[tuple[int, ObservationItem]], list[tuple[int, str]]]
+"""PRIVATE: rows to store, and rows that cannot be stored with their results."""
+
+
+class OutcomeSealer:
+    """Reads ids and encrypts outcomes; it needs the vault and no database."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.vault, self._outcome = Vault(settings.place(settings.vault)), settings.plan.outcome
+        self._ids = DecisionIds(self.vault.mac)
+        self._ciphers: dict[tuple[int, int], Sealer | None] = {}
+
+    def seal(self, rows: Iterable[Row]) -> Sealed:
+        """Return encrypted outcomes, and the results of rows that cannot be stored."""
+        items, results = [], []
+        for row, decision, value in rows:
+            if value is None:
+                results.append((row, EMPTY))
+                continue
+            try:
+                item = self._item(decision, value)
+            except UnknownDecision:
+                results.append((row, UNKNOWN))
+            except DecisionClosed:
+                results.append((row, LATE))
+            except InvalidInput as error:
+                results.append((row, str(error)))
+            else:
+                if item is None:
+                    results.append((row, UNSTORED))
+                else:
+                    items.append((row, item))
+        return items, results
+
+    def _item(self, decision: object, value: object) -> ObservationItem | None:
+        id, loss = self._ids.read(str(decision)), self._outcome.loss_of(value)
+        if id.kind == sealing.UNSTORED:
+            return None
+        if id.kind == sealing.TICKET:
+            raise InvalidInput(WITHOUT_CONTEXT)
+        cipher = self.cipher(id.epoch, id.batch)
+        if cipher is None:
+            raise batch_over()
+        kind, packed = sealing.LOSS, pack_loss(loss)
+        if id.kind == sealing.TOKEN:
+            row = cipher.open(sealing.ROW, id.slot, id.token)
+            if row is None:
+                raise batch_over()
+            kind, packed = sealing.WHOLE, row + packed
+        payload = cipher.seal(kind, id.slot, packed)
+        return ObservationItem(id.epoch, id.batch, id.slot, kind, payload, id.lease)
+
+    def cipher(self, epoch: int, batch: int) -> Sealer | None:
+        """Return the cipher of a batch; None if its key was destroyed."""
+        if (epoch, batch) not in self._ciphers:
+            key = self.vault.batch(epoch, batch)
+            self._ciphers[epoch, batch] = None if key is None else Sealer(key, epoch, batch)
+        return self._ciphers[epoch, batch]
+
+
+def import_outcomes(
+    settings: Settings, chunks: Iterable[list[Row]], *, helpers: int = 0
+) -> Iterator[RowResults]:
+    """Store outcomes, one transaction per chunk; yield its results once it is durable.
+
+    A SQLite database must not be served meanwhile; one of PostgreSQL may be. ``helpers`` processes
+    read ids and encrypt while this one writes.
+    """
+    database, sealer = open_database(settings), OutcomeSealer(settings)
+    with ExitStack() as stack:
+        stack.enter_context(storage_errors(database))
+        stack.enter_context(database.guard())
+        stack.enter_context(sealer.vault.served())
+        connection = stack.enter_context(closing(database.connect()))
+        check_stored(settings, database, connection, anchor_of(settings))
+        journal = Journal(database, RequestNames(database, sealer.vault, settings.remember))
+        for sealed in _sealed(settings, sealer, chunks, helpers):
+            with database.transaction(connection):
+                results = _written(journal, connection, sealer, sealed)
+                step("outcomes:before-commit")
+            step("outcomes:committed")
+            yield results
+
+
+def _sealed(
+    settings: Settings,
+    sealer: OutcomeSealer,
+    chunks: Iterable[list[Row]],
+    helpers: int,
+) -> Iterator[Sealed]:
+    """Encrypt chunks, in this process or ahead of it in others."""
+    if not helpers:
+        yield from map(sealer.seal, chunks)
+        return
+    spawned = get_context("spawn")  # a fork would copy threads of the reader
+    with ProcessPoolExecutor(helpers, spawned, _begin, (settings,)) as pool:
+        waiting: deque[Future[Sealed]] = deque()
+        for chunk in chunks:
+            waiting.append(pool.submit(_seal, chunk))
+            if len(waiting) > helpers + 1:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+_helper: list[OutcomeSealer] = []
+"""The sealer of a helper process."""
+
+
+def _begin(settings: Settings) -> None:
+    _helper.append(OutcomeSealer(settings))
+
+
+def _seal(chunk: list[Row]) -> Sealed:
+    return _helper[0].seal(chunk)
+
+
+def _written(
+    journal: Journal, connection: Connection, sealer: OutcomeSealer, sealed: Sealed
+) -> RowResults:
+    items, results = sealed[0], list(sealed[1])
+    stored = 0
+    for start in range(0, len(items), SLICE):
+        part = items[start : start + SLICE]
+        written = journal.observe(connection, [item for _, item in part])
+        kept = written.count(KEPT)
+        stored += kept
+        if kept < len(part):
+            pairs = zip(part, written, strict=True)
+            results += [
+                (row, _result(sealer, item, found))
+                for (row, item), found in pairs
+                if found is not KEPT
+            ]
+    return RowResults.of(results, stored)
+
+
+def _result(sealer: OutcomeSealer, item: ObservationItem, found: WriteResult) -> str:
+    """Return the result of an item whose batch is over, or whose slot has an outcome."""
+    cipher = sealer.cipher(item.epoch, item.batch)
+    if cipher is None or not isinstance(found, EarlierItem):
+        return LATE
+    before, now = (cipher.open(item.kind, item.slot, each.payload) for each in (found, item))
+    return AGAIN if before == now else CONFLICT
