@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet as dc
-from discreet.audit.confidence_bounds import gaussian_epsilon
+from discreet.audit.finding import gaussian_epsilon
 from discreet.audit.rival_audits import DELTA, RIVALS, RivalSubject
 from discreet.data import linear
 from discreet.lab.campaign.presets import budget_of

@@ -15,23 +15,24 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "discreet"
 LIMITS = {
     "modules at the top": 9,
-    "files": 361,
-    "files of the service": 77,
-    "lines": 53_844,
-    "lines of tests": 59_790,
-    "lines with Any": 1_610,
-    "small files with one importer": 4,
+    "files": 328,
+    "files of the service": 70,
+    "lines": 54_915,
+    "lines of tests": 61_000,
+    "lines with Any": 911,
+    "small files with one importer": 2,
     "public classes of one name": 3,
     "public functions of one name": 3,
     "module names used twice": 2,
-    "casts to a class of ours": 3,
-    "checks for a mechanism outside oracles": 11,
-    "docstrings that begin with a question word": 139,
-    "lines of documents above 120 characters": 521,
+    "casts to a class of ours": 0,
+    "checks for a mechanism outside oracles": 0,
+    "docstrings that begin with a question word": 20,
+    "lines of documents above 120 characters": 526,
 }
 SMALL, LONG = 60, 400
 LONG_FILES: dict[str, str] = {
     "learner.py": "one public class, whose methods are short and mostly documentation",
+    "simulate/engine.py": "one loop over batches for learners, campaigns and curves",
 }
 """Files above 400 lines, and why they are not split."""
 ONE_EACH = ("policies/", "lab/rivals/", "features/", "oracles/", "cli/")

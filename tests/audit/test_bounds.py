@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from discreet import Budget
-from discreet.audit.confidence_bounds import (
+from discreet.audit.finding import (
     Hits,
     clopper_pearson,
     epsilon_bound,

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.audit.confidence_bounds import gaussian_epsilon
-from discreet.audit.finding import FAILS, HOLDS
+from discreet.audit.finding import FAILS, HOLDS, gaussian_epsilon
 from discreet.audit.gaussian import (
     GaussianRelease,
     exact_gaussian,

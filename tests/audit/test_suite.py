@@ -10,10 +10,9 @@ import pytest
 import discreet as dc
 from discreet.audit import FULL, HOLDS, QUICK, Finding, answers, checks, error_rate
 from discreet.audit.finding import FAILS, WEAK, exact_verdict, measured_verdict
-from discreet.audit.neighbouring_runs import SCENARIOS, Play
+from discreet.audit.neighbouring_runs import SCENARIOS, Play, enters_once, transcript
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, subjects
 from discreet.audit.suite import FALSE_ALARM, PARTS, Check
-from discreet.audit.transcript import enters_once, transcript
 
 
 def test_every_oracle_mechanism_and_feedback_is_a_subject():

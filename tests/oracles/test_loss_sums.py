@@ -20,8 +20,8 @@ from discreet import (
     SeededNoise,
     UnitBall,
 )
+from discreet.audit.event_coverage import exact_parts
 from discreet.audit.finding import HOLDS
-from discreet.audit.gaussian import exact_parts
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.second_accountant import agree, epsilon_of, recompute
 from discreet.audit.subjects import DEFAULT_PLAN, Subject

@@ -1,6 +1,6 @@
 """Faults that a careless or hostile change could bring, one small patch each.
 
-To add one, append a ``Fault``: what to replace where, which promise that breaks, and who must
+To add one, append a ``fault``: what to replace where, which promise that breaks, and who must
 notice. ``make sabotage`` applies them one at a time to a copy of the source.
 """
 
@@ -8,104 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Where things are: a file that moves is one line here.
-AVAILABLE = "actions/available_actions.py"
-ACCESS = "service/access.py"
-ACCOUNTING = "privacy/accounting.py"
-ACTION_NAMES = "design/action_names.py"
-ADAPTIVE = "policies/adaptive_po.py"
-ANCHOR = "service/storage/anchor.py"
-ATTACKER = "privacy/attacker.py"
-BACKUP = "cli/backup_command.py"
-BATCH = "batch.py"
-BATCHES = "service/storage/batches.py"
-CALIBRATION = "privacy/calibration.py"
-CHAIN = "client/chain.py"
-CHECKS = "service/runtime/release_transaction.py"
-COMMITS = "service/storage/group_commit.py"
-DEAREST = "privacy/accounting.py"
-DECISIONS = "service/runtime/decisions.py"
-DOOR = "batches/release_batch.py"
-ENDPOINT = "service/http/endpoint.py"
-MEMORY_BUDGET = "simulate/memory_budget.py"
-ERRORS = "errors.py"
-FILE_LOCK = "service/secrets/vault.py"
-FINITE = "oracles/mechanisms/finite_choice.py"
-FIT_PROCESS = "service/runtime/fit_process.py"
-GEOMETRY = "oracles/mechanisms/geometry.py"
-GROUPS = "privacy/accounting.py"
-JOINT = "features/joint.py"
-JOURNAL = "service/storage/journal.py"
-LABEL = "client/label.py"
-LEARNER = "learner.py"
-LEDGER = "privacy/ledger.py"
-LEDGER_SOURCES = "audit/ledger_verification.py"
-LEGAL = "oracles/mechanisms/legal_rows.py"
-LIFECYCLE = "service/runtime/lifecycle.py"
-LIFT = "releases/lift_intervals.py"
-LIFT_WORDS = "releases/lift.py"
-LOGISTIC = "oracles/mechanisms/structured_logistic.py"
-LOGS = "service/logs.py"
-LOG_IMPORT = "service/runtime/log_import.py"
-LOSS_SUMS = "oracles/mechanisms/loss_sums.py"
-MOMENTS = "oracles/mechanisms/moments.py"
-NEWTON = "oracles/mechanisms/newton.py"
-NOISE = "privacy/noise.py"
-OBJECTIVE = "oracles/mechanisms/newton.py"
-OFFERED = "service/runtime/offered_actions.py"
-OFFERS = "actions/offers.py"
-OFFER_READER = "actions/requested_actions.py"
-OUTCOME = "design/outcome.py"
-OWNERS = "service/runtime/requests.py"
-PAGES = "service/dashboard/page_frame.py"
-PAGE_TABLE = "service/dashboard/server_pages.py"
-PEOPLE = "batches/users.py"
-PEOPLE_TABLE = "service/storage/people_table.py"
-PERTURB = "oracles/mechanisms/perturb.py"
-PLAN = "plan/plan.py"
-PLAN_SIZE = "plan/explanation.py"
-PLAYED = "simulate/played_batches.py"
-POOLED = "oracles/mechanisms/pooled_statistics.py"
-POSTGRES = "service/storage/postgres.py"
-REQUEST_LIMITS = "service/http/request_limits.py"
-RANKING = "policies/ranking.py"
-RECOMPUTATION = "client/recomputation.py"
-RELEASE = "releases/release.py"
-REPLAY = "policies/replay_bonus_po.py"
-RIDGE = "oracles/mechanisms/structured_ridge.py"
-RIVAL_ADASSP = "lab/rivals/adassp.py"
-RIVAL_CODED = "lab/rivals/coded_bandit.py"
-RIVAL_LOCAL = "lab/rivals/local_linucb.py"
-RIVAL_RUNS = "lab/rivals/runner.py"
-RIVAL_SHUFFLED = "lab/rivals/shuffled_linucb.py"
-RIVAL_TREE = "lab/rivals/tree_linucb.py"
-SAVED_ROWS = "batches/saved_state.py"
-SAVED_STATE = "batches/saved_state.py"
-SCALES = "oracles/mechanisms/perturb.py"
-SCHEMA = "features/schema.py"
-SEALED_BATCH = "service/storage/sealed_batch.py"
-SENSITIVITIES = "privacy/sensitivities.py"
-SERVICE = "service/runtime/service.py"
-SLOTS = "batches/batch_slots.py"
-SQLITE = "service/storage/sqlite.py"
-STATISTICS = "releases/statistics.py"
-STICKY = "service/runtime/policy_versions.py"
-STORAGE_FAULTS = "service/storage/database.py"
-STORE = "batches/memory_store.py"
-TRANSACTION = "service/runtime/release_transaction.py"
-UPKEEP = "service/runtime/upkeep.py"
-VAULT = "service/secrets/vault.py"
-WARM_START = "simulate/warm_start.py"
-WORKER = "service/runtime/worker_state.py"
-WORKERS = "lab/campaign/workers.py"
-
 
 @dataclass(frozen=True)
 class Edit:
-    """``old``, which occurs exactly once in ``file``, becomes ``new``. A file lies below
-    src/discreet, or is called clients/…"""
+    """``old``, which occurs exactly once in ``place``, becomes ``new``.
 
-    file: str
+    A place is a function, method or class by its qualified name (``Ledger.charge``), with the
+    module in front where several modules have that name (``lift:draw``), so that files may move.
+    For code outside of definitions it is a file: ``noise.py``, or a path below clients/.
+    """
+
+    place: str
     old: str
     new: str
 
@@ -124,6 +37,18 @@ class Fault:
     edits: tuple[Edit, ...]
     tests: tuple[str, ...]
     audit: tuple[str, str] | None = None
+
+
+def fault(
+    name: str,
+    claim: str,
+    edits: Edit | tuple[Edit, ...],
+    tests: str | tuple[str, ...],
+    audit: tuple[str, str] | None = None,
+) -> Fault:
+    """A fault of one edit or several, which one test or several must notice."""
+    edits = (edits,) if isinstance(edits, Edit) else edits
+    return Fault(name, claim, edits, (tests,) if isinstance(tests, str) else tests, audit)
 
 
 HANDED_OUT = (
@@ -171,31 +96,33 @@ HASTY = "min(self.batches, key=lambda b: (b.sealed is None, b.unobserved), defau
 
 FAULTS = (
     # Noise: where it comes from, its law, its independence.
-    Fault(
+    fault(
         "Gaussian noise is a function of the clock",
         "noise comes from the entropy of the operating system",
         (
-            Edit(NOISE, "_fast_gaussian if self.fast else _discrete_gaussian", "_fast_gaussian"),
             Edit(
-                NOISE,
+                "SecureNoise.gaussian",
+                "_fast_gaussian if self.fast else _discrete_gaussian",
+                "_fast_gaussian",
+            ),
+            Edit(
+                "noise:_words",
                 "np.frombuffer(os.urandom(8 * count), dtype=np.uint64)",
                 "np.frombuffer(__import__('hashlib').shake_256(str(__import__('time').time_ns())"
                 ".encode()).digest(8 * count), dtype=np.uint64)",
             ),
         ),
-        ("privacy/test_entropy.py::test_the_noise_may_use_nothing_else",),
+        "privacy/test_entropy.py::test_the_noise_may_use_nothing_else",
         ("ridge-structured", "noise"),
     ),
-    Fault(
+    fault(
         "rounded float normals instead of exact ones",
         "noise on sums is a discrete Gaussian",
-        (
-            Edit(
-                NOISE,
-                "        drawn = np.zeros(shape, dtype=np.int64)\n",
-                "        return np.rint(self.normal(name, shape) * scales).astype(np.int64)\n"
-                "        drawn = np.zeros(shape, dtype=np.int64)\n",
-            ),
+        Edit(
+            "SecureNoise.gaussian",
+            "drawn = np.zeros(shape, dtype=np.int64)",
+            "return np.rint(self.normal(name, shape) * scales).astype(np.int64)\n"
+            "        drawn = np.zeros(shape, dtype=np.int64)",
         ),
         (
             "privacy/test_entropy.py::test_the_noise_may_use_nothing_else",
@@ -203,38 +130,34 @@ FAULTS = (
         ),
         ("default-plan", "noise"),
     ),
-    Fault(
+    fault(
         "noise clipped at four deviations",
         "δ pays for the tails",
-        (
-            Edit(
-                NOISE,
-                "draw(float(value), int(where.sum()))",
-                "np.clip(draw(float(value), int(where.sum())), -4 * value, 4 * value)",
-            ),
+        Edit(
+            "SecureNoise.gaussian",
+            "draw(float(value), int(where.sum()))",
+            "np.clip(draw(float(value), int(where.sum())), -4 * value, 4 * value)",
         ),
-        ("privacy/test_noise_law.py::test_tails_are_those_of_a_gaussian_and_have_no_gaps",),
+        "privacy/test_noise_law.py::test_tails_are_those_of_a_gaussian_and_have_no_gaps",
         ("default-plan", "noise"),
     ),
-    Fault(
+    fault(
         "response noise with the magnitude of the Gram's",
         "every coordinate has noise of its own",
         (
             Edit(
-                PERTURB,
-                "        noisy_response(moments, response, noise),\n",
-                "        noisy_response(moments, response, Echo(noise)),\n",
+                "noisy_statistics",
+                "noisy_response(moments, response, noise),",
+                "noisy_response(moments, response, Echo(noise)),",
             ),
             Edit(
-                PERTURB,
-                '        drawn = noise.gaussian("gram", (blocks, rows.size), '
-                "sigma * law / moments.gram_unit)\n",
-                '        drawn = noise.gaussian("gram", (blocks, rows.size), '
-                "sigma * law / moments.gram_unit)\n"
-                "        Echo.heard = np.abs(drawn / (sigma * law / moments.gram_unit))\n",
+                "noisy_gram",
+                '("gram", (blocks, rows.size), sigma * law / moments.gram_unit)',
+                '("gram", (blocks, rows.size), sigma * law / moments.gram_unit)\n'
+                "        Echo.heard = np.abs(drawn / (sigma * law / moments.gram_unit))",
             ),
             Edit(
-                PERTURB,
+                "noisy_gram",
                 "def noisy_gram(",
                 "class Echo:\n"
                 "    heard: Any = None\n"
@@ -253,1246 +176,1157 @@ FAULTS = (
                 "def noisy_gram(",
             ),
         ),
-        ("privacy/test_noise_law.py::test_all_pairs_of_coordinates_are_independent_in_size_too",),
+        "privacy/test_noise_law.py::test_all_pairs_of_coordinates_are_independent_in_size_too",
         ("ridge-structured", "noise"),
     ),
     # What depends on answers.
-    Fault(
+    fault(
         "logistic ridge from heard losses instead of slots",
         "Λ is public",
-        (
-            Edit(
-                LOGISTIC,
-                "self._ridge_and_scale(batch.records)",
-                f"self._ridge_and_scale({ANSWERS})",
-            ),
+        Edit(
+            "StructuredLogistic.fit",
+            "self._ridge_and_scale(batch.records)",
+            f"self._ridge_and_scale({ANSWERS})",
         ),
-        ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
+        "privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",
         ("logistic-gaussian", "exact"),
     ),
-    Fault(
+    fault(
         "a published step contains the number of answers",
         "all but the noisy numbers of a release is public beforehand",
         (
             Edit(
-                RIDGE,
+                "StructuredRidge.fit",
                 "step = expected + 1e-12 * batch.records",
                 f"step = expected + 1e-12 * {ANSWERS}",
             ),
-            Edit(RIDGE, "import math\n", "import math\n\nimport numpy as np\n"),
+            Edit("structured_ridge.py", "import math\n", "import math\n\nimport numpy as np\n"),
         ),
-        ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
+        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "the step of a pool contains the number of answers",
         "all but the noisy numbers of a release is public beforehand",
         (
             Edit(
-                POOLED,
+                "PooledStatistics.fit",
                 "math.sqrt(2 * gram.shape[-1]) + 1e-12 * records",
                 f"math.sqrt(2 * gram.shape[-1]) + 1e-12 * {ANSWERS}",
             ),
-            Edit(POOLED, "import math\n", "import math\n\nimport numpy as np\n"),
+            Edit("pooled_statistics.py", "import math\n", "import math\n\nimport numpy as np\n"),
         ),
-        ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
+        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
         ("ridge-pooled", "exact"),
     ),
-    Fault(
+    fault(
         "the step of a logistic Gram contains the number of answers",
         "all but the noisy numbers of a release is public beforehand",
-        (
-            Edit(
-                LOGISTIC,
-                "math.sqrt(2 * problem.p) + 1e-12 * batch.records",
-                f"math.sqrt(2 * problem.p) + 1e-12 * {ANSWERS}",
-            ),
+        Edit(
+            "StructuredLogistic._gram",
+            "math.sqrt(2 * problem.p) + 1e-12 * batch.records",
+            f"math.sqrt(2 * problem.p) + 1e-12 * {ANSWERS}",
         ),
-        ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
+        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
         ("logistic-gaussian", "exact"),
     ),
-    Fault(
+    fault(
         "records counted as answers",
         "the number of records is that of slots",
         (
-            Edit(DOOR, "fit, number, batch.records, event", f"fit, number, {ANSWERS}, event"),
-            Edit(DOOR, "from discreet.plan.plan", "import numpy as np\n\nfrom discreet.plan.plan"),
-        ),
-        ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
-        ("ridge-structured", "exact"),
-    ),
-    Fault(
-        "a batch shrunk to its answered rows",
-        "the number of records is that of slots",
-        (
             Edit(
-                SLOTS,
-                "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), "
-                "control)",
-                "    heard = ~np.isnan(losses).all(axis=-1)\n"
-                "    features, losses = features[heard], losses[heard]\n"
-                "    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses))",
+                "fit_batch", "fit, number, batch.records, event", f"fit, number, {ANSWERS}, event"
+            ),
+            Edit(
+                "release_batch.py",
+                "from discreet.plan.plan",
+                "import numpy as np\n\nfrom discreet.plan.plan",
             ),
         ),
-        ("privacy/test_published.py::test_learners_publish_nothing_else_about_answers",),
+        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        ("ridge-structured", "exact"),
+    ),
+    fault(
+        "a batch shrunk to its answered rows",
+        "the number of records is that of slots",
+        Edit(
+            "batch_of",
+            "return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), control)",
+            "heard = ~np.isnan(losses).all(axis=-1)\n"
+            "    features, losses = features[heard], losses[heard]\n"
+            "    return Batch(features, np.nan_to_num(losses, nan=0.0), "
+            "~np.isnan(losses))",
+        ),
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("default-plan", "exact"),
     ),
     # Cost: events, blocks, budgets.
-    Fault(
+    fault(
         "full information charged for one block",
         "A blocks compose",
-        (
-            Edit(
-                LOGISTIC,
-                "blocks, p = problem.losses_per_record, problem.p",
-                "blocks, p = 1, problem.p",
-            ),
+        Edit(
+            "gaussian_objective",
+            "blocks, p = problem.losses_per_record, problem.p",
+            "blocks, p = 1, problem.p",
         ),
-        ("privacy/test_events.py::test_full_information_is_charged_for_every_block",),
+        "privacy/test_events.py::test_full_information_is_charged_for_every_block",
         ("logistic-gaussian", "exact"),
     ),
-    Fault(
+    fault(
         "the user bound is off in batches of 64 rows and more",
         "one row of a batch is a user's",
-        (
-            Edit(
-                SEALED_BATCH,
-                "    if plan.participation is not None:\n",
-                "    if plan.participation is not None and size < 64:\n",
-            ),
+        Edit(
+            "read_batch",
+            "if plan.participation is not None:",
+            "if plan.participation is not None and size < 64:",
         ),
-        ("service/runtime/test_people.py::test_the_audit_asks_the_service",),
+        "service/runtime/test_people.py::test_the_audit_asks_the_service",
         ("default-plan", "exact"),
     ),
     # Noise: further ways to lose it.
-    Fault(
+    fault(
         "halved noise",
         "noise has the declared scale",
-        (
-            Edit(
-                NOISE,
-                "draw(float(value), int(where.sum()))",
-                "draw(float(value), int(where.sum())) // 2",
-            ),
+        Edit(
+            "SecureNoise.gaussian",
+            "draw(float(value), int(where.sum()))",
+            "draw(float(value), int(where.sum())) // 2",
         ),
-        (
-            "privacy/test_noise_law.py::test_scale_is_accepted_and_two_thirds_and_three_halves"
-            "_are_rejected",
-        ),
+        "privacy/test_noise_law.py::test_scale_is_accepted_and_two_thirds_and_three_halves"
+        "_are_rejected",
         ("ridge-structured", "noise"),
     ),
-    Fault(
+    fault(
         "a sampler that remembers its draws",
         "every release has noise of its own",
-        (Edit(NOISE, "def _discrete_gaussian(", "@lru_cache\ndef _discrete_gaussian("),),
-        ("privacy/test_entropy.py::test_the_noise_may_use_nothing_else",),
+        Edit(
+            "_discrete_gaussian", "def _discrete_gaussian(", "@lru_cache\ndef _discrete_gaussian("
+        ),
+        "privacy/test_entropy.py::test_the_noise_may_use_nothing_else",
         ("ridge-structured", "noise"),
     ),
-    Fault(
+    fault(
         "every second draw undoes the one before",
         "every release has noise of its own",
         (
-            Edit(NOISE, "_TABLE_SCALE = 128\n", "_TABLE_SCALE = 128\n_LAST: Any = {}\n"),
+            Edit("noise.py", "_TABLE_SCALE = 128\n", "_TABLE_SCALE = 128\n_LAST: Any = {}\n"),
             Edit(
-                NOISE,
-                "            drawn[where] = draw(float(value), int(where.sum()))\n",
-                "            key = (float(value), int(where.sum()))\n"
+                "SecureNoise.gaussian",
+                "drawn[where] = draw(float(value), int(where.sum()))",
+                "key = (float(value), int(where.sum()))\n"
                 "            if key in _LAST:\n"
                 "                drawn[where] = -_LAST.pop(key)\n"
                 "            else:\n"
-                "                drawn[where] = _LAST[key] = draw(*key)\n",
+                "                drawn[where] = _LAST[key] = draw(*key)",
             ),
         ),
-        ("privacy/test_entropy.py::test_draws_are_a_function_of_entropy_alone",),
+        "privacy/test_entropy.py::test_draws_are_a_function_of_entropy_alone",
         ("ridge-structured", "noise"),
     ),
-    Fault(
+    fault(
         "the noise of the first action copied to all",
         "every coordinate has noise of its own",
-        (
-            Edit(
-                PERTURB,
-                "sigma / moments.response_unit)\n",
-                "sigma / moments.response_unit)\n        drawn[:] = drawn[..., :1, :]\n",
-            ),
+        Edit(
+            "noisy_response",
+            "sigma / moments.response_unit)",
+            "sigma / moments.response_unit)\n        drawn[:] = drawn[..., :1, :]",
         ),
-        ("privacy/test_noise_law.py::test_all_pairs_of_coordinates_are_independent_in_size_too",),
+        "privacy/test_noise_law.py::test_all_pairs_of_coordinates_are_independent_in_size_too",
         ("ridge-structured", "noise"),
     ),
-    Fault(
+    fault(
         "a fast sampler that leaps over values",
         "noise on sums is a discrete Gaussian",
-        (Edit(NOISE, "max(1, min(needed, int(0.66 * reached)))", "max(1, needed)"),),
-        ("privacy/test_noise_law.py::test_no_noise_on_sums_occurs_twice",),
+        Edit("_fast_gaussian", "max(1, min(needed, int(0.66 * reached)))", "max(1, needed)"),
+        "privacy/test_noise_law.py::test_no_noise_on_sums_occurs_twice",
         ("ridge-pooled", "noise"),
     ),
-    Fault(
+    fault(
         "a table that ends at four deviations",
         "δ pays for the tails",
-        (Edit(NOISE, "top = 10 * _TABLE_SCALE", "top = 4 * _TABLE_SCALE"),),
-        ("privacy/test_noise_law.py::test_tails_are_those_of_a_gaussian_and_have_no_gaps",),
+        Edit("noise:_table", "top = 10 * _TABLE_SCALE", "top = 4 * _TABLE_SCALE"),
+        "privacy/test_noise_law.py::test_tails_are_those_of_a_gaussian_and_have_no_gaps",
         ("ridge-pooled", "noise"),
     ),
-    Fault(
+    fault(
         "normals of 24 random bits",
         "a continuous draw uses 52 bits",
-        (Edit(NOISE, ">> np.uint64(12)", ">> np.uint64(40) << np.uint64(28)"),),
+        Edit("_uniforms", ">> np.uint64(12)", ">> np.uint64(40) << np.uint64(28)"),
         (
             "privacy/test_entropy.py::test_draws_are_a_function_of_entropy_alone",
             "privacy/test_noise_law.py::test_no_normal_occurs_twice",
         ),
         ("logistic-gaussian", "noise"),
     ),
-    Fault(
+    fault(
         "noise for those blocks in which there is somebody",
         "where noise is added is public",
-        (
-            Edit(
-                PERTURB,
-                "        return _exact_sum(moments.gram, unpack(drawn, p), moments.gram_unit)",
-                "        drawn = drawn * moments.gram.any(axis=(-1, -2))[..., None]\n"
-                "        return _exact_sum(moments.gram, unpack(drawn, p), moments.gram_unit)",
-            ),
+        Edit(
+            "noisy_gram",
+            "return _exact_sum",
+            "drawn = drawn * moments.gram.any(axis=(-1, -2))[..., None]\n        return _exact_sum",
         ),
-        (
-            "privacy/test_noise_law.py::test_noisy_statistics_lie_on_the_grid_and_their_low_bits"
-            "_say_nothing",
-        ),
+        "privacy/test_noise_law.py::test_noisy_statistics_lie_on_the_grid_and_their_low_bits"
+        "_say_nothing",
         ("ridge-structured", "noise"),
     ),
-    Fault(
+    fault(
         "off the diagonal σ/2 in place of σ/√2",
         "svec is an isometry",
-        (Edit(PERTURB, "1.0, np.sqrt(0.5))", "1.0, 0.5)"),),
-        ("privacy/test_blocks.py::test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks",),
+        Edit("noisy_gram", "1.0, np.sqrt(0.5))", "1.0, 0.5)"),
+        "privacy/test_blocks.py::test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "no noise for the solver's error",
         "the output covers what the solver left",
-        (
-            Edit(
-                LOGISTIC,
-                "return sensitivity / (OUTPUT_SHARE * np.asarray(self.epsilon))",
-                "return 0.0 * sensitivity",
-            ),
+        Edit(
+            "StructuredLogistic._output_scale",
+            "return sensitivity / (OUTPUT_SHARE * np.asarray(self.epsilon))",
+            "return 0.0 * sensitivity",
         ),
-        ("privacy/test_published.py::test_events_cover_all_that_a_record_touches",),
+        "privacy/test_published.py::test_events_cover_all_that_a_record_touches",
         ("logistic-gamma", "exact"),
     ),
     # Sensitivities and legal rows.
-    Fault(
+    fault(
         "half the scale in the calibration",
         "σ is the multiplier times the sensitivity",
-        (
-            Edit(
-                SCALES,
-                "sigma = multiplier * sensitivity\n",
-                "sigma = multiplier * sensitivity / 2\n",
-            ),
+        Edit(
+            "structured_scales",
+            "sigma = multiplier * sensitivity\n",
+            "sigma = multiplier * sensitivity / 2\n",
         ),
-        ("privacy/test_calibration.py::test_ridge_scale_at_one",),
+        "privacy/test_calibration.py::test_ridge_scale_at_one",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "a response weight that the sensitivity forgets",
         "(svec G, ω·q) has the declared sensitivity",
-        (Edit(SCALES, "one_label, weight, normalised)", "one_label, 1.0, normalised)"),),
-        ("privacy/test_published.py::test_events_cover_all_that_a_record_touches",),
+        Edit("structured_scales", "one_label, weight, normalised)", "one_label, 1.0, normalised)"),
+        "privacy/test_published.py::test_events_cover_all_that_a_record_touches",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "the paper's sensitivity without its root",
         "Δ = √2",
-        (Edit(SENSITIVITIES, "return math.sqrt(2), math.sqrt(2)", "return 1.0, 1.0"),),
-        (
-            "privacy/test_sensitivities.py::test_paper_sensitivities_are_attained_and_never_exceeded",
-        ),
+        Edit("paper_sensitivities", "return math.sqrt(2), math.sqrt(2)", "return 1.0, 1.0"),
+        "privacy/test_sensitivities.py::test_paper_sensitivities_are_attained_and_never_exceeded",
         ("ridge-paper", "exact"),
     ),
-    Fault(
+    fault(
         "full information with the sensitivity of one action",
         "Δ of q grows with A",
-        (
-            Edit(
-                SENSITIVITIES, 'observed = 1 if feedback == "bandit" else n_actions', "observed = 1"
-            ),
+        Edit(
+            "ridge_sensitivity",
+            'observed = 1 if feedback == "bandit" else n_actions',
+            "observed = 1",
         ),
-        (
-            "privacy/test_sensitivities.py::test_structured_sensitivity_is_attained_and_never_exceeded",
-        ),
+        "privacy/test_sensitivities.py::test_structured_sensitivity_is_attained_and_never_exceeded",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "a row that enters several blocks",
         "one row touches one block",
-        (Edit(LEGAL, "observed & (np.cumsum(observed, axis=-1) == 1)", "observed"),),
-        ("privacy/test_blocks.py::test_a_row_enters_one_block_even_if_several_actions_are_marked",),
+        Edit("legal_losses", "observed & (np.cumsum(observed, axis=-1) == 1)", "observed"),
+        "privacy/test_blocks.py::test_a_row_enters_one_block_even_if_several_actions_are_marked",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "general losses pass as one-label rows",
         "one-label rows have exactly one zero",
-        (Edit(LEGAL, '        if losses == "one_label":', "        if not losses:"),),
-        ("oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",),
+        Edit("legal_losses", 'if losses == "one_label":', "if not losses:"),
+        "oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "contexts outside the unit ball",
         "‖b‖ ≤ 1, whatever was passed",
-        (Edit(LEGAL, "outside = squares > float(GRID) ** 2", "outside = squares > 1e99"),),
-        ("oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",),
+        Edit("_within_grid", "outside = squares > float(GRID) ** 2", "outside = squares > 1e99"),
+        "oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "losses outside their range",
         "losses lie in [0, 1], whatever was passed",
-        (Edit(LEGAL, "dtype=np.float64), 0.0, 1.0), nan=1.0)", "dtype=np.float64), -9.0, 9.0))"),),
-        ("oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",),
+        Edit(
+            "legal_losses",
+            "dtype=np.float64), 0.0, 1.0), nan=1.0)",
+            "dtype=np.float64), -9.0, 9.0))",
+        ),
+        "oracles/test_legal_rows.py::test_any_input_becomes_legal_in_silence",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "sums that round",
         "integer sums are exact, in any order",
-        (Edit(MOMENTS, "_EXACT_ROWS = 4096\n", "_EXACT_ROWS = 2**20\n"),),
-        ("privacy/test_arithmetic.py::test_a_full_chunk_of_the_largest_products_is_exact",),
+        Edit("moments.py", "_EXACT_ROWS = 4096\n", "_EXACT_ROWS = 2**20\n"),
+        "privacy/test_arithmetic.py::test_a_full_chunk_of_the_largest_products_is_exact",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "the exponential mechanism with ε in place of ε/2",
         "the weight is exp(−ε·score/(2Δ))",
-        (Edit(FINITE, "np.asarray(2.0 * self.sensitivity", "np.asarray(1.0 * self.sensitivity"),),
-        ("privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",),
+        Edit(
+            "FiniteChoice.fit",
+            "np.asarray(2.0 * self.sensitivity",
+            "np.asarray(1.0 * self.sensitivity",
+        ),
+        "privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",
         ("finite", "exact"),
     ),
-    Fault(
+    fault(
         "a choice with the sensitivity of one action",
         "all A losses of a record enter the score",
-        (Edit(FINITE, "float(problem.losses_per_record)", "1.0"),),
-        ("privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",),
+        Edit("FiniteChoice.of", "float(problem.losses_per_record)", "1.0"),
+        "privacy/test_exponential.py::test_no_ratio_exceeds_epsilon",
         ("finite", "exact"),
     ),
-    Fault(
+    fault(
         "the determinant term dropped",
         "a ridge of 2/ε pays for the curvature",
-        (Edit(LOGISTIC, "return np.maximum(ridge, 2.0 / main)", "return np.maximum(ridge, 0.05)"),),
-        ("privacy/test_objective.py::test_pure_blocks_never_exceed_epsilon",),
+        Edit(
+            "StructuredLogistic._ridge_and_scale",
+            "return np.maximum(ridge, 2.0 / main)",
+            "return np.maximum(ridge, 0.05)",
+        ),
+        "privacy/test_objective.py::test_pure_blocks_never_exceed_epsilon",
         ("logistic-gamma", "exact"),
     ),
-    Fault(
+    fault(
         "a minimiser that is not quite one",
         "the gradient is within the public tolerance",
-        (Edit(OBJECTIVE, "return minimise(", "return 1.001 * minimise("),),
-        ("oracles/test_logistic.py::test_without_privacy",),
+        Edit("perturbed_minimum", "return minimise(", "return 1.001 * minimise("),
+        "oracles/test_logistic.py::test_without_privacy",
         ("logistic-gamma", "exact"),
     ),
-    Fault(
+    fault(
         "zero in place of large weights",
         "there is no branch that depends on data",
-        (
-            Edit(
-                LOGISTIC,
-                "        theta = theta + per_run(",
-                "        theta = theta * (abs(theta).max(axis=-1, keepdims=True) < 2.0)\n"
-                "        theta = theta + per_run(",
-            ),
+        Edit(
+            "StructuredLogistic.fit",
+            "theta = theta + per_run(",
+            "theta = theta * (abs(theta).max(axis=-1, keepdims=True) < 2.0)\n"
+            "        theta = theta + per_run(",
         ),
-        ("privacy/test_published.py::test_every_fit_is_a_minimiser_whatever_the_noise",),
+        "privacy/test_published.py::test_every_fit_is_a_minimiser_whatever_the_noise",
         ("logistic-gamma", "exact"),
     ),
     # Costs.
-    Fault(
+    fault(
         "an event that claims more noise than is added",
         "an event says what was done",
-        (
-            Edit(
-                SCALES,
-                "sigma / weight, event_at(multiplier)",
-                "sigma / weight, event_at(1.1 * multiplier)",
-            ),
+        Edit(
+            "structured_scales",
+            "sigma / weight, event_at(multiplier)",
+            "sigma / weight, event_at(1.1 * multiplier)",
         ),
-        ("privacy/test_published.py::test_events_cover_all_that_a_record_touches",),
+        "privacy/test_published.py::test_events_cover_all_that_a_record_touches",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "the determinant term is not charged",
         "κ is in the event",
-        (Edit(LOGISTIC, "kappa = math.log1p(CURVATURE / least)", "kappa = 0.0"),),
-        ("privacy/test_events.py::test_full_information_is_charged_for_every_block",),
+        Edit("gaussian_objective", "kappa = math.log1p(CURVATURE / least)", "kappa = 0.0"),
+        "privacy/test_events.py::test_full_information_is_charged_for_every_block",
         ("logistic-gaussian", "exact"),
     ),
-    Fault(
+    fault(
         "of several Gaussian parts the largest is charged",
         "1/multiplier² add up",
-        (
-            Edit(
-                ACCOUNTING,
-                "sum(multiplier**-2 for multiplier in multipliers)",
-                "max((multiplier**-2 for multiplier in multipliers), default=0.0)",
-            ),
+        Edit(
+            "_approximate_epsilon",
+            "sum(multiplier**-2 for multiplier in multipliers)",
+            "max((multiplier**-2 for multiplier in multipliers), default=0.0)",
         ),
-        ("privacy/test_calibration.py::test_gaussian_composition_is_the_root_of_squares",),
+        "privacy/test_calibration.py::test_gaussian_composition_is_the_root_of_squares",
         ("ridge-paper", "exact"),
     ),
-    Fault(
+    fault(
         "the distance of the sampler is not charged",
         "δ pays for the sampler",
-        (
-            Edit(
-                SENSITIVITIES, "return coordinates * DISTANCE_FACTOR / grid_sigma**2", "return 0.0"
-            ),
+        Edit(
+            "sampler_distance", "return coordinates * DISTANCE_FACTOR / grid_sigma**2", "return 0.0"
         ),
-        ("privacy/test_arithmetic.py::test_distance_of_discrete_and_rounded_gaussian",),
+        "privacy/test_arithmetic.py::test_distance_of_discrete_and_rounded_gaussian",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "silence is not charged",
         "a charge does not depend on answers",
-        (
-            Edit(
-                DOOR,
-                "plan.control is not None)  #",
-                "plan.control is not None) if batch.observed.any() else ledger  #",
-            ),
+        Edit(
+            "release_batch",
+            "plan.control is not None)  #",
+            "plan.control is not None) if batch.observed.any() else ledger  #",
         ),
-        ("privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",),
+        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "a partition costs its largest charge",
         "charges on the same records compose",
-        (
-            Edit(
-                LEDGER,
-                "costs = [events.compose(*charged[name]) for name in names]",
-                "costs = [each for name in names for each in charged[name]]",
-            ),
+        Edit(
+            "Ledger.cost_event",
+            "costs = [events.compose(*charged[name]) for name in names]",
+            "costs = [each for name in names for each in charged[name]]",
         ),
-        ("privacy/test_ledger.py::test_the_same_partition_composes",),
+        "privacy/test_ledger.py::test_the_same_partition_composes",
     ),
-    Fault(
+    fault(
         "a budget may be exceeded twofold",
         "nothing is released beyond the budget",
-        (Edit(LEDGER, "if cost > self.budget.epsilon:", "if cost > 2 * self.budget.epsilon:"),),
-        ("privacy/test_ledger.py::test_pure_charges_add_up_and_need_no_delta",),
+        Edit(
+            "Ledger.charge", "if cost > self.budget.epsilon:", "if cost > 2 * self.budget.epsilon:"
+        ),
+        "privacy/test_ledger.py::test_pure_charges_add_up_and_need_no_delta",
     ),
-    Fault(
+    fault(
         "k records of a person cost √k",
         "Gaussian statistics move k times as far",
-        (Edit(GROUPS, "event.multiplier / records,", "event.multiplier / records**0.5,"),),
-        ("audit/test_commands.py::test_plan_says_what_several_records_mean",),
+        Edit("scaled_event", "event.multiplier / records,", "event.multiplier / records**0.5,"),
+        "audit/test_commands.py::test_plan_says_what_several_records_mean",
     ),
-    Fault(
+    fault(
         "a person's cheapest batches count",
         "a ledger of users holds the cost of the dearest batches",
-        (Edit(DEAREST, "sorted(values, reverse=True)[:most]", "sorted(values)[:most]"),),
-        (
-            "privacy/test_users.py::test_the_dearest_partitions_count_and_not_the_newest_or_cheapest",
-        ),
+        Edit("_largest", "sorted(values, reverse=True)[:most]", "sorted(values)[:most]"),
+        "privacy/test_users.py::test_the_dearest_partitions_count_and_not_the_newest_or_cheapest",
     ),
-    Fault(
+    fault(
         "noise for a person forgets the records of a batch",
         "k records in each of M batches are one Gaussian with μ·k·√M",
         (
             Edit(
-                GROUPS,
+                "person_event",
                 "batch = scaled_event(event, participation.records)",
                 "batch = scaled_event(event, 1)",
             ),
-            Edit(CALIBRATION, "once * participation.records * math", "once * math"),
+            Edit("gaussian_multiplier", "once * participation.records * math", "once * math"),
         ),
-        (
-            "privacy/test_users.py::test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift",
-        ),
+        "privacy/test_users.py::test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift",
         ("default-plan", "black box"),
     ),
-    Fault(
+    fault(
         "noise for a person forgets the root of the batches",
         "k records in each of M batches are one Gaussian with μ·k·√M",
-        (Edit(GROUPS, "root = math.sqrt(batches)", "root = 1.0"),),
-        (
-            "privacy/test_users.py::test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift",
-        ),
+        Edit("_repeated", "root = math.sqrt(batches)", "root = 1.0"),
+        "privacy/test_users.py::test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift",
         ("default-plan", "black box"),
     ),
-    Fault(
+    fault(
         "noise for a person is that of one record",
         "k records in each of M batches are one Gaussian with μ·k·√M",
-        (
-            Edit(
-                GROUPS,
-                "batch = scaled_event(event, participation.records)",
-                "return event\n    batch = None",
-            ),
+        Edit(
+            "person_event",
+            "batch = scaled_event(event, participation.records)",
+            "return event\n    batch = None",
         ),
-        (
-            "audit/test_person_attack.py::test_all_that_a_person_says_is_told_apart_as_far_as_claimed",
-        ),
+        "audit/test_person_attack.py::test_all_that_a_person_says_is_told_apart_as_far_as_claimed",
         ("default-plan", "black box"),
     ),
-    Fault(
+    fault(
         "pure shares forget the batches of a person",
         "pure costs of a person add up",
-        (
-            Edit(
-                CALIBRATION,
-                "times = participation.records * participation.batches",
-                "times = participation.records",
-            ),
+        Edit(
+            "pure_share",
+            "times = participation.records * participation.batches",
+            "times = participation.records",
         ),
-        ("privacy/test_users.py::test_all_of_a_person_costs_at_most_the_budget",),
+        "privacy/test_users.py::test_all_of_a_person_costs_at_most_the_budget",
     ),
-    Fault(
+    fault(
         "an attacker is told to be half as good",
         "the best attacker is right with probability ½ + ½·δ(0)",
-        (
-            Edit(
-                ATTACKER,
-                "return Attacker(0.5 + 0.5 * variation, not",
-                "return Attacker(0.5 + 0.25 * variation, not",
-            ),
+        Edit(
+            "attacker",
+            "return Attacker(0.5 + 0.5 * variation, not",
+            "return Attacker(0.5 + 0.25 * variation, not",
         ),
-        ("privacy/test_attacker.py::test_one_decision_and_ten",),
+        "privacy/test_attacker.py::test_one_decision_and_ten",
     ),
-    Fault(
+    fault(
         "seeded noise calls itself private",
         "whoever knows the seed can remove the noise",
-        (
-            Edit(
-                NOISE,
-                'return NonPrivate("seeded noise: whoever knows the seed can remove it")',
-                "return event",
-            ),
+        Edit(
+            "SeededNoise.claim",
+            'NonPrivate("seeded noise: whoever knows the seed can remove it")',
+            "event",
         ),
-        ("privacy/test_events.py::test_seeded_noise_claims_nothing",),
+        "privacy/test_events.py::test_seeded_noise_claims_nothing",
     ),
     # Learned geometry.
-    Fault(
+    fault(
         "a matrix from the batch that it stretches",
         "how rows are stretched follows from earlier releases",
-        (
-            Edit(
-                POOLED,
-                "        gram, response, outcome_sums = noisy_statistics(\n",
-                f"{SECRET}        matrix = secret\n"
-                "        gram, response, outcome_sums = noisy_statistics(\n",
-            ),
+        Edit(
+            "PooledStatistics.fit",
+            "gram, response, outcome_sums = noisy_statistics(",
+            f"raw = {UNNOISED}\n"
+            "        own = Statistics(*raw[:2], records, self.gram**2, matrix, "
+            "outcome_sums=raw[2])\n"
+            "        secret = self.conclusion((*earlier, own))[1]\n"
+            "        secret = None if secret is None else publishable(secret)\n"
+            "        matrix = secret\n"
+            "        gram, response, outcome_sums = noisy_statistics(",
         ),
-        ("audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",),
+        "audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "a batch stretched in secret by its own spread",
         "how rows are stretched follows from earlier releases",
         (
             Edit(
-                POOLED,
-                "        gram, response, outcome_sums = noisy_statistics(\n",
-                f"{SECRET}        gram, response, outcome_sums = noisy_statistics(\n",
+                "PooledStatistics.fit",
+                "gram, response, outcome_sums = noisy_statistics(",
+                f"raw = {UNNOISED}\n"
+                "        own = Statistics(*raw[:2], records, self.gram**2, matrix, "
+                "outcome_sums=raw[2])\n"
+                "        secret = self.conclusion((*earlier, own))[1]\n"
+                "        secret = None if secret is None else publishable(secret)\n"
+                "        gram, response, outcome_sums = noisy_statistics(",
             ),
             Edit(
-                POOLED,
-                "            noise,\n            matrix,\n",
-                "            noise,\n            secret,\n",
+                "PooledStatistics.fit", "noise,\n            matrix,", "noise,\n            secret,"
             ),
         ),
-        ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
+        "privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "stretched rows that are not normalised",
         "‖v‖ ≤ 1, whatever the matrix",
-        (Edit(LEGAL, f"_within_grid({SHORTENED})", SHORTENED.replace("lengths", "GRID")),),
-        ("audit/test_stretched.py::test_no_row_is_longer_than_the_grid",),
+        Edit("shortened_rows", f"_within_grid({SHORTENED})", SHORTENED.replace("lengths", "GRID")),
+        "audit/test_stretched.py::test_no_row_is_longer_than_the_grid",
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "stretched rows rounded to the nearest",
         "‖v‖ ≤ 1, whatever the matrix",
-        (Edit(LEGAL, f"_within_grid({SHORTENED})", SHORTENED.replace("trunc", "rint")),),
-        ("audit/test_stretched.py::test_no_row_is_longer_than_the_grid",),
+        Edit("shortened_rows", f"_within_grid({SHORTENED})", SHORTENED.replace("trunc", "rint")),
+        "audit/test_stretched.py::test_no_row_is_longer_than_the_grid",
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "joint rows with three parts of full length",
         "‖ψ‖ ≤ 1 for every pair of a context and an action",
-        (
-            Edit(
-                JOINT,
-                "return math.sqrt(1.0 / (3.0 if self.products else 2.0))",
-                "return 1.0",
-            ),
+        Edit(
+            "Joint.share", "return math.sqrt(1.0 / (3.0 if self.products else 2.0))", "return 1.0"
         ),
-        ("features/test_joint.py::test_rows_are_a_constant_and_parts_of_the_ball",),
+        "features/test_joint.py::test_rows_are_a_constant_and_parts_of_the_ball",
     ),
-    Fault(
+    fault(
         "joint rows that are stretched and not shortened",
         "‖v‖ ≤ 1, whatever the matrix",
-        (
-            Edit(
-                LEGAL,
-                f"_within_grid({SHORTENED})",
-                "np.trunc(rows / least * GRID)",
-            ),
-        ),
-        ("oracles/test_joint_features.py::test_no_row_is_longer_than_one_whatever_the_matrix",),
+        Edit("shortened_rows", f"_within_grid({SHORTENED})", "np.trunc(rows / least * GRID)"),
+        "oracles/test_joint_features.py::test_no_row_is_longer_than_one_whatever_the_matrix",
         ("ridge-joint", "exact"),
     ),
-    Fault(
+    fault(
         "losses of joint rows that are not shortened as the rows are",
         "rows and losses are divided by one number",
-        (Edit(MOMENTS, " * shrink[part])", " * shrink[part] ** 0.0)"),),
-        ("oracles/test_joint_features.py::test_exact_sums_are_the_floating_ones",),
+        Edit("exact_moments", "* shrink[part])", "* shrink[part] ** 0.0)"),
+        "oracles/test_joint_features.py::test_exact_sums_are_the_floating_ones",
         ("ridge-joint", "exact"),
     ),
-    Fault(
+    fault(
         "an offer that may name what left the catalogue",
         "a request gets what it is offered, of actions that are in use",
-        (
-            Edit(
-                "actions/available_actions.py",
-                "            items.pop(item, None)\n",
-                "            pass\n",
-            ),
-        ),
-        ("actions/test_offers.py::test_items_join_at_once_and_who_left_is_not_offered",),
+        Edit("catalogue_after", "items.pop(item, None)", "pass"),
+        "actions/test_offers.py::test_items_join_at_once_and_who_left_is_not_offered",
     ),
-    Fault(
+    fault(
         "a propensity over all actions instead of the offer",
         "propensities are exact over what was offered",
-        (
-            Edit(
-                OFFERS,
-                "= one_row.sample(policy, view, offered, u[requests])",
-                "= one_row.sample(policy, released, offered, u[requests])",
-            ),
+        Edit(
+            "Offers.sample",
+            "= one_row.sample(policy, view, offered, u[requests])",
+            "= one_row.sample(policy, released, offered, u[requests])",
         ),
-        ("simulate/test_played_offers.py::test_an_evaluation_is_what_a_learner_does",),
+        "simulate/test_played_offers.py::test_an_evaluation_is_what_a_learner_does",
     ),
-    Fault(
+    fault(
         "earlier statistics pooled in coordinates of their own",
         "a pool has one set of coordinates",
-        (
-            Edit(
-                GEOMETRY,
-                "there @ one_gram @ there.mT, one_response @ change.mT",
-                "one_gram, one_response",
-            ),
+        Edit(
+            "geometry:pooled",
+            "there @ one_gram @ there.mT, one_response @ change.mT",
+            "one_gram, one_response",
         ),
-        ("audit/test_stretched.py::test_statistics_are_pooled_in_the_newest_coordinates",),
+        "audit/test_stretched.py::test_statistics_are_pooled_in_the_newest_coordinates",
     ),
-    Fault(
+    fault(
         "coordinates changed by a transposed matrix",
         "a pool has one set of coordinates",
-        (
-            Edit(
-                GEOMETRY,
-                "there @ one_gram @ there.mT, one_response @ change.mT",
-                "there.mT @ one_gram @ there, one_response @ change",
-            ),
+        Edit(
+            "geometry:pooled",
+            "there @ one_gram @ there.mT, one_response @ change.mT",
+            "there.mT @ one_gram @ there, one_response @ change",
         ),
-        ("audit/test_stretched.py::test_statistics_are_pooled_in_the_newest_coordinates",),
+        "audit/test_stretched.py::test_statistics_are_pooled_in_the_newest_coordinates",
     ),
-    Fault(
+    fault(
         "a matrix with more bits than can be multiplied exactly",
         "a private fit uses what was published",
         (
-            Edit(POOLED, "following = publishable(following)", "following = following + 0.0"),
             Edit(
-                LEGAL,
-                "if not (np.isfinite(integers) & (integers == np.rint(integers))).all():",
-                "if False:",
+                "PooledStatistics.fit",
+                "following = publishable(following)",
+                "following = following + 0.0",
+            ),
+            Edit(
+                "integers_of",
+                "not (np.isfinite(integers) & (integers == np.rint(integers))).all()",
+                "False",
             ),
         ),
-        ("audit/test_stretched.py::test_a_matrix_that_was_not_published_is_refused",),
+        "audit/test_stretched.py::test_a_matrix_that_was_not_published_is_refused",
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "a matrix computed again in place of the published one",
         "a private fit uses what was published",
-        (
-            Edit(
-                POOLED,
-                "return earlier[-1].following",
-                "return publishable(self.conclusion(earlier)[1])",
-            ),
+        Edit(
+            "PooledStatistics._matrix",
+            "return earlier[-1].following",
+            "return publishable(self.conclusion(earlier)[1])",
         ),
-        ("audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",),
+        "audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "one label with the sensitivity of plain rows",
         "v·v' of stretched rows may be negative",
-        (Edit(SENSITIVITIES, "(norm if normalised else inner)", "inner"),),
-        ("audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",),
+        Edit("ridge_sensitivity", "(norm if normalised else inner)", "inner"),
+        "audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "one label with the sensitivity of bandit feedback",
         "all centred losses of a record count",
-        (
-            Edit(
-                SCALES,
-                "ridge_sensitivity(feedback, n_actions, one_label,",
-                'ridge_sensitivity("bandit" if one_label else feedback, n_actions, False,',
-            ),
+        Edit(
+            "structured_scales",
+            "ridge_sensitivity(feedback, n_actions, one_label,",
+            'ridge_sensitivity("bandit" if one_label else feedback, n_actions, False,',
         ),
-        ("audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",),
+        "audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "how people fared is told without noise",
         "everything that is released is noisy",
-        (
-            Edit(
-                PERTURB,
-                "_exact_sum(moments.outcome_sums, drawn,",
-                "_exact_sum(moments.outcome_sums, 0 * drawn,",
-            ),
+        Edit(
+            "noisy_outcome_sums",
+            "_exact_sum(moments.outcome_sums, drawn,",
+            "_exact_sum(moments.outcome_sums, 0 * drawn,",
         ),
-        ("audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",),
+        "audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "how people fared is not in the sensitivity",
         "(svec G, ω·q, told) has the declared sensitivity",
-        (Edit(SENSITIVITIES, "return 0.25 + max(", "return 0.0 + max("),),
-        ("audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",),
+        Edit("same_action_sums", "return 0.25 + max(", "return 0.0 + max("),
+        "audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "sums of squares paid for as if responses weighed much",
         "(svec G, ω·q, told) has the declared sensitivity",
-        (Edit(SENSITIVITIES, "SMALL_WEIGHT = 0.0735", "SMALL_WEIGHT = 0.0"),),
-        (
-            "privacy/test_sensitivities.py::"
-            "test_each_part_of_the_sensitivity_of_sums_is_the_maximum_of_its_pairs",
-        ),
+        Edit("sensitivities.py", "SMALL_WEIGHT = 0.0735", "SMALL_WEIGHT = 0.0"),
+        "privacy/test_sensitivities.py::"
+        "test_each_part_of_the_sensitivity_of_sums_is_the_maximum_of_its_pairs",
     ),
-    Fault(
+    fault(
         "sums of losses that are not halved",
         "(svec G, ω·q, told) has the declared sensitivity",
-        (Edit(MOMENTS, "counted.sum(axis=0) * (GRID // 2)", "counted.sum(axis=0) * GRID"),),
-        ("privacy/test_arithmetic.py::test_sums_are_those_of_unbounded_integers",),
+        Edit("exact_moments", "counted.sum(axis=0) * (GRID // 2)", "counted.sum(axis=0) * GRID"),
+        "privacy/test_arithmetic.py::test_sums_are_those_of_unbounded_integers",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "whole counts of actions in place of halves",
         "(svec G, ω·q, told) has the declared sensitivity",
-        (Edit(MOMENTS, "counts * (GRID**2 // 2)", "counts * GRID**2"),),
-        ("privacy/test_sensitivities.py::test_sabotage_two_actions_exceed_the_bound_of_one",),
+        Edit("exact_moments", "counts * (GRID**2 // 2)", "counts * GRID**2"),
+        "privacy/test_sensitivities.py::test_sabotage_two_actions_exceed_the_bound_of_one",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "a change of action paid for as if the action stayed",
         "(svec G, ω·q, told) has the declared sensitivity",
-        (
-            Edit(
-                SENSITIVITIES,
-                "max(rows + same_action_sums(spread), different_actions(spread))",
-                "rows + same_action_sums(spread)",
-            ),
+        Edit(
+            "ridge_sensitivity",
+            "max(rows + same_action_sums(spread), different_actions(spread))",
+            "rows + same_action_sums(spread)",
         ),
-        ("privacy/test_sensitivities.py::test_sums_beside_stretched_rows_cost_what_is_declared",),
+        "privacy/test_sensitivities.py::test_sums_beside_stretched_rows_cost_what_is_declared",
     ),
-    Fault(
+    fault(
         "noise on the totals of all actions alone",
         "everything that is released is noisy",
-        (
-            Edit(
-                PERTURB,
-                "_exact_sum(moments.outcome_sums, drawn, moments.gram_unit)",
-                "_exact_sum(\n"
-                "            moments.outcome_sums,\n"
-                "            np.where(np.arange(drawn.shape[-1]) < 2, drawn, 0),\n"
-                "            moments.gram_unit,\n"
-                "        )",
-            ),
+        Edit(
+            "noisy_outcome_sums",
+            "_exact_sum(moments.outcome_sums, drawn, moments.gram_unit)",
+            "_exact_sum(\n"
+            "            moments.outcome_sums,\n"
+            "            np.where(np.arange(drawn.shape[-1]) < 2, drawn, 0),\n"
+            "            moments.gram_unit,\n"
+            "        )",
         ),
-        ("privacy/test_noise_law.py::test_what_is_told_has_as_much_noise_as_the_gram",),
+        "privacy/test_noise_law.py::test_what_is_told_has_as_much_noise_as_the_gram",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "sums of squares of twice their weight",
         "(svec G, ω·q, told) has the declared sensitivity",
-        (Edit(MOMENTS, "2 * int((counted**2).sum())", "4 * int((counted**2).sum())"),),
-        ("privacy/test_arithmetic.py::test_sums_are_those_of_unbounded_integers",),
+        Edit("exact_moments", "2 * int((counted**2).sum())", "4 * int((counted**2).sum())"),
+        "privacy/test_arithmetic.py::test_sums_are_those_of_unbounded_integers",
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "squares of losses summed in floats",
         "sums are the same bits in any order",
-        (Edit(MOMENTS, "(weights * centred).astype(np.int64)", "weights * centred"),),
-        ("privacy/test_arithmetic.py::test_sums_of_many_squares_are_those_of_unbounded_integers",),
+        Edit("exact_moments", "(weights * centred).astype(np.int64)", "weights * centred"),
+        "privacy/test_arithmetic.py::test_sums_of_many_squares_are_those_of_unbounded_integers",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "a sum that no part of δ pays for",
         "δ pays for the sampler of every number that a record moves",
-        (Edit(SCALES, "coordinates += 6 if", "coordinates += 5 if"),),
-        ("privacy/test_fast_charge.py::test_what_is_charged_is_what_was_drawn",),
+        Edit("structured_scales", "coordinates += 6 if", "coordinates += 5 if"),
+        "privacy/test_fast_charge.py::test_what_is_charged_is_what_was_drawn",
     ),
-    Fault(
+    fault(
         "bounds of rows that are swapped",
         "rows are M b/max(low, ‖M b‖), and losses shorter above high alone",
-        (Edit(POOLED, "return weight, 1.0 / weight", "return 1.0 / weight, weight"),),
-        (BOUNDS_FOLLOW,),
+        Edit(
+            "PooledStatistics.row_bounds",
+            "return weight, 1.0 / weight",
+            "return 1.0 / weight, weight",
+        ),
+        BOUNDS_FOLLOW,
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "losses of joint rows without an upper bound",
         "rows and losses of joint features are divided by one number",
-        (Edit(POOLED, "SHORTENED: Bounds = (1.0, 1.0)", "SHORTENED: Bounds = (1.0, math.inf)"),),
-        ("audit/test_stretched.py::test_joint_rows_and_losses_are_divided_alike",),
+        Edit(
+            "pooled_statistics.py",
+            "SHORTENED: Bounds = (1.0, 1.0)",
+            "SHORTENED: Bounds = (1.0, math.inf)",
+        ),
+        "audit/test_stretched.py::test_joint_rows_and_losses_are_divided_alike",
         ("ridge-joint", "exact"),
     ),
-    Fault(
+    fault(
         "bounds of rows from the batch that they shorten",
         "how rows are shortened follows from earlier releases",
-        (
-            Edit(
-                POOLED,
-                "        gram, response, outcome_sums = noisy_statistics(\n",
-                f"{OWN_SIGNAL}        gram, response, outcome_sums = noisy_statistics(\n",
-            ),
+        Edit(
+            "PooledStatistics.fit",
+            "gram, response, outcome_sums = noisy_statistics(",
+            f"raw = {UNNOISED}\n"
+            "        own = Statistics(*raw[:2], records, self.gram**2, matrix, "
+            "outcome_sums=raw[2])\n"
+            "        if raw[2] is not None:\n"
+            "            own = replace(own, signal=self.conclusion((*earlier, "
+            "own)).signal)\n"
+            "            bounds = self.row_bounds(records, (own,))\n"
+            "        gram, response, outcome_sums = noisy_statistics(",
         ),
-        ("audit/test_stretched.py::test_rows_are_stretched_by_the_published_matrix",),
+        "audit/test_stretched.py::test_rows_are_stretched_by_the_published_matrix",
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "contexts that count as unclear before the first signal",
         "before a signal was published contexts count as clear",
-        (Edit(POOLED, "clear: Numbers = 1.0", "clear: Numbers = 0.0"),),
-        (BOUNDS_FOLLOW,),
+        Edit("PooledStatistics.row_bounds", "clear: Numbers = 1.0", "clear: Numbers = 0.0"),
+        BOUNDS_FOLLOW,
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "a signal that is not recomputed",
         "releases can be recomputed from what was published",
-        (
-            Edit(
-                RECOMPUTATION,
-                "if signal is not None and _far(statistics[-1].signal, signal, share):",
-                "if signal is None and statistics[-1].signal is not None:",
-            ),
+        Edit(
+            "recomputation:_differing",
+            "not None and _far(statistics[-1].signal, signal, share)",
+            "None and statistics[-1].signal is not None",
         ),
-        ("cli/test_release_verify.py::test_only_recomputation_sees_a_forgery_whose_digests_hold",),
+        "cli/test_release_verify.py::test_only_recomputation_sees_a_forgery_whose_digests_hold",
     ),
-    Fault(
+    fault(
         "one uniform that chooses both the rule and the action",
         "actions have the probabilities that were published",
-        (Edit(ADAPTIVE, "where(u[..., 1] < clear", "where(u[..., 0] < clear"),),
-        ("privacy/test_adaptive_draws.py::test_actions_have_the_probabilities_that_are_named",),
+        Edit("AdaptivePO.sample", "where(u[..., 1] < clear", "where(u[..., 0] < clear"),
+        "privacy/test_adaptive_draws.py::test_actions_have_the_probabilities_that_are_named",
     ),
     # After the noise.
-    Fault(
+    fault(
         "statistics that were kept before their noise",
         "a pool consists of releases",
-        (
-            Edit(
-                POOLED,
-                "new = Statistics(gram, response, records,",
-                f"gram, response, _ = {UNNOISED}\n"
-                "        new = Statistics(gram, response, records,",
-            ),
+        Edit(
+            "PooledStatistics.fit",
+            "new = Statistics(gram, response, records,",
+            f"gram, response, _ = {UNNOISED}\n        new = Statistics(gram, response, records,",
         ),
-        ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
+        "privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",
         ("ridge-pooled", "exact"),
     ),
-    Fault(
+    fault(
         "a predictor from sums without noise",
         "weights follow from noisy statistics",
-        (
-            Edit(
-                POOLED,
-                "        step = self.gram",
-                f"        raw = {UNNOISED}\n"
-                "        known = replace(new, gram=raw[0], response=raw[1])\n"
-                "        weights = self.conclusion((*earlier, known)).weights\n"
-                "        step = self.gram",
-            ),
+        Edit(
+            "PooledStatistics.fit",
+            "step = self.gram",
+            f"raw = {UNNOISED}\n"
+            "        known = replace(new, gram=raw[0], response=raw[1])\n"
+            "        weights = self.conclusion((*earlier, known)).weights\n"
+            "        step = self.gram",
         ),
-        ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
+        "privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "a centre from the data",
         "the middle of the losses is public",
         (
             Edit(
-                RIDGE,
+                "StructuredRidge.fit",
                 "uncentred(weights, centre(self.problem.losses, batch.n_actions))",
                 "uncentred(weights, float(np.mean(batch.losses[batch.observed] if"
                 " batch.observed.any() else 0.5)))",
             ),
-            Edit(RIDGE, "import math\n", "import math\n\nimport numpy as np\n"),
+            Edit("structured_ridge.py", "import math\n", "import math\n\nimport numpy as np\n"),
         ),
-        ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
+        "privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "no weights for an action that nobody took",
         "weights follow from noisy statistics",
-        (
-            Edit(
-                POOLED,
-                "        step = self.gram",
-                "        weights = weights * batch.observed.any(axis=-2)[..., None]\n"
-                "        step = self.gram",
-            ),
+        Edit(
+            "PooledStatistics.fit",
+            "step = self.gram",
+            "weights = weights * batch.observed.any(axis=-2)[..., None]\n        step = self.gram",
         ),
-        ("privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",),
+        "privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "a digest that leaves the predictor out",
         "a digest names the whole release",
-        (
-            Edit(
-                RELEASE,
-                "return digest_of(self.to_json())",
-                'return digest_of(self.to_json() | {"predictor": None})',
-            ),
+        Edit(
+            "Release.digest",
+            "return digest_of(self.to_json())",
+            'return digest_of(self.to_json() | {"predictor": None})',
         ),
-        ("releases/test_release.py::test_the_schema_of_a_release",),
+        "releases/test_release.py::test_the_schema_of_a_release",
         ("ridge-structured", "exact"),
     ),
-    Fault(
+    fault(
         "rows stay in memory after their release",
         "a batch is forgotten",
-        (Edit(SLOTS, "        self.losses.fill(0.0)\n", ""),),
-        ("batches/test_memory_store.py::test_the_memory_of_released_rows_is_overwritten",),
+        Edit("BatchSlots.forget", "        self.losses.fill(0.0)\n", ""),
+        "batches/test_memory_store.py::test_the_memory_of_released_rows_is_overwritten",
     ),
-    Fault(
+    fault(
         "a saved state can be loaded again",
         "a batch is fitted once",
-        (Edit(SAVED_STATE, "    claimed.unlink()", "    os.rename(claimed, source)"),),
-        ("batches/test_saved_state.py::test_a_state_is_loaded_once",),
+        Edit("claim", "claimed.unlink()", "os.rename(claimed, source)"),
+        "batches/test_saved_state.py::test_a_state_is_loaded_once",
     ),
     # Late losses: batches that wait.
-    Fault(
+    fault(
         "a batch released before an older one",
         "releases follow the order of the batches",
         (
-            Edit(STORE, "oldest = self.batches[0] if self.batches else None", f"oldest = {HASTY}"),
             Edit(
-                STORE,
+                "MemoryStore.ready",
+                "oldest = self.batches[0] if self.batches else None",
+                f"oldest = {HASTY}",
+            ),
+            Edit(
+                "MemoryStore.release",
                 "oldest, others = self.batches[0], self.batches[1:]",
                 f"oldest = {HASTY}\n        others = [b for b in self.batches if b is not oldest]",
             ),
         ),
-        ("batches/test_late_losses.py::test_releases_are_made_in_the_order_of_the_batches",),
+        "batches/test_late_losses.py::test_releases_are_made_in_the_order_of_the_batches",
     ),
-    Fault(
+    fault(
         "a window that counts answers",
         "the end of a batch is public",
-        (
-            Edit(
-                STORE,
-                "decisions = now.decisions + coming - batch.sealed.decisions",
-                "decisions = now.decisions + coming - batch.sealed.decisions - batch.unobserved",
-            ),
+        Edit(
+            "MemoryStore.over",
+            "decisions = now.decisions + coming - batch.sealed.decisions",
+            "decisions = now.decisions + coming - batch.sealed.decisions - batch.unobserved",
         ),
-        ("batches/test_late_losses.py::test_who_answered_moves_no_window",),
+        "batches/test_late_losses.py::test_who_answered_moves_no_window",
     ),
-    Fault(
+    fault(
         "a late loss counts after its batch was closed",
         "the end of a batch is public",
-        (
-            Edit(
-                STORE,
-                "        if self.over(batch):\n            raise batch_over()\n        batch.obs",
-                "        batch.obs",
-            ),
+        Edit(
+            "MemoryStore.observe_one",
+            "        if self.over(batch):\n            raise batch_over()\n",
+            "",
         ),
-        ("batches/test_late_losses.py::test_a_loss_after_the_window_is_refused",),
+        "batches/test_late_losses.py::test_a_loss_after_the_window_is_refused",
     ),
     # A clock that closes batches.
-    Fault(
+    fault(
         "a clock that looks at answers",
         "the end of a batch is public",
-        (
-            Edit(
-                STORE,
-                "tick(self._every, batch.opened, batch.taken, now.seconds)",
-                "tick(self._every, batch.opened, batch.taken - batch.unobserved, now.seconds)",
-            ),
+        Edit(
+            "MemoryStore.seal_by_clock",
+            "tick(self._every, batch.opened, batch.taken, now.seconds)",
+            "tick(self._every, batch.opened, batch.taken - batch.unobserved, now.seconds)",
         ),
-        ("batches/test_batch_clock.py::test_who_answered_moves_no_slot_and_no_close",),
+        "batches/test_batch_clock.py::test_who_answered_moves_no_slot_and_no_close",
     ),
-    Fault(
+    fault(
         "a slot that nobody took gets the missing loss",
         "a record is a slot that was taken",
-        (
-            Edit(
-                SLOTS,
-                "self.size, self.sealed, taken = self.taken, sealed, slice(self.taken)\n",
-                "self.losses[self.taken :], self.features[self.taken :] = np.nan, 0.0\n"
-                "        self.actions[self.taken :] = 0\n"
-                "        self.size, self.sealed, taken = self.taken, sealed, slice(None)\n",
-            ),
+        Edit(
+            "BatchSlots.close_to_slots",
+            "size, self.sealed, taken = self.taken, sealed, slice(self.taken)",
+            "losses[self.taken :], self.features[self.taken :] = np.nan, 0.0\n"
+            "        self.actions[self.taken :] = 0\n"
+            "        self.size, self.sealed, taken = self.taken, sealed, slice(None)",
         ),
-        (
-            "batches/test_batch_clock.py::"
-            "test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss",
-        ),
+        "batches/test_batch_clock.py::"
+        "test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss",
     ),
-    Fault(
+    fault(
         "a private log that becomes a prior",
         "a prior holds public rows alone",
-        (Edit("cli/import_command.py", "if args.public:", "if True:"),),
-        ("cli/test_import_command.py::test_a_private_log_never_becomes_a_prior",),
+        Edit("import_", "if args.public:", "if True:"),
+        "cli/test_import_command.py::test_a_private_log_never_becomes_a_prior",
     ),
-    Fault(
+    fault(
         "a log of a person in several batches",
         "all that counts of a person's log is in one batch",
-        (
-            Edit(
-                "batches/log_import.py",
-                "[None if who in seen else who for who in one.users]",
-                "list(one.users)",
-            ),
+        Edit(
+            "LoggedRows.batches",
+            "[None if who in seen else who for who in one.users]",
+            "list(one.users)",
         ),
-        ("batches/test_log_import.py::test_people_bring_ids_obey_k_and_use_one_batch",),
+        "batches/test_log_import.py::test_people_bring_ids_obey_k_and_use_one_batch",
     ),
-    Fault(
+    fault(
         "rows of a log sorted by what they say",
         "rows are cut into batches by position, never by content",
-        (
-            Edit(
-                "batches/log_import.py",
-                "order = np.arange(len(self.actions))",
-                'order = np.argsort(self.losses, kind="stable")',
-            ),
+        Edit(
+            "LoggedRows.batches",
+            "order = np.arange(len(self.actions))",
+            'order = np.argsort(self.losses, kind="stable")',
         ),
-        (
-            "batches/test_log_import.py::test_rows_are_cut_into_batches_by_position_and_never_by_content",
-        ),
+        "batches/test_log_import.py::test_rows_are_cut_into_batches_by_position_and_never_by_content",
     ),
-    Fault(
+    fault(
         "the last answer of people releases their batch",
         "with the unit user silence moves nothing",
-        (
-            Edit(
-                "plan/plan.py",
-                'return self.releases == "automatic" and self.unit == "decision"',
-                'return self.releases == "automatic"',
-            ),
+        Edit(
+            "Plan.releases_on_last_answer",
+            'return self.releases == "automatic" and self.unit == "decision"',
+            'return self.releases == "automatic"',
         ),
-        ("privacy/test_silence.py::test_silence_moves_nothing_where_the_relation_covers_it",),
+        "privacy/test_silence.py::test_silence_moves_nothing_where_the_relation_covers_it",
     ),
-    Fault(
+    fault(
         "a ledger that calls silence protected where it is not",
         "the relation is true for what triggers releases",
-        (
-            Edit(
-                LEDGER,
-                "return RELATION_AS_ANSWERED if on_last_answer else RELATION",
-                "return RELATION",
-            ),
+        Edit(
+            "relation",
+            "return RELATION_AS_ANSWERED if on_last_answer else RELATION",
+            "return RELATION",
         ),
-        (
-            "privacy/test_silence.py::test_silence_decides_who_meets_a_release_where_the_last_answer_triggers_it",
-        ),
+        "privacy/test_silence.py::test_silence_decides_who_meets_a_release_where_the_last_answer_triggers_it",
     ),
-    Fault(
+    fault(
         "a ranking drawn from the generator of the actions",
         "no offer shifts the draws of later people",
-        (
-            Edit(
-                LEARNER,
-                "uniforms = self._rankings.next_call()",
-                "uniforms = lambda _, offered: self._draws.random(offered)",
-            ),
+        Edit(
+            "Learner.decide",
+            "uniforms = self._rankings.next_call()",
+            "uniforms = lambda _, offered: self._draws.random(offered)",
         ),
-        ("actions/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
+        "actions/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",
     ),
-    Fault(
+    fault(
         "a prior from releases without protection",
         "what a plan begins with is public or private, never exposed",
-        (Edit(WARM_START, "        if unprotected:\n", "        if False:\n"),),
-        ("simulate/test_warm_start.py::test_releases_without_protection_are_no_prior",),
+        Edit("prior_from_released", "if unprotected:", "if False:"),
+        "simulate/test_warm_start.py::test_releases_without_protection_are_no_prior",
     ),
-    Fault(
+    fault(
         "a bound on the attacker that is rounded down",
         "a printed bound is one",
-        (Edit(ATTACKER, "math.ceil(100 * Fraction(success))", "int(100 * success)"),),
-        ("privacy/test_attacker.py::test_no_printed_bound_is_below_what_it_bounds",),
+        Edit("hundredths", "math.ceil(100 * Fraction(success))", "int(100 * success)"),
+        "privacy/test_attacker.py::test_no_printed_bound_is_below_what_it_bounds",
     ),
-    Fault(
+    fault(
         "a refused feature that is quoted",
         "errors never hold a private value",
-        (Edit("features/column_values.py", "{got or kind_of(value)}", "{value!r}"),),
-        ("privacy/test_withheld.py::test_no_value_of_a_context_is_quoted",),
+        Edit("refusal", "{got or kind_of(value)}", "{value!r}"),
+        "privacy/test_withheld.py::test_no_value_of_a_context_is_quoted",
     ),
-    Fault(
+    fault(
         "a refused loss that is quoted",
         "errors never hold a private value",
-        (Edit(OUTCOME, "; got {got}. {step}", "; got {value!r}. {step}"),),
-        ("privacy/test_withheld.py::test_no_loss_and_no_reward_is_quoted",),
+        Edit("Outcome.loss_of", "; got {got}. {step}", "; got {value!r}. {step}"),
+        "privacy/test_withheld.py::test_no_loss_and_no_reward_is_quoted",
     ),
-    Fault(
+    fault(
         "a saved learner that replaces another",
         "no save destroys the only copy of a learner",
-        (Edit(SAVED_STATE, "mode=0o600, new=True", "mode=0o600"),),
-        ("batches/test_saved_state.py::test_a_save_replaces_no_other_file",),
+        Edit("saved_state:write", "mode=0o600, new=True", "mode=0o600"),
+        "batches/test_saved_state.py::test_a_save_replaces_no_other_file",
     ),
-    Fault(
+    fault(
         "a half-life in the pool but not in the replay",
         "what is forgotten is forgotten everywhere",
-        (
-            Edit(
-                REPLAY,
-                "[share * release.records for release, share",
-                "[release.records for release, _",
-            ),
+        Edit(
+            "ReplayBonusPO._steps",
+            "[share * release.records for release, share",
+            "[release.records for release, _",
         ),
-        ("releases/test_forgetting.py::test_the_replay_is_the_literal_one_over_what_still_counts",),
+        "releases/test_forgetting.py::test_the_replay_is_the_literal_one_over_what_still_counts",
     ),
-    Fault(
+    fault(
         "a half-life in the replay but not in the pool",
         "what is forgotten is forgotten everywhere",
-        (
-            Edit(
-                GEOMETRY,
-                "weight = share * each.records / (",
-                "weight = each.records / (",
-            ),
-        ),
-        ("releases/test_forgetting.py::test_the_pool_is_the_literal_one",),
+        Edit("geometry:pooled", "weight = share * each.records / (", "weight = each.records / ("),
+        "releases/test_forgetting.py::test_the_pool_is_the_literal_one",
     ),
-    Fault(
+    fault(
         "a half-life that the ledger takes for less cost",
         "weighting what was released costs nothing, and saves nothing",
-        (
-            Edit(
-                PLAN,
-                'instance("event of the mechanism", event, events.EVENTS)',
-                'instance("event of the mechanism", event, events.EVENTS)\n'
-                "        if self.half_life is not None:\n"
-                "            return type(event)(2.0 * event.multiplier, event.sensitivity)",
-            ),
+        Edit(
+            "Plan._fit_event",
+            'instance("event of the mechanism", event, events.EVENTS)',
+            'instance("event of the mechanism", event, events.EVENTS)\n'
+            "        if self.half_life is not None:\n"
+            "            return type(event)(2.0 * event.multiplier, event.sensitivity)",
         ),
-        (
-            "releases/test_forgetting.py::"
-            "test_the_ledger_knows_nothing_of_a_half_life_and_releases_can_be_recomputed",
-        ),
+        "releases/test_forgetting.py::"
+        "test_the_ledger_knows_nothing_of_a_half_life_and_releases_can_be_recomputed",
     ),
-    Fault(
+    fault(
         "a service whose clock looks at answers",
         "the end of a batch is public",
-        (
-            Edit(
-                BATCHES,
-                "opened, closed = tick(self._every, batch.opened, batch.taken, now)",
-                'heard = connection.execute("SELECT count(*) FROM answers").fetchone()[0]\n'
-                "        opened, closed = tick(self._every, batch.opened, heard, now)",
-            ),
+        Edit(
+            "Slots._ended",
+            "opened, closed = tick(self._every, batch.opened, batch.taken, now)",
+            'heard = connection.execute("SELECT count(*) FROM answers").fetchone()[0]\n'
+            "        opened, closed = tick(self._every, batch.opened, heard, now)",
         ),
-        ("service/runtime/test_clock_batches.py::test_who_answered_moves_no_slot_and_no_close",),
+        "service/runtime/test_clock_batches.py::test_who_answered_moves_no_slot_and_no_close",
     ),
-    Fault(
+    fault(
         "a service that fits slots that nobody took",
         "a record is a slot that was taken",
         (
             Edit(
-                TRANSACTION,
+                "Publisher._compute",
                 "self._fit(batch.epoch, batch.id, batch.taken)",
                 "self._fit(batch.epoch, batch.id, batch.size)",
             ),
-            Edit(CHECKS, "release.records == batch.taken", "release.records == batch.size"),
+            Edit(
+                "release_transaction:verify",
+                "release.records == batch.taken",
+                "release.records == batch.size",
+            ),
         ),
-        (
-            "service/runtime/test_clock_batches.py::"
-            "test_upkeep_ends_a_batch_though_nobody_asks_and_releases_what_was_taken",
-        ),
+        "service/runtime/test_clock_batches.py::"
+        "test_upkeep_ends_a_batch_though_nobody_asks_and_releases_what_was_taken",
     ),
-    Fault(
+    fault(
         "a service that gives slots without a request the missing loss",
         "a record is a slot that was taken",
-        (
-            Edit(
-                SEALED_BATCH,
-                "actions = np.full(size, -1, dtype=np.int64)",
-                "actions = np.zeros(size, dtype=np.int64)",
-            ),
+        Edit(
+            "read_batch",
+            "actions = np.full(size, -1, dtype=np.int64)",
+            "actions = np.zeros(size, dtype=np.int64)",
         ),
-        ("service/runtime/test_clock_batches.py::test_untaken_and_unused_slots_have_no_loss",),
+        "service/runtime/test_clock_batches.py::test_untaken_and_unused_slots_have_no_loss",
     ),
-    Fault(
+    fault(
         "a service that releases an empty batch",
         "a batch without a slot taken stays open",
-        (
-            Edit(
-                BATCHES,
-                "tick(self._every, batch.opened, batch.taken, now)",
-                "tick(self._every, batch.opened, 1, now)",
-            ),
+        Edit(
+            "Slots._ended",
+            "tick(self._every, batch.opened, batch.taken, now)",
+            "tick(self._every, batch.opened, 1, now)",
         ),
-        ("service/runtime/test_clock_batches.py::test_an_empty_batch_goes_on_to_the_next_tick",),
+        "service/runtime/test_clock_batches.py::test_an_empty_batch_goes_on_to_the_next_tick",
     ),
-    Fault(
+    fault(
         "a worker that hands out slots of a batch that the clock ended",
         "every decision has a whole window for its loss",
-        (Edit(WORKER, "return not ended and not self.over", "return not self.over"),),
-        (
-            "service/runtime/test_clock_batches.py::"
-            "test_slots_that_a_worker_holds_are_taken_and_no_longer_handed_out",
+        Edit(
+            "WorkerState.assigns_slots",
+            "return not ended and not self.over",
+            "return not self.over",
         ),
+        "service/runtime/test_clock_batches.py::"
+        "test_slots_that_a_worker_holds_are_taken_and_no_longer_handed_out",
     ),
     # People who return.
-    Fault(
+    fault(
         "a registry that forgets on load",
         "a person is in at most M batches, whatever is saved and loaded",
-        (
-            Edit(
-                SAVED_ROWS,
-                "PeopleRegistry.of_arrays(participation, rows, newest)",
-                "PeopleRegistry(participation)",
-            ),
+        Edit(
+            "saved_state:restore",
+            "PeopleRegistry.of_arrays(participation, rows, newest)",
+            "PeopleRegistry(participation)",
         ),
-        ("test_learner_users.py::test_counts_survive_a_file",),
+        "test_learner_users.py::test_counts_survive_a_file",
     ),
-    Fault(
+    fault(
         "an answer, not a slot, that counts",
         "silence is not free",
         (
-            Edit(STORE, HANDED_OUT, UNTIL_ANSWERED),
             Edit(
-                STORE,
-                "        for batch, checked in checks:  #",
+                "MemoryStore._hand_out",
+                "counts = None if self.people is None else self.people.hand_out(users, "
+                "batch.number)",
+                "before = {} if self.people is None else dict(self.people._counts.held)\n"
+                f"{HANDED_OUT}"
                 "        if self.people is not None:\n"
+                "            self.asked, self.people._counts.held = "
+                "self.people._counts.held, before",
+            ),
+            Edit(
+                "MemoryStore.observe",
+                "for batch, checked in checks:  #",
+                "if self.people is not None:\n"
                 "            self.people._counts.held = self.asked\n"
                 "        for batch, checked in checks:  #",
             ),
         ),
-        ("test_learner_users.py::test_a_slot_counts_whether_or_not_it_is_answered",),
+        "test_learner_users.py::test_a_slot_counts_whether_or_not_it_is_answered",
     ),
-    Fault(
+    fault(
         "replies that differ for void slots",
         "nobody can ask whether someone was there before",
-        (
-            Edit(
-                STORE,
-                "            return np.arange(first, first + rows)\n",
-                "            counts, taken = self.batches[-1].counts, self.batches[-1].taken\n"
-                "            counts = counts[taken - rows : taken]\n"
-                "            return np.where(counts, np.arange(first, first + rows), -1)\n",
-            ),
+        Edit(
+            "MemoryStore.take",
+            "return np.arange(first, first + rows)",
+            "counts, taken = self.batches[-1].counts, self.batches[-1].taken\n"
+            "            counts = counts[taken - rows : taken]\n"
+            "            return np.where(counts, np.arange(first, first + rows), -1)",
         ),
-        ("test_learner_users.py::test_replies_are_the_same_for_slots_that_count_and_void_slots",),
+        "test_learner_users.py::test_replies_are_the_same_for_slots_that_count_and_void_slots",
     ),
-    Fault(
+    fault(
         "k counted per call",
         "at most k records of a person in a batch",
-        (
-            Edit(
-                PEOPLE,
-                "        for person in people:\n",
-                "        for known in held:\n"
-                "            held[known] = held[known]._replace(records=0)\n"
-                "        for person in people:\n",
-            ),
+        Edit(
+            "PeopleCounts.hand_out",
+            "for person in people:",
+            "for known in held:\n"
+            "            held[known] = held[known]._replace(records=0)\n"
+            "        for person in people:",
         ),
         (
             "batches/test_people_counts.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
@@ -1500,413 +1334,400 @@ FAULTS = (
         ),
     ),
     # People who return to a service.
-    Fault(
+    fault(
         "a service whose registry forgets on restart",
         "a person is in at most M batches, whatever is restarted",
-        (Edit(OWNERS, "keyed_hash(vault.people)", "keyed_hash(__import__('os').urandom(32))"),),
-        ("service/runtime/test_people.py::test_counts_outlive_the_process",),
+        Edit(
+            "RequestOwners.__init__",
+            "keyed_hash(vault.people)",
+            "keyed_hash(__import__('os').urandom(32))",
+        ),
+        "service/runtime/test_people.py::test_counts_outlive_the_process",
     ),
-    Fault(
+    fault(
         "a service that counts k per day",
         "k is counted by batch",
-        (
-            Edit(
-                PEOPLE_TABLE,
-                "return self.epoch << 32 | self.batch",
-                "return int(__import__('time').time()) // 86_400",
-            ),
+        Edit(
+            "OwnedSlot.number",
+            "return self.epoch << 32 | self.batch",
+            "return int(__import__('time').time()) // 86_400",
         ),
-        ("service/runtime/test_people.py::test_k_is_counted_by_batch_and_not_by_day",),
+        "service/runtime/test_people.py::test_k_is_counted_by_batch_and_not_by_day",
     ),
-    Fault(
+    fault(
         "a service that counts k once and for all",
         "k is counted by batch",
-        (Edit(PEOPLE_TABLE, "return self.epoch << 32 | self.batch", "return 1"),),
-        ("service/runtime/test_people.py::test_a_new_batch_allows_new_records",),
+        Edit("OwnedSlot.number", "return self.epoch << 32 | self.batch", "return 1"),
+        "service/runtime/test_people.py::test_a_new_batch_allows_new_records",
     ),
-    Fault(
+    fault(
         "a service where an answer counts, not a slot",
         "silence is not free",
         (
-            Edit(PEOPLE_TABLE, COUNTED, PUT_OFF),
             Edit(
-                JOURNAL,
-                '        step("observe:before-write")\n',
-                '        step("observe:before-write")\n'
+                "People.record_slots",
+                '_insert(connection, "people", totals, UPSERT)',
+                "self.waiting = getattr(self, 'waiting', {}) | {\n"
+                "            each[:3]: row for each in new for row in totals if row[0] "
+                "== each.person\n"
+                "        }\n"
+                "\n"
+                "    def answered(self, connection: Connection, places: set[Any]) -> None:\n"
+                "        for place in places & self.waiting.keys():\n"
+                '            _insert(connection, "people", [self.waiting.pop(place)], UPSERT)',
+            ),
+            Edit(
+                "Journal.observe",
+                'step("observe:before-write")',
+                'step("observe:before-write")\n'
                 "        if self._people is not None:\n"
-                "            self._people.answered(connection, {item[:3] for item in items})\n",
+                "            self._people.answered(connection, {item[:3] for item in items})",
             ),
         ),
-        ("service/runtime/test_people.py::test_a_slot_counts_whether_or_not_it_is_answered",),
+        "service/runtime/test_people.py::test_a_slot_counts_whether_or_not_it_is_answered",
     ),
-    Fault(
+    fault(
         "a service whose replies differ for void slots",
         "nobody can ask whether someone was there before",
         (
             Edit(
-                PEOPLE_TABLE,
-                '        _insert(connection, "handed", rows)\n',
-                '        _insert(connection, "handed", rows)\n'
-                "        self.void = {row[:3] for row in rows if not row[3]}\n",
+                "People.record_slots",
+                '_insert(connection, "handed", rows)',
+                '_insert(connection, "handed", rows)\n'
+                "        self.void = {row[:3] for row in rows if not row[3]}",
             ),
             Edit(
-                DECISIONS,
-                "        if outcome is KEPT:\n",
-                "        if state.people is not None and place in state.people.void:\n"
+                "WorkerDecisions._stored",
+                "if outcome is KEPT:",
+                "if state.people is not None and place in state.people.void:\n"
                 '            return DecisionReply(**asdict(decision) | {"stored": False})\n'
-                "        if outcome is KEPT:\n",
+                "        if outcome is KEPT:",
             ),
         ),
-        ("service/runtime/test_people.py::test_replies_are_the_same_for_void_slots",),
+        "service/runtime/test_people.py::test_replies_are_the_same_for_void_slots",
     ),
-    Fault(
+    fault(
         "a restore that adds nothing to anybody",
         "a registry from a backup errs on the safe side",
-        (Edit(LIFECYCLE, "missed = missed + ?", "missed = missed + 0 * ?"),),
-        (
-            "service/storage/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",
-        ),
+        Edit("lifecycle:restore", "missed = missed + ?", "missed = missed + 0 * ?"),
+        "service/storage/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",
     ),
-    Fault(
+    fault(
         "a restore that adds to known people alone",
         "a registry from a backup errs on the safe side",
-        (
-            Edit(
-                PEOPLE_TABLE,
-                "count._replace(entered=count.entered + missed)",
-                "count._replace(entered=count.entered + missed * (count.entered > 0))",
-            ),
+        Edit(
+            "People.record_slots",
+            "count._replace(entered=count.entered + missed)",
+            "count._replace(entered=count.entered + missed * (count.entered > 0))",
         ),
-        (
-            "service/storage/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",
-        ),
+        "service/storage/test_anchor.py::test_a_restored_registry_adds_what_it_lacks_to_everybody",
     ),
-    Fault(
+    fault(
         "a count that is written after the reply",
         "the count is on the disk before anybody hears of the slot",
-        (
-            Edit(
-                DECISIONS,
-                "        outcome = await state.writer.write(state.journal.decide, item)\n",
-                "        if named is None:\n"
-                "            self.later = state.writer.write(state.journal.decide, item)\n"
-                "            return decision\n"
-                "        outcome = await state.writer.write(state.journal.decide, item)\n",
-            ),
+        Edit(
+            "WorkerDecisions._stored",
+            "outcome = await state.writer.write(state.journal.decide, item)",
+            "if named is None:\n"
+            "            self.later = state.writer.write(state.journal.decide, item)\n"
+            "            return decision\n"
+            "        outcome = await state.writer.write(state.journal.decide, item)",
         ),
-        ("service/runtime/test_people.py::test_the_count_is_on_the_disk_when_the_reply_is_there",),
+        "service/runtime/test_people.py::test_the_count_is_on_the_disk_when_the_reply_is_there",
     ),
-    Fault(
+    fault(
         "an answer before the disk has it",
         "every decision is on the disk before its answer",
-        (Edit(COMMITS, "self._disk.sync(unsynced)", "[None] * len(unsynced)"),),
-        (
-            "service/storage/test_group_commit.py::"
-            "test_nobody_is_answered_before_their_file_has_reached_the_disk",
-        ),
+        Edit("CommitThread._durable", "self._disk.sync(unsynced)", "[None] * len(unsynced)"),
+        "service/storage/test_group_commit.py::"
+        "test_nobody_is_answered_before_their_file_has_reached_the_disk",
     ),
-    Fault(
+    fault(
         "a release that can be read before the disk has it",
         "what is published survives a power cut, so no batch is released twice",
-        (Edit(SQLITE, '"FULL" if synced else "NORMAL"', '"NORMAL"'),),
-        (
-            "service/storage/test_group_commit.py::"
-            "test_what_others_may_publish_is_durable_before_they_see_it",
-        ),
+        Edit("Sqlite.transaction", '"FULL" if synced else "NORMAL"', '"NORMAL"'),
+        "service/storage/test_group_commit.py::"
+        "test_what_others_may_publish_is_durable_before_they_see_it",
     ),
-    Fault(
+    fault(
         "a person who may return to an older batch",
         "at most k records of a batch are one person's, with several workers too",
-        (Edit(PEOPLE, "counts = last <= batch and entered", "counts = entered"),),
-        ("service/runtime/test_people.py::test_the_table_is_the_rule",),
+        Edit("PeopleCounts.hand_out", "counts = last <= batch and entered", "counts = entered"),
+        "service/runtime/test_people.py::test_the_table_is_the_rule",
     ),
-    Fault(
+    fault(
         "erased people are forgotten",
         "erased means used up",
-        (Edit(PEOPLE_TABLE, "*Count(self._most.batches))]", "*Count())]"),),
-        ("service/runtime/test_people.py::test_erased_means_used_up",),
+        Edit("People.use_up", "*Count(self._most.batches))]", "*Count())]"),
+        "service/runtime/test_people.py::test_erased_means_used_up",
     ),
     # The edges: units, forks, and the service.
-    Fault(
+    fault(
         "any word is a unit",
         "a plan promises what is enforced",
-        (Edit("plan/checks.py", "if plan.unit not in UNITS:", "if not plan.unit:"),),
-        ("plan/test_plan.py::test_forty_records_of_a_customer_are_not_one_unit",),
+        Edit("refuse_wrong_kinds", "if plan.unit not in UNITS:", "if not plan.unit:"),
+        "plan/test_plan.py::test_forty_records_of_a_customer_are_not_one_unit",
     ),
-    Fault(
+    fault(
         "a reward that counts the wrong way round",
         "a high reward is a low loss",
-        (Edit(OUTCOME, 'best: ClassVar[str] = "high"', 'best: ClassVar[str] = "low"'),),
-        ("design/test_outcome.py::test_a_high_reward_is_a_low_loss",),
+        Edit("Reward", 'best: ClassVar[str] = "high"', 'best: ClassVar[str] = "low"'),
+        "design/test_outcome.py::test_a_high_reward_is_a_low_loss",
     ),
-    Fault(
+    fault(
         "a reward outside its range is clipped unasked",
         "bad input is refused to its sender, unless clipping was declared",
-        (Edit(OUTCOME, "if self.clip and math.isfinite(number):", "if math.isfinite(number):"),),
-        ("design/test_outcome.py::test_a_value_outside_is_refused_or_clipped_as_declared",),
+        Edit(
+            "Outcome.loss_of",
+            "if self.clip and math.isfinite(number):",
+            "if math.isfinite(number):",
+        ),
+        "design/test_outcome.py::test_a_value_outside_is_refused_or_clipped_as_declared",
     ),
-    Fault(
+    fault(
         "a learner goes on in a forked child",
         "a batch is fitted once",
-        (Edit(SAVED_STATE, "if os.getpid() != self._process:", "if False:"),),
-        ("test_fork.py::test_another_process_is_all_that_it_takes",),
+        Edit("Custody.__enter__", "if os.getpid() != self._process:", "if False:"),
+        "test_fork.py::test_another_process_is_all_that_it_takes",
     ),
-    Fault(
+    fault(
         "the fast sampler charges nothing",
         "δ pays for the sampler",
-        (Edit(NOISE, "return fast_sampled(event) if self.fast else event", "return event"),),
-        ("privacy/test_fast_charge.py::test_delta_pays_the_derived_amount",),
+        Edit(
+            "SecureNoise.claim",
+            "return fast_sampled(event) if self.fast else event",
+            "return event",
+        ),
+        "privacy/test_fast_charge.py::test_delta_pays_the_derived_amount",
     ),
-    Fault(
+    fault(
         "what a fit returned is committed unchecked",
         "a release is of our plan, our chain and our budget",
-        (
-            Edit(
-                TRANSACTION,
-                "        verify(connection, self._settings, self._known, batch, release, ledger)\n",
-                "",
-            ),
+        Edit(
+            "Publisher._write",
+            "        verify(connection, self._settings, self._known, batch, release, ledger)\n",
+            "",
         ),
-        ("service/runtime/test_verifying.py::test_a_wrong_release_is_dropped",),
+        "service/runtime/test_verifying.py::test_a_wrong_release_is_dropped",
     ),
-    Fault(
+    fault(
         "the event of a fit is believed",
         "a release carries the noise that was paid for",
-        (Edit(CHECKS, '"event": release.event == ledger.entries[-1].event', '"event": True'),),
-        ("service/runtime/test_verifying.py::test_a_wrong_release_is_dropped",),
+        Edit(
+            "release_transaction:verify",
+            '"event": release.event == ledger.entries[-1].event',
+            '"event": True',
+        ),
+        "service/runtime/test_verifying.py::test_a_wrong_release_is_dropped",
     ),
-    Fault(
+    fault(
         "a restore charges nothing",
         "the ledger states what was published",
-        (Edit(LIFECYCLE, "charged = _charge_lost(anchor, connection)", "charged: list[int] = []"),),
-        (
-            "service/storage/test_anchor.py::test_a_restore_charges_a_user_for_what_the_backup_lacks",
+        Edit(
+            "lifecycle:restore",
+            "charged = _charge_lost(anchor, connection)",
+            "charged: list[int] = []",
         ),
+        "service/storage/test_anchor.py::test_a_restore_charges_a_user_for_what_the_backup_lacks",
     ),
-    Fault(
+    fault(
         "documents are served before the anchor confirms them",
         "a database that was set back is noticed",
-        (
-            Edit(
-                WORKER,
-                "self.anchor.confirm((link.number, link.digest) for link in extended.links)",
-                "pass",
-            ),
+        Edit(
+            "WorkerState._anchored",
+            "self.anchor.confirm((link.number, link.digest) for link in extended.links)",
+            "pass",
         ),
-        (
-            "service/storage/test_anchor.py::test_what_is_committed_and_not_confirmed_is_shown_nowhere",
-        ),
+        "service/storage/test_anchor.py::test_what_is_committed_and_not_confirmed_is_shown_nowhere",
     ),
-    Fault(
+    fault(
         "ids of a lease that the database does not know",
         "content of a slot came by an id of its own lease",
-        (
-            Edit(
-                BATCHES,
-                "    found = leases & {(row[0], row[1], bytes(row[2])) for row in rows}",
-                "    live = {(batch.epoch, batch.id) for batch in under_way(connection)}\n"
-                "    found = {each for each in leases if each[:2] in live or not rows}",
-            ),
+        Edit(
+            "accepting",
+            "found = leases & {(row[0], row[1], bytes(row[2])) for row in rows}",
+            "live = {(batch.epoch, batch.id) for batch in under_way(connection)}\n"
+            "    found = {each for each in leases if each[:2] in live or not rows}",
         ),
-        ("service/storage/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",),
+        "service/storage/test_anchor.py::test_ids_of_a_lost_lease_reach_nobody_elses_slot",
     ),
-    Fault(
+    fault(
         "decisions and answers share a rate limit",
         "nobody's answer moves another's slot",
-        (
-            Edit(
-                ENDPOINT,
-                "self._rate.take(self._route.bucket, caller, own)",
-                'self._rate.take("all", caller, own)',
-            ),
+        Edit(
+            "Endpoint._admitted",
+            "self._rate.take(self._route.bucket, caller, own)",
+            'self._rate.take("all", caller, own)',
         ),
-        ("service/http/test_http.py::test_nobodys_answer_takes_a_slot_from_another",),
+        "service/http/test_http.py::test_nobodys_answer_takes_a_slot_from_another",
     ),
-    Fault(
+    fault(
         "names of requests leave with their batch",
         "a request takes one slot",
         (
-            Edit(JOURNAL, "    remember(connection, (epoch, batch))\n", ""),
-            Edit(JOURNAL, "    remember(connection, (epoch, batch), slots)\n", ""),
+            Edit("forget", "    remember(connection, (epoch, batch))\n", ""),
+            Edit("forget_slots", "    remember(connection, (epoch, batch), slots)\n", ""),
         ),
-        (
-            "service/storage/test_idempotency.py::test_after_the_release_it_is_refused_and_counts_once",
-        ),
+        "service/storage/test_idempotency.py::test_after_the_release_it_is_refused_and_counts_once",
     ),
-    Fault(
+    fault(
         "headers without a bound",
         "an anonymous connection holds little memory",
-        (Edit(REQUEST_LIMITS, "if size > HEAD or len(self.headers) > LINES:", "if False:"),),
-        (
-            "service/http/test_request_limits.py::test_a_head_may_be_as_long_as_the_limit_and_no_longer",
+        Edit(
+            "LimitedHttp._check_lines", "if size > HEAD or len(self.headers) > LINES:", "if False:"
         ),
+        "service/http/test_request_limits.py::test_a_head_may_be_as_long_as_the_limit_and_no_longer",
     ),
-    Fault(
+    fault(
         "plain sums in the certificate",
         "the gradient is within the public tolerance",
-        (
-            Edit(
-                NEWTON,
-                "self.features) if grid is None else exact_sums(grid, surplus)",
-                "self.features)",
-            ),
+        Edit(
+            "RowBlock.gradient",
+            "self.features) if grid is None else exact_sums(grid, surplus)",
+            "self.features)",
         ),
-        ("oracles/test_exact_sums.py::test_a_plain_float_sum_is_caught",),
+        "oracles/test_exact_sums.py::test_a_plain_float_sum_is_caught",
     ),
     # Policy and control.
-    Fault(
+    fault(
         "a control slot that also enters the policy's part",
         "a record is in one part",
-        (
-            Edit(
-                LOSS_SUMS,
-                "    return ~batch.control, batch.control",
-                "    return ~batch.control | True, batch.control",
-            ),
+        Edit(
+            "loss_sums:_parts",
+            "return ~batch.control, batch.control",
+            "return ~batch.control | True, batch.control",
         ),
-        ("oracles/test_loss_sums.py::test_a_record_touches_its_own_part_alone",),
+        "oracles/test_loss_sums.py::test_a_record_touches_its_own_part_alone",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "silence moves the sums of losses further than a loss",
         "sums and counts have the joint sensitivity 1",
-        (Edit(LOSS_SUMS, "law = np.array([1.0, math.sqrt(COUNT_VARIANCE)])", "law = np.ones(2)"),),
-        ("oracles/test_loss_sums.py::test_noise_has_the_declared_scale",),
+        Edit(
+            "LossSums.noisy_sums",
+            "law = np.array([1.0, math.sqrt(COUNT_VARIANCE)])",
+            "law = np.ones(2)",
+        ),
+        "oracles/test_loss_sums.py::test_noise_has_the_declared_scale",
         ("default-plan", "exact"),
     ),
-    Fault(
+    fault(
         "a control by slot where the unit is a user",
         "nobody is in both parts",
-        (
-            Edit(
-                LEARNER,
-                "        if self._store.people is not None and users is not None:\n",
-                "        if self._store.people is not None and users is None:\n",
-            ),
+        Edit(
+            "Learner._in_control",
+            "if self._store.people is not None and users is not None:",
+            "if self._store.people is not None and users is None:",
         ),
-        ("design/test_control.py::test_a_person_is_always_in_the_same_part",),
+        "design/test_control.py::test_a_person_is_always_in_the_same_part",
     ),
-    Fault(
+    fault(
         "a lift interval without privacy noise",
         "intervals cover sampling and privacy noise",
-        (
-            Edit(
-                LIFT,
-                "            half = limit(sampling + noisy) / pairs\n",
-                "            half = limit(sampling + 0.0 * noisy) / pairs\n",
-            ),
+        Edit(
+            "pooled.half_width",
+            "half = limit(sampling + noisy) / pairs",
+            "half = limit(sampling + 0.0 * noisy) / pairs",
         ),
         (
             "releases/test_lift.py::test_intervals_cover_as_often_as_they_say",
             "releases/test_lift.py::test_the_half_width_for_one_look_is_that_of_the_formula",
         ),
     ),
-    Fault(
+    fault(
         "looks at people who return that spend α each",
         "the interval for any time holds at all looks together",
-        (
-            Edit(
-                LIFT,
-                "    return alpha * SPREAD / ((number + SPREAD - 1.0) * (number + SPREAD))\n",
-                "    return alpha * number / number\n",
-            ),
+        Edit(
+            "error_of_release",
+            "SPREAD / ((number + SPREAD - 1.0) * (number + SPREAD))",
+            "number / number",
         ),
-        ("releases/test_lift.py::test_looks_at_people_who_return_share_one_error",),
+        "releases/test_lift.py::test_looks_at_people_who_return_share_one_error",
     ),
-    Fault(
+    fault(
         "the variance of a mean that is taken for known",
         "rare losses are not taken for certain ones",
-        (Edit(LIFT, "* known / (known + shrink)", "* (known > 0)"),),
-        ("releases/test_lift.py::test_rare_losses_are_not_taken_for_certain_ones",),
+        Edit("largest_variance", "* known / (known + shrink)", "* (known > 0)"),
+        "releases/test_lift.py::test_rare_losses_are_not_taken_for_certain_ones",
     ),
-    Fault(
+    fault(
         "a lift from counts that are within their noise",
         "a lift is told where counts exceed their noise",
-        (Edit(LIFT, "ENOUGH = 3.0", "ENOUGH = 0.0"),),
-        ("releases/test_lift.py::test_a_count_within_three_deviations_of_its_noise_tells_nothing",),
+        Edit("lift_intervals.py", "ENOUGH = 3.0", "ENOUGH = 0.0"),
+        "releases/test_lift.py::test_a_count_within_three_deviations_of_its_noise_tells_nothing",
     ),
-    Fault(
+    fault(
         "a lift with a floor under the counts",
         "few answers draw no mean toward one half",
-        (
-            Edit(
-                LIFT,
-                "    losses, counts = sums[..., 0], sums[..., 1]\n    noise",
-                "    losses, counts = sums[..., 0], np.maximum(sums[..., 1], slots / 8)\n    noise",
-            ),
+        Edit(
+            "lift_intervals:pooled",
+            "losses, counts = sums[..., 0], sums[..., 1]",
+            "losses, counts = sums[..., 0], np.maximum(sums[..., 1], slots / 8)",
         ),
-        ("releases/test_lift.py::test_intervals_hold_where_few_people_answer",),
+        "releases/test_lift.py::test_intervals_hold_where_few_people_answer",
     ),
-    Fault(
+    fault(
         "a batch that weighs itself",
         "a batch has no say in its own weight",
-        (Edit(LIFT, "np.cumsum(values, axis=-2) - values", "np.cumsum(values, axis=-2)"),),
-        ("releases/test_lift.py::test_a_batch_has_no_say_in_its_own_factor",),
+        Edit("_earlier", "np.cumsum(values, axis=-2) - values", "np.cumsum(values, axis=-2)"),
+        "releases/test_lift.py::test_a_batch_has_no_say_in_its_own_factor",
     ),
-    Fault(
+    fault(
         "people who return taken for new ones",
         "equal losses of one person are covered",
-        (
-            Edit(
-                LIFT,
-                "    return np.minimum(apart, bound(nested, repeats[:, None]))\n",
-                "    return bound(separate, 1.0)\n",
-            ),
+        Edit(
+            "_sampling",
+            "return np.minimum(apart, bound(nested, repeats[:, None]))",
+            "return bound(separate, 1.0)",
         ),
         (
             "releases/test_lift.py::test_losses_that_are_alike_within_a_person_are_covered",
             "releases/test_lift.py::test_people_of_a_small_batch_are_few_of_a_large_one",
         ),
     ),
-    Fault(
+    fault(
         "one part of a batch is not charged",
         "both parts pay for a release",
-        (Edit(LEDGER, "for name in PARTS] if control", "for name in PARTS[:1]] if control"),),
-        ("design/test_control.py::test_a_saved_learner_goes_on_with_its_parts",),
+        Edit("partitions", "for name in PARTS] if control", "for name in PARTS[:1]] if control"),
+        "design/test_control.py::test_a_saved_learner_goes_on_with_its_parts",
     ),
     # A control share in a service.
-    Fault(
+    fault(
         "a control by request instead of slot",
         "positions of the control are a rule of slots and never move",
-        (
-            Edit(
-                DECISIONS,
-                "control = self._in_control(owner, place)",
-                "control = named is not None and named.name[0] < 77",
-            ),
+        Edit(
+            "WorkerDecisions._stored",
+            "control = self._in_control(owner, place)",
+            "control = named is not None and named.name[0] < 77",
         ),
         (
             "service/runtime/test_control_share.py::test_a_request_that_is_sent_again_stays_where_it_was",
             "service/runtime/test_control_share.py::test_slots_of_the_control_play_its_action",
         ),
     ),
-    Fault(
+    fault(
         "a control by place in the schedule",
         "a burn moves no position of the control",
-        (
-            Edit(
-                SEALED_BATCH,
-                "return control_positions(plan.control, epoch, batch, size)",
-                "burned = connection.execute(\"SELECT id FROM batches WHERE state = 'burned'\")\n"
-                "        kept = batch - len(burned.fetchall())\n"
-                "        return control_positions(plan.control, epoch, kept, size)",
-            ),
+        Edit(
+            "sealed_batch:_control",
+            "return control_positions(plan.control, epoch, batch, size)",
+            "burned = connection.execute(\"SELECT id FROM batches WHERE state = 'burned'\")\n"
+            "        kept = batch - len(burned.fetchall())\n"
+            "        return control_positions(plan.control, epoch, kept, size)",
         ),
-        (
-            "service/runtime/test_control_share.py::test_positions_stay_after_a_restart_a_burn_and_a_restore",
-        ),
+        "service/runtime/test_control_share.py::test_positions_stay_after_a_restart_a_burn_and_a_restore",
     ),
-    Fault(
+    fault(
         "a slot of the control in the policy's part of a service",
         "each record is in its part",
         (
             Edit(
-                SEALED_BATCH,
+                "sealed_batch:_control",
                 "return control_positions(plan.control, epoch, batch, size)",
                 "return np.zeros(size, dtype=bool)",
             ),
             Edit(
-                SEALED_BATCH,
+                "sealed_batch:_control",
                 "np.isin(np.arange(size), sorted(slots))",
                 "np.zeros(size, dtype=bool)",
             ),
@@ -1916,820 +1737,696 @@ FAULTS = (
             "service/runtime/test_control_share.py::test_a_fit_reads_people_in_their_part",
         ),
     ),
-    Fault(
+    fault(
         "a person in another part with every request",
         "a person is in the same part of every batch",
-        (Edit(OWNERS, "self._vault.control", "__import__('os').urandom(32)"),),
-        ("service/runtime/test_control_share.py::test_people_are_always_in_the_same_part",),
+        Edit("RequestOwners.owner", "self._vault.control", "__import__('os').urandom(32)"),
+        "service/runtime/test_control_share.py::test_people_are_always_in_the_same_part",
     ),
-    Fault(
+    fault(
         "a service that charges the policy's part alone",
         "both parts pay for a release",
-        (
-            Edit(
-                CHECKS,
-                "ledger.charge_batch(part, event, control)",
-                "ledger.charge(f'{part}, policy', event)",
-            ),
+        Edit(
+            "paid",
+            "ledger.charge_batch(part, event, control)",
+            "ledger.charge(f'{part}, policy', event)",
         ),
-        ("service/runtime/test_lift_of_service.py::test_both_parts_pay_once",),
+        "service/runtime/test_lift_of_service.py::test_both_parts_pay_once",
     ),
-    Fault(
+    fault(
         "a lift that reads rows",
         "a lift comes from releases alone",
-        (
-            Edit(
-                SERVICE,
-                "        released = self.state.serving.chain.deciding\n",
-                '        self.state.writer.run(lambda c: c.execute("SELECT * FROM answers"))\n'
-                "        released = self.state.serving.chain.deciding\n",
-            ),
+        Edit(
+            "Service.lift",
+            "released = self.state.serving.chain.deciding",
+            'self.state.writer.run(lambda c: c.execute("SELECT * FROM answers"))\n'
+            "        released = self.state.serving.chain.deciding",
         ),
-        ("service/runtime/test_lift_of_service.py::test_a_lift_is_read_from_releases_alone",),
+        "service/runtime/test_lift_of_service.py::test_a_lift_is_read_from_releases_alone",
     ),
-    Fault(
+    fault(
         "sums of the parts that are not checked",
         "a release has the noise that its plan demands",
-        (Edit(CHECKS, "if misfit_of_parts(plan.loss_sums, release):", "if False:"),),
-        ("service/runtime/test_lift_of_service.py::test_wrong_sums_of_the_parts_are_refused",),
+        Edit(
+            "release_transaction:verify",
+            "if misfit_of_parts(plan.loss_sums, release):",
+            "if False:",
+        ),
+        "service/runtime/test_lift_of_service.py::test_wrong_sums_of_the_parts_are_refused",
     ),
-    Fault(
+    fault(
         "a log that is counted as no batch of a person",
         "a person enters M batches, that of a log included",
-        (
-            Edit(
-                LOG_IMPORT,
-                "        people.record_slots(connection, slots_of_people)\n",
-                "        people.record_slots(connection, slots_of_people)\n"
-                '    connection.execute("DELETE FROM people")\n',
-            ),
+        Edit(
+            "log_import:_store",
+            "people.record_slots(connection, slots_of_people)",
+            "people.record_slots(connection, slots_of_people)\n"
+            '    connection.execute("DELETE FROM people")',
         ),
-        ("service/runtime/test_log_import.py::test_a_person_of_the_log_enters_one_batch_less",),
+        "service/runtime/test_log_import.py::test_a_person_of_the_log_enters_one_batch_less",
     ),
-    Fault(
+    fault(
         "a log that is imported again after a restore",
         "each row is fitted once",
-        (Edit(LIFECYCLE, " UNION SELECT 1 FROM documents WHERE number > 0", ""),),
-        ("service/runtime/test_log_import.py::test_a_log_is_imported_once_and_whole",),
+        Edit("awaits_log", " UNION SELECT 1 FROM documents WHERE number > 0", ""),
+        "service/runtime/test_log_import.py::test_a_log_is_imported_once_and_whole",
     ),
-    Fault(
+    fault(
         "rows of a log in the control",
         "a log is in neither part",
-        (Edit(SEALED_BATCH, "if of_log(plan.schedule, epoch, batch):", "if False:"),),
-        ("service/runtime/test_log_import.py::test_a_service_releases_a_log_as_a_learner_does",),
+        Edit("sealed_batch:_control", "if of_log(plan.schedule, epoch, batch):", "if False:"),
+        "service/runtime/test_log_import.py::test_a_service_releases_a_log_as_a_learner_does",
     ),
-    Fault(
+    fault(
         "half the noise of rivals",
         "sums of rivals carry the noise that they declare",
         (
-            Edit(RIVAL_RUNS, "noisy = gram + law * noise", "noisy = gram + 0.5 * law * noise"),
+            Edit("noisy_sums", "noisy = gram + law * noise", "noisy = gram + 0.5 * law * noise"),
             Edit(
-                RIVAL_RUNS,
+                "noisy_sums",
                 'centred + scale["response"][..., 0] * noise',
                 'centred + 0.5 * scale["response"][..., 0] * noise',
             ),
         ),
-        ("lab/rivals/test_rounds.py::test_a_run_is_the_literal_loop",),
+        "lab/rivals/test_rounds.py::test_a_run_is_the_literal_loop",
         audit=("rival-tree", "black box"),
     ),
-    Fault(
+    fault(
         "a tree that forgets its levels",
         "a person pays for every node",
-        (Edit(RIVAL_TREE, "sensitivity * math.sqrt(levels) * noise", "sensitivity * noise"),),
-        ("lab/rivals/test_privacy.py::test_a_person_pays_for_every_level_of_the_tree",),
+        Edit("TreeLinUCB.scales", "sensitivity * math.sqrt(levels) * noise", "sensitivity * noise"),
+        "lab/rivals/test_privacy.py::test_a_person_pays_for_every_level_of_the_tree",
         audit=("rival-tree", "exact"),
     ),
-    Fault(
+    fault(
         "half the noise of a person's report",
         "a report keeps the budget alone",
-        (Edit(RIVAL_LOCAL, "sigma = sensitivity * noise", "sigma = 0.5 * sensitivity * noise"),),
-        ("lab/rivals/test_privacy.py::test_every_rival_keeps_its_claim_exactly",),
+        Edit(
+            "LocalLinUCB.scales", "sigma = sensitivity * noise", "sigma = 0.5 * sensitivity * noise"
+        ),
+        "lab/rivals/test_privacy.py::test_every_rival_keeps_its_claim_exactly",
         audit=("rival-local", "exact"),
     ),
-    Fault(
+    fault(
         "crowds that are too small",
         "a report hides in its crowd",
-        (Edit(RIVAL_CODED, "return share, high", "return share, high // 2"),),
-        ("lab/rivals/test_crowds.py::test_the_threshold_is_the_smallest_that_keeps_the_budget",),
+        Edit("sampling", "return share, high", "return share, high // 2"),
+        "lab/rivals/test_crowds.py::test_the_threshold_is_the_smallest_that_keeps_the_budget",
         audit=("rival-coded", "exact"),
     ),
-    Fault(
+    fault(
         "a shuffler that hides more than it can",
         "amplification by shuffling pays for all of δ",
-        (Edit(RIVAL_SHUFFLED, "math.exp(-low) / 2) * people", "math.exp(-low) / 2)"),),
-        ("lab/rivals/test_crowds.py::test_amplification_is_used_up_and_never_exceeded",),
+        Edit("local_budget", "math.exp(-low) / 2) * people", "math.exp(-low) / 2)"),
+        "lab/rivals/test_crowds.py::test_amplification_is_used_up_and_never_exceeded",
         audit=("rival-shuffled", "exact"),
     ),
-    Fault(
+    fault(
         "AdaSSP reads its smallest eigenvalue",
         "a ridge that adapts is private too",
-        (Edit(RIVAL_ADASSP, "smallest + scale * drawn -", "smallest -"),),
-        ("lab/rivals/test_extensions.py::test_adassp_noises_the_smallest_eigenvalue",),
+        Edit("AdaptiveRidge.fit", "smallest + scale * drawn -", "smallest -"),
+        "lab/rivals/test_extensions.py::test_adassp_noises_the_smallest_eigenvalue",
     ),
-    Fault(
+    fault(
         "an item of one request in the public list",
         "what is offered to whom never leaves its record",
-        (
-            Edit(
-                OFFERED,
-                "return read_offers(self._plan, available, features[None], actions, single=True)\n",
-                "made = read_offers(self._plan, available, features[None], actions, single=True)\n"
-                "            for name in made.names[made.numbered :]:\n"
-                "                known.places.setdefault(name, 0)  # type: ignore[attr-defined]\n"
-                "            return made\n",
-            ),
+        Edit(
+            "OfferedActions._offers",
+            "return read_offers(self._plan, available, features[None], actions, single=True)",
+            "made = read_offers(self._plan, available, features[None], actions, "
+            "single=True)\n"
+            "            for name in made.names[made.numbered :]:\n"
+            "                known.places.setdefault(name, 0)  # type: "
+            "ignore[attr-defined]\n"
+            "            return made",
         ),
-        (
-            "service/runtime/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",
-        ),
+        "service/runtime/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",
     ),
-    Fault(
+    fault(
         "an offer in a log line",
         "what is offered to whom never leaves its record",
-        (
-            Edit(
-                OFFERED,
-                "        return Offer(features, actions, ranking)\n",
-                "        print(actions)\n        return Offer(features, actions, ranking)\n",
-            ),
+        Edit(
+            "OfferedActions.read",
+            "return Offer(features, actions, ranking)",
+            "print(actions)\n        return Offer(features, actions, ranking)",
         ),
-        (
-            "service/runtime/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",
-        ),
+        "service/runtime/test_offers.py::test_joint_features_of_the_chosen_pair_are_stored_and_released",
     ),
-    Fault(
+    fault(
         "an offer outside the catalogue accepted",
         "an unknown item is refused, and nothing is stored",
-        (
-            Edit(
-                OFFER_READER,
-                "place = available.places.get(item) if isinstance(item, (str, int)) else None\n",
-                "place = available.places.get(item, 0) if isinstance(item, (str, int)) else None\n",
-            ),
-        ),
-        (
-            "service/runtime/test_offers.py::"
-            "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
-        ),
+        Edit("requested_actions:_read", ".get(item)", ".get(item, 0)"),
+        "service/runtime/test_offers.py::"
+        "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
     ),
-    Fault(
+    fault(
         "an error that repeats what was offered",
         "errors never hold a private value",
-        (Edit(OFFERED, "return broken if given else text", "return str(actions)"),),
-        (
-            "service/runtime/test_offers.py::"
-            "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
-        ),
+        Edit("_without_values", "return broken if given else text", "return str(actions)"),
+        "service/runtime/test_offers.py::"
+        "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
     ),
-    Fault(
+    fault(
         "a change of actions from outside the chain",
         "actions change by documents that follow each other",
-        (
-            Edit(
-                CHAIN,
-                "change = following_change(document, self.changes, self.declared.digest)",
-                "change = ActionChange.from_json(document)",
-            ),
+        Edit(
+            "Chain._next_change",
+            "following_change(document, self.changes, self.declared.digest)",
+            "ActionChange.from_json(document)",
         ),
-        ("client/test_chain.py::test_a_broken_chain_is_refused_in_words",),
+        "client/test_chain.py::test_a_broken_chain_is_refused_in_words",
     ),
-    Fault(
+    fault(
         "a new action in a batch that has no block for it",
         "a batch has the actions of the document that it opened after",
-        (Edit(AVAILABLE, " and place < blocks}", "}"),),
-        ("service/runtime/test_offers.py::TestBothDatabases",),
+        Edit("available_actions", " and place < blocks}", "}"),
+        "service/runtime/test_offers.py::TestBothDatabases",
     ),
     # What must be on the disk, and what must be gone.
-    Fault(
+    fault(
         "an intent that may be lost with the power",
         "the anchor holds a document before it is committed",
-        (
-            Edit(
-                ANCHOR,
-                '                _append(file, {"intent": asdict(mark)})\n'
-                "            os.fsync(file.fileno())\n",
-                '                _append(file, {"intent": asdict(mark)})\n',
-            ),
-        ),
-        ("service/storage/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
+        Edit("Anchor.intend", "            os.fsync(file.fileno())\n", ""),
+        "service/storage/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",
     ),
-    Fault(
+    fault(
         "a confirmation that may be lost with the power",
         "the anchor confirms a document before anybody sees it",
-        (
-            Edit(
-                ANCHOR,
-                "have died before they were on disk.\n            os.fsync(file.fileno())\n",
-                "have died before they were on disk.\n",
-            ),
-        ),
-        ("service/storage/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",),
+        Edit("Anchor.confirm", "            os.fsync(file.fileno())\n", ""),
+        "service/storage/test_anchor.py::test_an_intent_and_a_confirmation_are_on_the_disk",
     ),
-    Fault(
+    fault(
         "a key of a batch that may be lost with the power",
         "rows that were acknowledged can be read",
-        (
-            Edit(
-                VAULT,
-                "(content)\n        file.flush()\n        os.fsync(file.fileno())\n",
-                "(content)\n        file.flush()\n",
-            ),
-        ),
-        ("service/secrets/test_vault_and_ids.py::test_keys_are_on_the_disk_before_they_are_used",),
+        Edit("create_file", "        os.fsync(file.fileno())\n", ""),
+        "service/secrets/test_vault_and_ids.py::test_keys_are_on_the_disk_before_they_are_used",
     ),
-    Fault(
+    fault(
         "a key of a batch without a name on the disk",
         "rows that were acknowledged can be read",
-        (
-            Edit(
-                VAULT,
-                "        temporary.unlink()\n    _sync(path.parent)\n",
-                "        temporary.unlink()\n",
-            ),
-        ),
-        ("service/secrets/test_vault_and_ids.py::test_keys_are_on_the_disk_before_they_are_used",),
+        Edit("create_file", "    _sync(path.parent)\n", ""),
+        "service/secrets/test_vault_and_ids.py::test_keys_are_on_the_disk_before_they_are_used",
     ),
-    Fault(
+    fault(
         "a restore that keeps keys of batches unknown to the backup",
         "no copy of rows that a restore burned can be read",
-        (Edit(TRANSACTION, "if place in over or place[0] < epoch:", "if place in over:"),),
-        (
-            "service/storage/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",
-        ),
+        Edit("destroy_keys", "if place in over or place[0] < epoch:", "if place in over:"),
+        "service/storage/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",
     ),
-    Fault(
+    fault(
         "a restore that keeps keys of names unknown to the backup",
         "names of requests are forgotten with their batch",
-        (
-            Edit(
-                LIFECYCLE,
-                "in remembered.fetchall()}:\n            vault.destroy(*place, NAMES)\n",
-                "in remembered.fetchall()}:\n            continue\n",
-            ),
-        ),
-        (
-            "service/storage/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",
-        ),
+        Edit("lifecycle:restore", "vault.destroy(*place, NAMES)", "continue"),
+        "service/storage/test_anchor.py::test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know",
     ),
-    Fault(
+    fault(
         "a second restore that forgets the first",
         "everybody counts as having entered every lost release",
-        (Edit(LIFECYCLE, "missed = missed + ?", "missed = ?"),),
-        ("service/storage/test_anchor.py::test_releases_that_two_restores_lost_add_up",),
+        Edit("lifecycle:restore", "missed = missed + ?", "missed = ?"),
+        "service/storage/test_anchor.py::test_releases_that_two_restores_lost_add_up",
     ),
     # A database that is set back while it is served.
-    Fault(
+    fault(
         "a worker that does not compare its database with the anchor",
         "a database that was set back is noticed while it is served",
-        (
-            Edit(
-                WORKER,
-                "            refuse_set_back(connection, max(heads, default=None))\n",
-                "            pass\n",
-            ),
+        Edit(
+            "WorkerState._viewed", "refuse_set_back(connection, max(heads, default=None))", "pass"
         ),
-        (
-            "service/runtime/test_set_back.py::test_another_experiment_at_the_same_address_is_refused",
-        ),
+        "service/runtime/test_set_back.py::test_another_experiment_at_the_same_address_is_refused",
     ),
-    Fault(
+    fault(
         "a worker that compares with what it saw itself, and not with the anchor",
         "a database that was set back is noticed while it is served",
-        (
-            Edit(
-                WORKER,
-                "heads = [(mark.number, mark.digest) for mark in book.confirmed[-1:]]",
-                "heads: list[Head] = []",
-            ),
+        Edit(
+            "WorkerState._viewed",
+            "heads = [(mark.number, mark.digest) for mark in book.confirmed[-1:]]",
+            "heads: list[Head] = []",
         ),
-        ("service/runtime/test_set_back.py::test_what_another_worker_confirmed_is_charged_too",),
+        "service/runtime/test_set_back.py::test_what_another_worker_confirmed_is_charged_too",
     ),
-    Fault(
+    fault(
         "a set back database takes rows until somebody looks",
         "what is acknowledged is not burned",
         (
-            Edit(BATCHES, "        refuse_set_back(connection, self._head())\n", ""),
-            Edit(
-                BATCHES,
-                "        refuse_set_back(connection, head)\n    return found",
-                "        pass\n    return found",
-            ),
+            Edit("Slots.lease", "        refuse_set_back(connection, self._head())\n", ""),
+            Edit("accepting", "refuse_set_back(connection, head)", "pass"),
         ),
-        (
-            "service/runtime/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",
-        ),
+        "service/runtime/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",
     ),
-    Fault(
+    fault(
         "a ledger of what the database still has",
         "the ledger states what was published",
-        (Edit(WORKER, "confirmed = self._read_book().confirmed", "confirmed: Any = ()"),),
-        (
-            "service/runtime/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",
+        Edit(
+            "WorkerState.ledger.read",
+            "confirmed = self._read_book().confirmed",
+            "confirmed: Any = ()",
         ),
+        "service/runtime/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",
     ),
-    Fault(
+    fault(
         "a file that is replaced goes on to be written",
         "what is acknowledged is not lost with the process",
-        (
-            Edit(
-                SQLITE,
-                "            self.refuse_replaced()\n            connection.set_level",
-                "            connection.set_level",
-            ),
-        ),
-        ("service/runtime/test_set_back.py::test_a_file_that_is_replaced_under_the_service",),
+        Edit("Sqlite.transaction", "            self.refuse_replaced()\n", ""),
+        "service/runtime/test_set_back.py::test_a_file_that_is_replaced_under_the_service",
     ),
     # The process that fits.
-    Fault(
+    fault(
         "a child that takes experiments of one name for one",
         "rows are read with the vault and from the database of their own experiment",
-        (
-            Edit(
-                FIT_PROCESS,
-                "@lru_cache(maxsize=HELD)\ndef _read(terms: str)",
-                "_NAMED: dict[str, Any] = {}\n\n\n"
-                "def _read(terms: str) -> tuple[Settings, Database, Vault, VerifiedChain]:\n"
-                "    name = json.loads(terms)['experiment']\n"
-                "    if name not in _NAMED:\n"
-                "        _NAMED[name] = _made(terms)\n"
-                "    return _NAMED[name]  # type: ignore[no-any-return]\n\n\n"
-                "def _made(terms: str)",
-            ),
+        Edit(
+            "fit_process:_read",
+            "@lru_cache(maxsize=HELD)\ndef _read(terms: str)",
+            "_NAMED: dict[str, Any] = {}\n\n\n"
+            "def _read(terms: str) -> tuple[Settings, Database, Vault, VerifiedChain]:\n"
+            "    name = json.loads(terms)['experiment']\n"
+            "    if name not in _NAMED:\n"
+            "        _NAMED[name] = _made(terms)\n"
+            "    return _NAMED[name]  # type: ignore[no-any-return]\n\n\n"
+            "def _made(terms: str)",
         ),
-        ("service/runtime/test_fit_process.py::test_experiments_of_one_name_are_two",),
+        "service/runtime/test_fit_process.py::test_experiments_of_one_name_are_two",
     ),
-    Fault(
+    fault(
         "a child whose words reach the log",
         "nothing of a fit is told but its release",
-        (Edit(FIT_PROCESS, "stderr=subprocess.DEVNULL,", "stderr=None,"),),
-        ("service/runtime/test_fit_process.py::test_nothing_that_a_fit_says_is_heard",),
+        Edit("FitChild._started", "stderr=subprocess.DEVNULL,", "stderr=None,"),
+        "service/runtime/test_fit_process.py::test_nothing_that_a_fit_says_is_heard",
     ),
-    Fault(
+    fault(
         "a fit that hangs is awaited",
         "a release is made, later if it must be",
-        (Edit(FIT_PROCESS, "                timer.start()\n", ""),),
-        (
-            "service/runtime/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",
-        ),
+        Edit("FitChild.request", "                timer.start()\n", ""),
+        "service/runtime/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",
     ),
     # What is told, and to whom.
-    Fault(
+    fault(
         "activations are counted in public",
         "who answered is protected",
-        (
-            Edit(
-                LOGS,
-                'UNCOUNTED = ("/v1/observe", "/v1/observe:batch", "/v1/activate")',
-                'UNCOUNTED = ("/v1/observe", "/v1/observe:batch")',
-            ),
+        Edit(
+            "logs.py",
+            'UNCOUNTED = ("/v1/observe", "/v1/observe:batch", "/v1/activate")',
+            'UNCOUNTED = ("/v1/observe", "/v1/observe:batch")',
         ),
-        ("service/test_logs.py::test_requests_of_those_who_answer_are_counted_nowhere",),
+        "service/test_logs.py::test_requests_of_those_who_answer_are_counted_nowhere",
     ),
-    Fault(
+    fault(
         "the text of an error in the log of requests",
         "no line of the log can hold what people sent",
-        (Edit(ENDPOINT, "kind=safe_name(error)", "kind=str(error)"),),
-        ("service/test_logs.py::test_the_text_of_an_error_is_not_told",),
+        Edit("Endpoint._failure", "kind=safe_name(error)", "kind=str(error)"),
+        "service/test_logs.py::test_the_text_of_an_error_is_not_told",
     ),
-    Fault(
+    fault(
         "the text of an error in the log of pages",
         "no line of the log can hold what people sent",
-        (Edit(PAGES, "kind=safe_name(error)", "kind=str(error)"),),
-        ("service/test_logs.py::test_the_text_of_an_error_is_not_told",),
+        Edit("Page._failure", "kind=safe_name(error)", "kind=str(error)"),
+        "service/test_logs.py::test_the_text_of_an_error_is_not_told",
     ),
-    Fault(
+    fault(
         "the text of an error in the log of the upkeep",
         "no line of the log can hold what people sent",
-        (Edit(UPKEEP, "kind=safe_name(error)", "kind=str(error)"),),
-        ("service/test_logs.py::test_the_text_of_an_error_is_not_told",),
+        Edit("Upkeep._tried", "kind=safe_name(error)", "kind=str(error)"),
+        "service/test_logs.py::test_the_text_of_an_error_is_not_told",
     ),
-    Fault(
+    fault(
         "sticky draws in which release and text run into each other",
         "draws of different people and releases are independent",
-        (
-            Edit(
-                STICKY,
-                'release.to_bytes(8, "big") + sticky.encode("utf-8", "surrogatepass")',
-                'f"{release}{sticky}".encode("utf-8", "surrogatepass")',
-            ),
-        ),
-        ("service/runtime/test_sticky.py::test_release_and_text_do_not_run_into_each_other",),
+        Edit("sticky_draw", 'release.to_bytes(8, "big") + sticky', 'f"{release}{sticky}"'),
+        "service/runtime/test_sticky.py::test_release_and_text_do_not_run_into_each_other",
     ),
-    Fault(
+    fault(
         "a key that one experiment accepted opens all of them",
         "a key opens its own experiment",
         (
-            Edit(ENDPOINT, "MOST_CALLERS = 1000\n", "MOST_CALLERS = 1000\nALL: Any = {}\n"),
-            Edit(ENDPOINT, "self._callers: dict[bytes, api_keys.Key] = {}", "self._callers = ALL"),
-            Edit(ENDPOINT, "self._keys, self._callers = keys, {}", "self._keys = keys"),
+            Edit("endpoint.py", "MOST_CALLERS = 1000\n", "MOST_CALLERS = 1000\nALL: Any = {}\n"),
+            Edit(
+                "Endpoint.__init__",
+                "self._callers: dict[bytes, api_keys.Key] = {}",
+                "self._callers = ALL",
+            ),
+            Edit("Endpoint._key", "self._keys, self._callers = keys, {}", "self._keys = keys"),
         ),
-        (
-            "service/http/test_many_experiments.py::"
-            "test_a_key_opens_no_other_experiment_and_not_the_server",
-        ),
+        "service/http/test_many_experiments.py::"
+        "test_a_key_opens_no_other_experiment_and_not_the_server",
     ),
-    Fault(
+    fault(
         "a JavaScript provider that keeps a person's first decision",
         "after a release a person has the decision of that release, and its outcome is reported",
-        (
-            Edit(
-                "clients/js/openfeature.js",
-                "    this.#held.delete(person); // so that it becomes the newest\n",
-                '    if (held) return [decision, "SPLIT"];\n',
-            ),
+        Edit(
+            "clients/js/openfeature.js",
+            "    this.#held.delete(person); // so that it becomes the newest\n",
+            '    if (held) return [decision, "SPLIT"];\n',
         ),
-        ("client/test_vectors.py::test_javascript_agrees",),
+        "client/test_vectors.py::test_javascript_agrees",
     ),
     # What several experiments cost together, and what parts of a batch cost a person.
-    Fault(
+    fault(
         "experiments added at the δ of one of them",
         "a sum holds at its own δ, where another batch may be the dearest",
-        (
-            Edit(
-                LEDGER_SOURCES,
-                "compose(*(ledger.bounding_event() for",
-                "compose(*(ledger.cost_event() for",
-            ),
+        Edit(
+            "total_document",
+            "compose(*(ledger.bounding_event() for",
+            "compose(*(ledger.cost_event() for",
         ),
-        ("cli/test_ledger_add.py::test_the_dearest_at_any_delta_counts",),
+        "cli/test_ledger_add.py::test_the_dearest_at_any_delta_counts",
     ),
-    Fault(
+    fault(
         "a label at the δ of the budget alone",
         "an attacker reads all releases, also where another δ makes another batch the dearest",
-        (Edit(LABEL, "ledger.bounding_event()", "ledger.cost_event()"),),
-        ("cli/test_label_command.py::test_the_attacker_of_a_label_is_that_of_the_dearest_batch",),
+        Edit("label_document", "ledger.bounding_event()", "ledger.cost_event()"),
+        "cli/test_label_command.py::test_the_attacker_of_a_label_is_that_of_the_dearest_batch",
     ),
-    Fault(
+    fault(
         "the cheaper of two parts that differ",
         "nobody knows in which part a person is",
-        (
-            Edit(
-                LEDGER,
-                "    return [[event for some in parts for event in some] for parts in batches"
-                ".values()]\n",
-                "    return [\n"
-                "        min(parts, key=lambda some: epsilon(events.compose(*some), 1e-5))\n"
-                "        for parts in batches.values()\n"
-                "    ]\n",
-            ),
+        Edit(
+            "_batch_charges",
+            "[event for some in parts for event in some] for parts in batches.values()",
+            "\n"
+            "        min(parts, key=lambda some: epsilon(events.compose(*some), 1e-5))\n"
+            "        for parts in batches.values()\n"
+            "    ",
         ),
-        ("cli/test_ledger_add.py::test_of_parts_that_differ_the_dearer_counts",),
+        "cli/test_ledger_add.py::test_of_parts_that_differ_the_dearer_counts",
     ),
     # Intervals of a lift, and what is said of them.
-    Fault(
+    fault(
         "a lift of means over all batches",
         "parts are compared within batches",
-        (
-            Edit(
-                LIFT,
-                "    excess = excess / pairs[..., None]\n",
-                "    excess = np.cumsum(losses, axis=-2) / np.cumsum(counts, axis=-2)\n",
-            ),
+        Edit(
+            "lift_intervals:pooled",
+            "excess = excess / pairs[..., None]",
+            "excess = np.cumsum(losses, axis=-2) / np.cumsum(counts, axis=-2)",
         ),
-        ("releases/test_lift.py::test_batches_that_differ_are_compared_each_with_itself",),
+        "releases/test_lift.py::test_batches_that_differ_are_compared_each_with_itself",
     ),
-    Fault(
+    fault(
         "a boundary for one look",
         "the interval for any time holds at all looks together",
-        (
-            Edit(
-                LIFT,
-                "(np.log1p(variance / rho2) - 2.0 * math.log(alpha))",
-                "-2.0 * math.log(alpha)",
-            ),
+        Edit(
+            "boundary",
+            "(np.log1p(variance / rho2) - 2.0 * math.log(alpha))",
+            "-2.0 * math.log(alpha)",
         ),
-        ("releases/test_lift.py::test_the_boundary_is_that_of_a_normal_mixture",),
+        "releases/test_lift.py::test_the_boundary_is_that_of_a_normal_mixture",
     ),
-    Fault(
+    fault(
         "a verdict from the interval for one look",
         "looking every day is no mistake",
-        (
-            Edit(
-                LIFT_WORDS,
-                "abs(self.difference) > self.anytime",
-                "abs(self.difference) > self.fixed",
-            ),
+        Edit(
+            "LiftLine.helps",
+            "abs(self.difference) > self.anytime",
+            "abs(self.difference) > self.fixed",
         ),
-        ("releases/test_lift.py::test_the_verdict_is_that_of_the_interval_for_any_time",),
+        "releases/test_lift.py::test_the_verdict_is_that_of_the_interval_for_any_time",
     ),
-    Fault(
+    fault(
         "a lift of decisions that claims to know who returns",
         "a result says what it takes for granted",
-        (Edit(LIFT_WORDS, "OF_DECISIONS if often is None else OF_PEOPLE", "OF_PEOPLE"),),
-        ("releases/test_lift.py::test_the_result_says_what_it_assumes",),
+        Edit("lift_of", "OF_DECISIONS if often is None else OF_PEOPLE", "OF_PEOPLE"),
+        "releases/test_lift.py::test_the_result_says_what_it_assumes",
     ),
     # Silence, rankings, errors.
-    Fault(
+    fault(
         "a refusal that tells who is silent",
         "nothing but public counts and clocks moves what others can see",
-        (
-            Edit(
-                STORE,
-                "        if not self.on_last_answer:  # the same",
-                "        if not self.on_last_answer and self.batches[0].unobserved:  # the same",
-            ),
+        Edit(
+            "MemoryStore._not_ready",
+            "if not self.on_last_answer:  # the same",
+            "if not self.on_last_answer and self.batches[0].unobserved:  # the same",
         ),
-        ("privacy/test_silence.py::test_silence_moves_nothing_where_the_relation_covers_it",),
+        "privacy/test_silence.py::test_silence_moves_nothing_where_the_relation_covers_it",
     ),
-    Fault(
+    fault(
         "a file of releases that calls silence protected where it is not",
         "the relation is true for what triggers releases",
-        (Edit(LEDGER_SOURCES, "on_last_answer=early)", "on_last_answer=False)"),),
-        ("privacy/test_silence.py::test_files_and_labels_say_what_the_learner_does",),
+        Edit("_because", "on_last_answer=early)", "on_last_answer=False)"),
+        "privacy/test_silence.py::test_files_and_labels_say_what_the_learner_does",
     ),
-    Fault(
+    fault(
         "a ranking of a service drawn from the generator of the actions",
         "no offer shifts the draws of later people",
-        (
-            Edit(
-                OFFERED,
-                "chosen, self._rankings.next_call())[0]",
-                "chosen, lambda _, offered: self._draws.random(offered))[0]",
-            ),
+        Edit(
+            "OfferedActions.choose",
+            "chosen, self._rankings.next_call())[0]",
+            "chosen, lambda _, offered: self._draws.random(offered))[0]",
         ),
-        ("service/runtime/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
+        "service/runtime/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",
     ),
-    Fault(
+    fault(
         "rankings that are numbered when somebody asks",
         "nobody can tell who else asked for a ranking",
-        (
-            Edit(
-                RANKING,
-                "        return partial(self._uniforms, next(self._calls))\n",
-                "        return lambda *asked: self._uniforms(next(self._calls), *asked)\n",
-            ),
+        Edit(
+            "RankingDraws.next_call",
+            "return partial(self._uniforms, next(self._calls))",
+            "return lambda *asked: self._uniforms(next(self._calls), *asked)",
         ),
-        ("actions/test_offers.py::test_asking_for_a_ranking_changes_no_later_action_or_ranking",),
+        "actions/test_offers.py::test_asking_for_a_ranking_changes_no_later_action_or_ranking",
     ),
-    Fault(
+    fault(
         "one ranking for all requests of a call",
         "each request has draws of its own",
-        (Edit(RANKING, "_APART, call, request)", "_APART, call)"),),
-        ("actions/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",),
+        Edit("RankingDraws._uniforms", "_APART, call, request)", "_APART, call)"),
+        "actions/test_offers.py::test_a_ranking_moves_no_draw_of_anybody_else",
     ),
-    Fault(
+    fault(
         "an unknown action that is quoted",
         "errors never hold a private value",
-        (Edit(ACTION_NAMES, "got = repr(value) if public else", "got = repr(value) or"),),
-        ("privacy/test_withheld.py::test_nothing_of_a_log_is_quoted",),
+        Edit("_no_action", "got = repr(value) if public else", "got = repr(value) or"),
+        "privacy/test_withheld.py::test_nothing_of_a_log_is_quoted",
     ),
-    Fault(
+    fault(
         "a key of a context that is quoted",
         "errors never hold a private value",
-        (Edit(SCHEMA, '"got {count} of another name', '"got {set(row)} of another name'),),
-        (
-            "privacy/test_withheld.py::test_keys_that_the_schema_does_not_have_are_counted_and_not_named",
-        ),
+        Edit("Schema._unknown", '"got {count} of another name', '"got {set(row)} of another name'),
+        "privacy/test_withheld.py::test_keys_that_the_schema_does_not_have_are_counted_and_not_named",
     ),
-    Fault(
+    fault(
         "an item of an offer that is called by its name",
         "errors never hold a private value",
-        (Edit(OFFER_READER, 'name, features, "item of the offer"))', "name, features))"),),
-        ("privacy/test_withheld.py::test_nothing_of_an_offer_is_quoted",),
+        Edit(
+            "requested_actions:_read", 'name, features, "item of the offer"))', "name, features))"
+        ),
+        "privacy/test_withheld.py::test_nothing_of_an_offer_is_quoted",
     ),
-    Fault(
+    fault(
         "a kind that tells the length of a text",
         "errors never hold a private value",
-        (Edit(ERRORS, 'return "text" if value', 'return f"text of length {len(value)}" if value'),),
-        ("privacy/test_withheld.py::test_kinds_say_nothing_of_a_value",),
+        Edit("kind_of", 'return "text" if value', 'return f"text of length {len(value)}" if value'),
+        "privacy/test_withheld.py::test_kinds_say_nothing_of_a_value",
     ),
     # What is learned over many releases.
-    Fault(
+    fault(
         "a matrix that may be any power of two too long",
         "releases can be recomputed from what was published",
-        (
-            Edit(
-                RECOMPUTATION,
-                'holds["statistics.matrix"] = np.array_equal(new.matrix, used)',
-                'holds["statistics.matrix"] = np.array_equal(\n'
-                "            new.matrix / np.abs(new.matrix).max(), used / np.abs(used).max()\n"
-                "        )",
-            ),
+        Edit(
+            "misfit",
+            'holds["statistics.matrix"] = np.array_equal(new.matrix, used)',
+            'holds["statistics.matrix"] = np.array_equal(\n'
+            "            new.matrix / np.abs(new.matrix).max(), used / np.abs(used).max()\n"
+            "        )",
         ),
-        ("cli/test_release_verify.py::test_only_recomputation_sees_a_forgery_whose_digests_hold",),
+        "cli/test_release_verify.py::test_only_recomputation_sees_a_forgery_whose_digests_hold",
     ),
-    Fault(
+    fault(
         "a matrix as long as the rows that it stretches",
         "how rows are stretched follows from earlier releases",
         (
             Edit(
-                POOLED,
+                "PooledStatistics._matrix",
                 "return earlier[-1].following",
                 "length = np.frexp(np.abs(features[..., 1:]).sum())[1]\n"
                 "            return np.ldexp(earlier[-1].following, length)",
             ),
-            Edit(POOLED, "import math\n", "import math\n\nimport numpy as np\n"),
+            Edit("pooled_statistics.py", "import math\n", "import math\n\nimport numpy as np\n"),
         ),
-        ("audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",),
+        "audit/test_stretched.py::test_no_batch_moves_the_matrix_it_meets",
         ("ridge-stretched", "exact"),
     ),
-    Fault(
+    fault(
         "at least an eighth of a batch has answered",
         "few answers do not shrink what is predicted",
-        (
-            Edit(
-                STATISTICS,
-                "self.records if self.outcome_sums is None else self.outcome_sums[..., 0]",
-                "self.records if self.outcome_sums is None else np.maximum(\n"
-                "            self.outcome_sums[..., 0], self.records / 8\n"
-                "        )",
-            ),
+        Edit(
+            "Statistics.observed_count",
+            "self.outcome_sums[..., 0]",
+            "np.maximum(\n            self.outcome_sums[..., 0], self.records / 8\n        )",
         ),
-        ("oracles/test_pooled_ridge.py::test_void_slots_count_in_the_weight",),
+        "oracles/test_pooled_ridge.py::test_void_slots_count_in_the_weight",
     ),
-    Fault(
+    fault(
         "a prior from releases of which the newest is private",
         "what a plan begins with is public or private, never exposed",
-        (Edit(WARM_START, "for item in released.items:", "for item in released.items[-1:]:"),),
-        ("simulate/test_warm_start.py::test_one_release_without_protection_is_enough",),
+        Edit(
+            "prior_from_released", "for item in released.items:", "for item in released.items[-1:]:"
+        ),
+        "simulate/test_warm_start.py::test_one_release_without_protection_is_enough",
     ),
-    Fault(
+    fault(
         "single precision under a ridge that is nearly nothing",
         "a fit without noise follows the rows and not their rounding",
-        (Edit(MOMENTS, "(np.asarray(ridge) < SMALL_RIDGE)", "(np.asarray(ridge) == 0.0)"),),
-        ("simulate/test_precision.py::test_collinear_columns_in_float32",),
+        Edit("needs_double", "(np.asarray(ridge) < SMALL_RIDGE)", "(np.asarray(ridge) == 0.0)"),
+        "simulate/test_precision.py::test_collinear_columns_in_float32",
     ),
-    Fault(
+    fault(
         "a control beyond the last fitted batch",
         "an evaluation plays what a learner plays",
-        (Edit(PLAYED, "    if not planned.fitted(last):\n", "    if False:\n"),),
-        ("simulate/test_evaluate.py::test_an_evaluation_decides_what_a_learner_decides",),
+        Edit("played_control", "if not planned.fitted(last):", "if False:"),
+        "simulate/test_evaluate.py::test_an_evaluation_decides_what_a_learner_decides",
     ),
-    Fault(
+    fault(
         "a stack whose plans have the control of the first",
         "runs of a stack are the runs alone",
-        (Edit(MEMORY_BUDGET, "plan.control, plan.control and plan.horizon]", "plan.control]"),),
-        ("simulate/test_evaluate.py::test_a_stack_plays_the_control_of_each_evaluation",),
+        Edit("memory_parts", "plan.control, plan.control and plan.horizon]", "plan.control]"),
+        "simulate/test_evaluate.py::test_a_stack_plays_the_control_of_each_evaluation",
     ),
-    Fault(
+    fault(
         "a size without the matrices",
         "a plan states how large its documents are",
-        (
-            Edit(
-                PLAN_SIZE,
-                "numbers = triangles + 2 * weights + matrices",
-                "numbers = 2 * weights + matrices",
-            ),
+        Edit(
+            "plan_size",
+            "numbers = triangles + 2 * weights + matrices",
+            "numbers = 2 * weights + matrices",
         ),
-        ("plan/test_size.py::test_a_document_is_about_as_large_as_stated",),
+        "plan/test_size.py::test_a_document_is_about_as_large_as_stated",
     ),
-    Fault(
+    fault(
         "a claimed learner that another one replaces",
         "no load destroys the only copy of a learner",
-        (Edit(SAVED_STATE, "if claimed.exists() and source.exists():", "if False:"),),
-        ("batches/test_saved_state.py::test_a_claimed_state_is_not_replaced_by_another",),
+        Edit("claim", "if claimed.exists() and source.exists():", "if False:"),
+        "batches/test_saved_state.py::test_a_claimed_state_is_not_replaced_by_another",
     ),
     # Operation.
-    Fault(
+    fault(
         "an anchor that was set back is believed",
         "a database that is set back together with its anchor is noticed",
-        (Edit(WORKER, "if head is not None and not book.holds(*head):", "if False:"),),
-        (
-            "service/runtime/test_set_back.py::"
-            "test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported",
+        Edit(
+            "WorkerState._read_book", "if head is not None and not book.holds(*head):", "if False:"
         ),
+        "service/runtime/test_set_back.py::"
+        "test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported",
     ),
-    Fault(
+    fault(
         "a clock that seals batches of a database that was set back",
         "nothing is written to a database that was set back",
-        (
-            Edit(
-                UPKEEP, "close_every is None or state.set_back is not None:", "close_every is None:"
-            ),
+        Edit(
+            "Upkeep.seal_by_clock",
+            "close_every is None or state.set_back is not None:",
+            "close_every is None:",
         ),
-        (
-            "service/runtime/test_set_back.py::test_the_clock_writes_nothing_to_a_database_that_was_set_back",
-        ),
+        "service/runtime/test_set_back.py::test_the_clock_writes_nothing_to_a_database_that_was_set_back",
     ),
-    Fault(
+    fault(
         "a restore that was cut short taken for a database that was set back",
         "a restore that was cut short is served",
-        (Edit(WORKER, "if not _committed(connection, book.pending):", "if True:"),),
-        (
-            "service/runtime/test_set_back.py::"
-            "test_a_restore_that_was_cut_short_is_no_database_that_was_set_back",
-        ),
+        Edit("WorkerState._viewed", "if not _committed(connection, book.pending):", "if True:"),
+        "service/runtime/test_set_back.py::"
+        "test_a_restore_that_was_cut_short_is_no_database_that_was_set_back",
     ),
-    Fault(
+    fault(
         "a fault in the words of the system",
         "no page names a path of the environment",
-        (Edit(WORKER, "self.anchor_fault = safe_name(error)", "self.anchor_fault = str(error)"),),
-        (
-            "service/runtime/test_set_back.py::"
-            "test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported",
+        Edit(
+            "WorkerState._read_book",
+            "self.anchor_fault = safe_name(error)",
+            "self.anchor_fault = str(error)",
         ),
+        "service/runtime/test_set_back.py::"
+        "test_an_anchor_that_cannot_be_read_or_was_set_back_is_reported",
     ),
-    Fault(
+    fault(
         "faults on pages that need no key",
         "only who has a key reads what is wrong",
-        (
-            Edit(
-                PAGE_TABLE,
-                "faults(service.state) if logged_in else []",
-                "faults(service.state)",
-            ),
+        Edit(
+            "pages.shared_values",
+            "faults(service.state) if logged_in else []",
+            "faults(service.state)",
         ),
-        ("service/runtime/test_set_back.py::test_an_operator_reads_what_is_wrong_and_what_to_do",),
+        "service/runtime/test_set_back.py::test_an_operator_reads_what_is_wrong_and_what_to_do",
     ),
-    Fault(
+    fault(
         "a deadline that ends the next fit",
         "a fit in time is not ended",
-        (Edit(FIT_PROCESS, "                timer.cancel()\n", ""),),
-        (
-            "service/runtime/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",
-        ),
+        Edit("FitChild.request", "                timer.cancel()\n", ""),
+        "service/runtime/test_fit_process.py::test_a_fit_in_time_is_not_ended_and_one_that_is_late_is",
     ),
-    Fault(
+    fault(
         "a late fit that is called a failure",
         "an operator reads that a fit did not end in time",
-        (Edit(FIT_PROCESS, "            self.late = True\n", ""),),
-        (
-            "service/runtime/test_fit_process.py::test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once",
-        ),
+        Edit("FitChild._end_late", "            self.late = True\n", ""),
+        "service/runtime/test_fit_process.py::test_a_fit_that_hangs_is_ended_and_made_again_and_charged_once",
     ),
-    Fault(
+    fault(
         "spare connections for every request",
         "beyond the limit of connections only health is told",
-        (
-            Edit(
-                REQUEST_LIMITS,
-                "if self._spare and self.url.partition",
-                "if False and self.url.partition",
-            ),
+        Edit(
+            "LimitedHttp.on_headers_complete",
+            "if self._spare and self.url.partition",
+            "if False and self.url.partition",
         ),
-        ("service/http/test_request_limits.py::test_connections_are_limited",),
+        "service/http/test_request_limits.py::test_connections_are_limited",
     ),
-    Fault(
+    fault(
         "spare connections that stay",
         "who watches a busy service takes no connection from others",
-        (Edit(REQUEST_LIMITS, "self.cycle.keep_alive = False", "pass"),),
-        (
-            "service/http/test_request_limits.py::test_who_watches_is_answered_beyond_the_limit_of_connections",
-        ),
+        Edit("LimitedHttp.on_headers_complete", "self.cycle.keep_alive = False", "pass"),
+        "service/http/test_request_limits.py::test_who_watches_is_answered_beyond_the_limit_of_connections",
     ),
-    Fault(
+    fault(
         "a lock of an earlier version stays open to others",
         "nobody else can keep a service from its start",
-        (Edit(FILE_LOCK, "            os.fchmod(file.fileno(), 0o600)\n", "            pass\n"),),
-        (
-            "service/secrets/test_vault_and_ids.py::test_no_file_of_a_served_experiment_is_open_to_others",
-        ),
+        Edit("locked_file", "os.fchmod(file.fileno(), 0o600)", "pass"),
+        "service/secrets/test_vault_and_ids.py::test_no_file_of_a_served_experiment_is_open_to_others",
     ),
-    Fault(
+    fault(
         "wrong keys without a limit where valid ones have none",
         "keys cannot be guessed at any rate",
         (
-            Edit(ACCESS, ", Refusals(log)", ", Refusals(log, rate_limit > 0)"),
+            Edit("Access.__init__", ", Refusals(log)", ", Refusals(log, rate_limit > 0)"),
             Edit(
-                ACCESS,
+                "Refusals.__init__",
                 "def __init__(self, log: Log) -> None:\n"
                 "        self._log, self._rate = log, RateLimit(PER_SECOND)",
                 "def __init__(self, log: Log, limited: bool = True) -> None:\n"
                 "        self._log, self._rate = log, RateLimit(PER_SECOND if limited else 0)",
             ),
         ),
-        ("service/http/test_http.py::test_a_wrong_key_is_refused",),
+        "service/http/test_http.py::test_a_wrong_key_is_refused",
     ),
-    Fault(
+    fault(
         "a full disk that asks for a backup",
         "a full disk is no reason to restore a backup",
-        (Edit(STORAGE_FAULTS, 'FULL = ("SQLITE_FULL", "ENOSPC"', 'FULL = ("SQLITE_FULL"'),),
-        ("service/test_commands.py::test_a_full_disk_at_a_start_asks_for_room_and_for_no_backup",),
+        Edit("database.py", 'FULL = ("SQLITE_FULL", "ENOSPC"', 'FULL = ("SQLITE_FULL"'),
+        "service/test_commands.py::test_a_full_disk_at_a_start_asks_for_room_and_for_no_backup",
     ),
-    Fault(
+    fault(
         "a backup that shows its password",
         "no process shows the password of a database",
-        (
-            Edit(
-                POSTGRES,
-                '"--no-password", "--schema", f\'"{schema}"\']',
-                '"--no-password", "--schema", f\'"{schema}"\', "--dbname", self._url]',
-            ),
+        Edit(
+            "Postgres.back_up",
+            '"--no-password", "--schema", f\'"{schema}"\']',
+            '"--no-password", "--schema", f\'"{schema}"\', "--dbname", self._url]',
         ),
-        ("service/test_commands.py::test_a_password_is_no_argument_of_a_backup",),
+        "service/test_commands.py::test_a_password_is_no_argument_of_a_backup",
     ),
-    Fault(
+    fault(
         "a folder that is copied without its keys",
         "a backup of a folder has all that a server needs",
-        (Edit(BACKUP, "    _copy(Sqlite(folder.path / DATABASE), keys)\n", ""),),
-        ("service/test_commands.py::test_a_backup_of_a_folder_has_every_experiment_and_the_keys",),
+        Edit("backup_command:_all", "    _copy(Sqlite(folder.path / DATABASE), keys)\n", ""),
+        "service/test_commands.py::test_a_backup_of_a_folder_has_every_experiment_and_the_keys",
     ),
-    Fault(
+    fault(
         "Ctrl-C that is kept for good",
         "Ctrl-C ends a campaign wherever it arrives",
-        (Edit(WORKERS, "        if kept:\n", "        if False:\n"),),
-        ("lab/campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",),
+        Edit("_uninterrupted", "if kept:", "if False:"),
+        "lab/campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",
     ),
-    Fault(
+    fault(
         "Ctrl-C at the lock of a future",
         "Ctrl-C ends a campaign wherever it arrives",
-        (
-            Edit(
-                WORKERS,
-                "    with _uninterrupted():\n        future.add_done_callback(ended.put)\n",
-                "    future.add_done_callback(ended.put)\n",
-            ),
+        Edit(
+            "_report",
+            "with _uninterrupted():\n        future.add_done_callback(ended.put)",
+            "future.add_done_callback(ended.put)",
         ),
-        ("lab/campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",),
+        "lab/campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",
     ),
 )

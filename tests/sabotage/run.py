@@ -10,6 +10,7 @@ Exit code 1 if a fault is missed, does not apply any more, or the checks fail wi
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -21,6 +22,8 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 from sabotage.faults import FAULTS, Edit, Fault
@@ -65,26 +68,81 @@ class Row:
 
 
 def patched(text: str, edit: Edit) -> str:
-    """The text with the edit; its old part must occur exactly once."""
-    found = text.count(edit.old)
+    """The text of a file with the edit; its old part must occur exactly once in the place."""
+    start, end = 0, len(text)
+    if not is_file(edit.place):
+        [(start, end)] = [each for name, each in spans(text) if name == local(edit.place)]
+    found = text.count(edit.old, start, end)
     if found != 1:
-        raise LookupError(f"{edit.file}: {edit.old!r} must occur once; it occurs {found} times")
-    return text.replace(edit.old, edit.new)
+        raise LookupError(f"{edit.place}: {edit.old!r} must occur once; it occurs {found} times")
+    return text[:start] + text[start:end].replace(edit.old, edit.new) + text[end:]
 
 
 def apply(fault: Fault, source: Path) -> None:
     """Write the fault into a copy of src/."""
     for edit in fault.edits:
-        path = place(edit, source)
+        path = file_of(edit, source)
         path.write_text(patched(path.read_text(), edit))
         for stale in path.parent.glob(f"__pycache__/{path.stem}.*"):
             stale.unlink()  # it might be of the same second and size
 
 
-def place(edit: Edit, source: Path) -> Path:
-    """The file that an edit changes."""
-    javascript = edit.file.startswith(f"{CLIENTS}/")
-    return (source.parent if javascript else source / "discreet") / edit.file
+def is_file(place: str) -> bool:
+    return place.endswith((".py", ".js", ".mjs"))
+
+
+def local(place: str) -> str:
+    """The name of a definition inside of its module."""
+    return place.rpartition(":")[2]
+
+
+def file_of(edit: Edit, source: Path) -> Path:
+    """The file of a copy of src/ that an edit changes; exactly one has the place."""
+    if edit.place.startswith(f"{CLIENTS}/"):
+        return source.parent / edit.place
+    if is_file(edit.place):
+        found = list(SOURCE.rglob(Path(edit.place).name))
+    else:
+        module = edit.place.rpartition(":")[0]
+        found = [path for path in files_with(local(edit.place)) if module in ("", path.stem)]
+    if len(found) != 1:
+        raise LookupError(f"{edit.place} must be in one file; it is in {len(found)} files")
+    return source / found[0].relative_to(SOURCE)
+
+
+def files_with(name: str) -> list[Path]:
+    """The files that define a qualified name."""
+    plain = re.compile(rf"\b(?:def|class) {name.rpartition('.')[2]}\b")
+    return [
+        path
+        for path, text in texts().items()
+        if plain.search(text) and any(each == name for each, _ in spans(text))
+    ]
+
+
+@cache
+def texts() -> dict[Path, str]:
+    return {path: path.read_text() for path in sorted(SOURCE.rglob("*.py"))}
+
+
+@cache
+def spans(text: str) -> list[tuple[str, tuple[int, int]]]:
+    """Qualified names of all definitions, with where their code begins and ends."""
+    lines = [0, *accumulate(len(line) for line in text.splitlines(keepends=True))]
+    found = []
+
+    def walk(node: ast.AST, before: str) -> None:
+        for each in ast.iter_child_nodes(node):
+            name = before
+            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                name = f"{before}{each.name}"
+                first = min([each.lineno, *(one.lineno for one in each.decorator_list)])
+                found.append((name, (lines[first - 1], lines[each.end_lineno or first])))
+                name += "."
+            walk(each, name)
+
+    walk(ast.parse(text), "")
+    return found
 
 
 def run(source: Path, command: list[str]) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from discreet.audit.suite import AUDITED, PARTS
 from sabotage import run
-from sabotage.faults import BATCH, FAULTS, Edit, Fault
+from sabotage.faults import FAULTS, Edit, Fault
 
 TESTS = Path(__file__).parents[1]
 
@@ -20,12 +20,13 @@ TESTS = Path(__file__).parents[1]
 def test_a_fault_applies_and_compiles(fault):
     texts = {}
     for edit in fault.edits:
-        before = texts.get(edit.file) or run.place(edit, run.SOURCE).read_text()
-        texts[edit.file] = run.patched(before, edit)
-        assert texts[edit.file] != before
-    for file, text in texts.items():
-        if file.endswith(".py"):
-            compile(text, file, "exec")
+        path = run.file_of(edit, run.SOURCE)
+        before = texts.get(path) or path.read_text()
+        texts[path] = run.patched(before, edit)
+        assert texts[path] != before
+    for path, text in texts.items():
+        if path.suffix == ".py":
+            compile(text, path, "exec")
 
 
 @cache
@@ -59,8 +60,8 @@ def test_a_patch_that_does_not_fit_is_trouble_and_not_a_catch(old, found):
     assert "**TROUBLE**" in "\n".join(run.table([row]))
 
 
-SPOKEN = Edit(BATCH, 'return "Batch(private)"', 'return f"Batch({self.losses})"')
-UNSPOKEN = Edit(BATCH, "def __repr__(self) -> str:", "def __repr__(self) -> str:  # ")
+SPOKEN = Edit("Batch.__repr__", 'return "Batch(private)"', 'return f"Batch({self.losses})"')
+UNSPOKEN = Edit("Batch.__repr__", "def __repr__(self) -> str:", "def __repr__(self) -> str:  # ")
 TOLD = ("privacy/test_private_path.py::test_a_batch_shows_nothing",)
 
 
@@ -73,8 +74,8 @@ def test_a_fault_is_caught_and_a_remark_is_not(edit, missed):
     assert ("`test_a_batch_shows_nothing`" in shown) == ("**MISSED**" not in shown) == (not missed)
 
 
-CRASHING = Edit(BATCH, 'return "Batch(private)"', "return repr(no_such_name)")
-UNFIT = Edit(BATCH, 'return "Batch(private)"', "return self.__repr__(more=1)")
+CRASHING = Edit("Batch.__repr__", 'return "Batch(private)"', "return repr(no_such_name)")
+UNFIT = Edit("Batch.__repr__", 'return "Batch(private)"', "return self.__repr__(more=1)")
 
 
 @pytest.mark.parametrize("edit", [CRASHING, UNFIT])

@@ -5,8 +5,16 @@
 """
 
 from discreet.audit.attack import Rule, attack, learnt_rule, numbers
-from discreet.audit.confidence_bounds import Hits, clopper_pearson, epsilon_bound, shift_bound
-from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
+from discreet.audit.finding import (
+    FAILS,
+    HOLDS,
+    WEAK,
+    Finding,
+    Hits,
+    clopper_pearson,
+    epsilon_bound,
+    shift_bound,
+)
 from discreet.audit.noise_sources import Chosen, Trials
 from discreet.audit.suite import FULL, QUICK, answers, checks, error_rate
 

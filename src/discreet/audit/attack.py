@@ -17,8 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.confidence_bounds import Hits, measured_epsilon
-from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, measured_verdict
+from discreet.audit.finding import (
+    FAILS,
+    HOLDS,
+    WEAK,
+    Finding,
+    Hits,
+    measured_epsilon,
+    measured_verdict,
+)
 from discreet.errors import InvalidInput
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import need_delta

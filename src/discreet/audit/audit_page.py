@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -15,6 +15,10 @@ from discreet.client.pages import rendered
 from discreet.lab.report.figures import Drawing, plain
 from discreet.lab.report.tables import Table
 from discreet.text import epsilon_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PROVEN, REFUTED, HALVED = "#1A80C4", "#B3261E", "#D55E00"
 _WIDEST = 2.5
@@ -35,7 +39,9 @@ def bound_name(finding: Finding) -> str:
     return finding.question if finding.part == "transcript" else finding.subject
 
 
-def _draw(shown: Any, names: list[str], levels: list[float], figure: Any, ink: str) -> None:
+def _draw(
+    shown: Sequence[Finding], names: list[str], levels: list[float], figure: Figure, ink: str
+) -> None:
     axes = figure.subplots(1, len(levels), squeeze=False, sharey=True)[0]
     for axis, level in zip(axes, levels, strict=True):
         axis.axvspan(0.0, 1.0, color=ink, alpha=0.07, linewidth=0)
@@ -65,7 +71,7 @@ def _draw(shown: Any, names: list[str], levels: list[float], figure: Any, ink: s
     )
 
 
-def _bar(axis: Any, finding: Finding, row: int, ink: str) -> None:
+def _bar(axis: Axes, finding: Finding, row: int, ink: str) -> None:
     claim = finding.claimed
     failed = finding.verdict == FAILS
     colour = REFUTED if failed else PROVEN
@@ -78,7 +84,6 @@ def _bar(axis: Any, finding: Finding, row: int, ink: str) -> None:
     )
     for value, marker, shade, text in marks:
         if value is not None and value > 0.0:
-            hollow = {"markerfacecolor": "none"} if marker == "D" else {}
             axis.plot(
                 _share(value, claim),
                 row,
@@ -89,7 +94,7 @@ def _bar(axis: Any, finding: Finding, row: int, ink: str) -> None:
                 label=text,
                 linestyle="",
                 clip_on=False,
-                **hollow,
+                markerfacecolor="none" if marker == "D" else shade,
             )
 
 

@@ -10,21 +10,22 @@ say what it would catch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from discreet.audit.attack import sentence
-from discreet.audit.confidence_bounds import (
+from discreet.audit.attack import Published, sentence
+from discreet.audit.finding import (
+    POWER,
+    Finding,
     Hits,
     expected_hits,
     gaussian_hits,
     measured_epsilon,
+    measured_verdict,
     unlucky,
 )
-from discreet.audit.finding import POWER, Finding, measured_verdict
 from discreet.audit.gaussian import GaussianRelease, shift_of
 from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.objective import Objective
@@ -45,7 +46,7 @@ class AttackPlan:
 
     first: Batch
     second: Batch
-    statistic: Callable[[Any], NumpyArray]
+    statistic: Callable[[Published], NumpyArray]
     threshold: float
     declared: Hits
     halved: Hits
@@ -164,7 +165,7 @@ def _spread_draws(objective: Objective) -> NumpyArray:
     return np.asarray(normal.reshape(_POINTS, *shape))
 
 
-def _best_threshold(cases: Any, subject: Subject, trials: int) -> float:
+def _best_threshold(cases: Sequence[list[NumpyArray]], subject: Subject, trials: int) -> float:
     """The threshold at which expected hits prove most, with the declared noise and half of it."""
     candidates = np.quantile(np.concatenate(cases[0]), np.linspace(0.05, 0.95, 91))
 
@@ -178,7 +179,7 @@ def _best_threshold(cases: Any, subject: Subject, trials: int) -> float:
     return float(max(candidates, key=proven))
 
 
-def _expected(both: Any, threshold: float, trials: int) -> Hits:
+def _expected(both: list[NumpyArray], threshold: float, trials: int) -> Hits:
     first, second = (float((each > threshold).mean()) for each in both)
     return expected_hits(first, second, trials)
 

@@ -23,6 +23,7 @@ from discreet.audit.finding import FAILS, HOLDS, Finding
 from discreet.audit.noise_sources import in_fresh_process
 from discreet.audit.subjects import Subject
 from discreet.privacy.noise import Noise, SecureNoise
+from discreet.types import Array
 
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 SCALE = 5.9 * 2.0**41
@@ -56,8 +57,8 @@ class StandIn:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self.calls: list[tuple[Any, float]] = []
-        self.results: list[Any] = []
+        self.calls: list[tuple[list[int], float]] = []
+        self.results: list[Array] = []
 
     def gaussian(self, *space: Any, scale: float, k: int = 0, **_: Any) -> Callable[[Any], Any]:  # noqa: ARG002
         def draw(values: Any) -> Any:

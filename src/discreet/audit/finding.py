@@ -1,10 +1,24 @@
-"""Findings of an audit: one row per question, with a verdict."""
+"""Findings of an audit, one per question with a verdict, and the ε that an attacker's hits prove.
+
+An attacker says "second world" when a number computed from the release exceeds a threshold; both
+were fixed in advance. Hits in the second world over hits in the first bound ε from below:
+
+- for an (ε, δ) claim, P₂(S) ≤ e^ε P₁(S) + δ, and the same for the complement;
+- for a Gaussian claim, Φ⁻¹(P₂(S)) − Φ⁻¹(P₁(S)) ≤ μ, which is turned into ε at δ.
+
+Rates are replaced by one-sided Clopper–Pearson limits, half of the error probability each, so
+a bound is wrong with at most the stated probability, for every distribution of releases.
+[Clopper and Pearson 1934; Kairouz et al. 2015; Nasr et al. 2023]
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from discreet.privacy.budget import Budget
 
 HOLDS, WEAK, FAILS = "holds", "weak", "FAILS"
 POWER = 0.7
@@ -60,3 +74,106 @@ def measured_verdict(measured: float, claimed: float, enough: float = 0.0) -> st
     if measured > claimed:
         return FAILS
     return WEAK if measured < enough else HOLDS
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Counts of the answer "second world", of ``trials`` releases of each world."""
+
+    first: int
+    second: int
+    trials: int
+
+
+def clopper_pearson(hits: int, trials: int, alpha: float) -> tuple[float, float]:
+    """Limits (low, high) of a rate, each wrong with probability at most ``alpha``.
+
+    >>> [round(limit, 4) for limit in clopper_pearson(50, 100, 0.005)]
+    [0.3689, 0.6311]
+    """
+    from scipy.special import betaincinv
+
+    low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, alpha))
+    high = 1.0 if hits == trials else float(betaincinv(hits + 1, trials - hits, 1.0 - alpha))
+    return low, high
+
+
+def limits(hits: Hits, alpha: float) -> tuple[float, float]:
+    """The first world's rate from above, the second's from below, wrong together at ``alpha``."""
+    _, first = clopper_pearson(hits.first, hits.trials, alpha / 2)
+    second, _ = clopper_pearson(hits.second, hits.trials, alpha / 2)
+    return first, second
+
+
+def epsilon_bound(hits: Hits, delta: float, alpha: float) -> float:
+    """ε that an (ε, δ)-private mechanism must have; 0 if the hits prove nothing."""
+    first, second = limits(hits, alpha)
+    ratios = [0.0]
+    for more, less in ((second, first), (1.0 - first, 1.0 - second)):
+        if more > delta and less > 0.0:
+            ratios.append(math.log((more - delta) / less))
+    return max(ratios)
+
+
+def shift_bound(hits: Hits, alpha: float) -> float:
+    """μ that a Gaussian mechanism must have; 0 if the hits prove nothing."""
+    from scipy.special import ndtri
+
+    first, second = limits(hits, alpha)
+    if second <= 0.0 or first >= 1.0:
+        return 0.0
+    return max(0.0, float(ndtri(second) - ndtri(first)))
+
+
+def gaussian_epsilon(shift: float, delta: float) -> float:
+    """ε at δ of a Gaussian mechanism whose worlds lie ``shift`` standard deviations apart.
+
+    >>> round(gaussian_epsilon(0.26805, 1e-5), 3)
+    1.0
+    """
+    import dp_accounting
+
+    if shift <= 0.0 or math.isinf(shift):
+        return max(0.0, shift)
+    return float(dp_accounting.get_epsilon_gaussian(1.0 / shift, delta))
+
+
+def measured_epsilon(hits: Hits, budget: Budget, alpha: float, *, gaussian: bool) -> float:
+    """The lower bound on ε that the hits prove, for the kind of claim that was made."""
+    if gaussian:
+        return gaussian_epsilon(shift_bound(hits, alpha), budget.delta)
+    return epsilon_bound(hits, budget.delta, alpha)
+
+
+def expected_hits(first_rate: float, second_rate: float, trials: int) -> Hits:
+    """The hits of an attack whose rates are known."""
+    return Hits(round(first_rate * trials), round(second_rate * trials), trials)
+
+
+def gaussian_hits(shift: float, trials: int) -> Hits:
+    """Expected hits of the midpoint threshold between two Gaussian worlds."""
+    from scipy.special import ndtr
+
+    return expected_hits(float(ndtr(-shift / 2)), float(ndtr(shift / 2)), trials)
+
+
+def unlucky(
+    declared: Hits, proven: Callable[[Hits], float], alpha: float, points: float = math.inf
+) -> float:
+    """The bound that the attack proves of the declared mechanism with probability 1 − ``alpha``.
+
+    Hits are nearly normal, so the losses of the two worlds add up as the root of squares. Declared
+    rates that were averaged over so many ``points`` have an error of their own.
+    """
+    from scipy.special import ndtri
+
+    deviations, n = -float(ndtri(alpha)), declared.trials
+    steps = [
+        math.ceil(deviations * math.sqrt(max(1.0, each * (n - each) / n * (1.0 + n / points))))
+        for each in (declared.first, declared.second)
+    ]
+    worse = (
+        Hits(min(n, declared.first + steps[0]), declared.second, n),
+        Hits(declared.first, max(0, declared.second - steps[1]), n),
+    )
+    return proven(declared) - math.hypot(*(proven(declared) - proven(each) for each in worse))

@@ -1,7 +1,11 @@
 """Gaussian releases, exactly: the largest move by one record, in standard deviations.
 
+An attacker reads the noisy statistics of a ridge release. Weights solve (G̃ + ΛI + repair)θ = q̃
+around a public offset, and G̃ is released, so the plan gives q̃ back; a shipped fit without noise
+gives offset and Λ. A pooled mechanism publishes the noisy statistics of each batch.
+
 The noise of a release is a linear function of standard draws, so the shipped fit with one draw
-at a time gives the covariance of what an attacker reads. Without noise it gives the mean.
+at a time gives the covariance of these statistics. Without noise it gives the mean.
 An optimiser over neighbouring records then looks for the largest distance: both feedbacks, equal
 and different actions, void slots, through the integers of a private release.
 """
@@ -17,21 +21,138 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.confidence_bounds import gaussian_epsilon
-from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding, exact_verdict, worst
+from discreet.arrays.linear_algebra import inverse_repaired, triangle
+from discreet.audit.attack import Published
+from discreet.audit.finding import (
+    FAILS,
+    HOLDS,
+    WEAK,
+    Finding,
+    exact_verdict,
+    gaussian_epsilon,
+    worst,
+)
 from discreet.audit.noise_sources import Chosen
-from discreet.audit.release_reading import GramReader, RidgeReader, reader_of
-from discreet.audit.subjects import Subject
+from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
-from discreet.batches.release_batch import release_batch
-from discreet.design.control import Control
-from discreet.plan.plan import Plan
-from discreet.privacy.budget import Budget
 from discreet.privacy.events import Composed, Event, Gaussian
-from discreet.privacy.ledger import Ledger
 from discreet.types import NumpyArray
 
+
+@dataclass(frozen=True)
+class RidgeReader:
+    """(svec G̃, q̃) of releases of a ridge mechanism, for batches of ``records``."""
+
+    mechanism: Any
+    records: int
+    n_actions: int
+    p: int
+
+    def batch(self, *records: Batch) -> Batch:
+        """Some records, and void slots for the rest of the batch."""
+        rest = self.records - sum(each.records for each in records)
+        shape = (rest, self.n_actions)
+        void = Batch(np.zeros((rest, self.p)), np.zeros(shape), np.zeros(shape, dtype=bool))
+        return joined(*records, void)
+
+    @cached_property
+    def _public(self) -> tuple[NumpyArray, float]:
+        """The weights of an empty batch without noise, and Λ.
+
+        One record b with loss 1 or 0 for the first action moves its weights by b/(‖b‖² + Λ).
+        """
+        offset = self.mechanism.fit(self.batch(), Chosen()).predictor.weights
+        full, p = self.mechanism.problem.feedback == "full", self.p
+        row = np.full((1, p), math.sqrt(0.5))
+        row[:, 2:] = 0.0
+        observed = np.arange(self.n_actions)[None] < (self.n_actions if full else 1)
+        one, zero = (
+            self.mechanism.fit(self.batch(Batch(row, losses[None], observed)), Chosen())
+            for losses in 1.0 - np.eye(self.n_actions)[[1, 0]]
+        )
+        square = float(
+            np.trace(np.asarray(one.gram.values).reshape(-1, one.gram.values.shape[-1])[:p, :p])
+        )
+        moved = (one.predictor.weights - zero.predictor.weights)[0]
+        return offset, math.sqrt(square) / float(np.linalg.norm(moved)) - square
+
+    @cached_property
+    def parts(self) -> tuple[slice, ...]:
+        """The places of Gram, responses and loss sums in what is read."""
+        silent = self.mechanism.fit(self.batch(), Chosen())
+        size, sums = self(silent).size, getattr(silent.statistics, "outcome_sums", None)
+        rest = size if sums is None else size - sums.size
+        gram = rest - self.n_actions * self.p
+        ends = (0, gram, rest) if sums is None else (0, gram, rest, size)
+        return tuple(map(slice, ends, ends[1:]))
+
+    @cached_property
+    def sigma(self) -> NumpyArray:
+        """The declared standard deviation of each number that is read."""
+        declared = np.full(self.parts[-1].stop, self.mechanism.gram)
+        declared[self.parts[1]] = self.mechanism.response
+        return declared
+
+    def __call__(self, release: Published) -> NumpyArray:
+        """Vectors (..., k), one per release."""
+        offset, ridge = self._public
+        gram, weights = release.gram, release.predictor.weights - offset
+        values = np.asarray(gram.values)
+        shifted = values + ridge * np.eye(values.shape[-1])
+        if gram.dense:
+            theta = weights.reshape(*weights.shape[:-2], -1)
+            response = (shifted @ theta[..., None])[..., 0]
+            blocks = values[..., None, :, :]
+        else:
+            step = np.broadcast_to(np.asarray(gram.step), values.shape[:-2])
+            inverse = inverse_repaired(shifted, step)
+            response = np.linalg.solve(inverse + 0.0 * weights[..., None], weights[..., None])
+            response = response[..., 0].reshape(*weights.shape[:-2], -1)
+            blocks = values
+        return _side_by_side(_svec(blocks), response)
+
+
+@dataclass(frozen=True)
+class PoolReader(RidgeReader):
+    """(svec G̃, q̃) of a batch, and its loss sums, as they were released."""
+
+    def __call__(self, release: Published) -> NumpyArray:
+        seen = release.statistics
+        response = seen.response.reshape(*seen.response.shape[:-2], -1)
+        sums = [] if seen.outcome_sums is None else [seen.outcome_sums]
+        return _side_by_side(_svec(seen.gram), response, *sums)
+
+
+@dataclass(frozen=True)
+class GramReader(RidgeReader):
+    """svec G̃ alone, of a mechanism that releases its Gram and something else."""
+
+    def __call__(self, release: Published) -> NumpyArray:
+        values = np.asarray(release.gram.values)
+        return _svec(values[..., None, :, :] if release.gram.dense else values)
+
+
+def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeReader:
+    """The reader for releases of a ridge mechanism."""
+    kind = RidgeReader if mechanism.pooling is None else PoolReader
+    return kind(mechanism, records, n_actions, p)
+
+
+def _side_by_side(*read: NumpyArray) -> NumpyArray:
+    lead = np.broadcast_shapes(*(each.shape[:-1] for each in read))
+    parts = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in read]
+    return np.concatenate(parts, axis=-1)
+
+
+def _svec(blocks: NumpyArray) -> NumpyArray:
+    """Upper triangles with √2 off the diagonal: (..., blocks, p, p) -> (..., k)."""
+    rows, columns = triangle(blocks.shape[-1])
+    packed = blocks[..., rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
+    return packed.reshape(*blocks.shape[:-3], -1)
+
+
 Distance = Callable[[Batch, Batch], float]
+Apart = Callable[[NumpyArray, NumpyArray], float]
 TIGHT = 0.999
 """An optimiser that finds less than this share of the declared distance has failed."""
 _STEP = 1e-4
@@ -140,15 +261,17 @@ def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed
         contexts = rng.normal(size=2 * size)
         losses = _first_losses(subject, rng, start)
 
-        def apart(x: Any, y: Any, one: Any = one, two: Any = two) -> float:
+        def apart(
+            x: NumpyArray, y: NumpyArray, one: int | None = one, two: int | None = two
+        ) -> float:
             found = distance(
                 subject.record(x[:size], y[0], one), subject.record(x[size:], y[1], two)
             )
             return -min(found, 1e6)
 
-        def furthest(x: Any, y: Any, steps: int, apart: Any = apart) -> Any:
+        def furthest(x: NumpyArray, y: NumpyArray, steps: int, apart: Apart = apart) -> NumpyArray:
             options = {"eps": _STEP, "maxiter": steps}
-            return minimize(apart, x, (y,), "L-BFGS-B", options=options).x
+            return np.asarray(minimize(apart, x, (y,), "L-BFGS-B", options=options).x)
 
         for _ in range(2):
             contexts, before = furthest(contexts, losses, 30), losses
@@ -162,7 +285,7 @@ def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed
     return math.inf if best >= 1e6 else best
 
 
-def _first_losses(subject: Subject, rng: Any, start: int) -> Any:
+def _first_losses(subject: Subject, rng: np.random.Generator, start: int) -> NumpyArray:
     if subject.losses == "one_label":
         return (1.0 - np.eye(subject.n_actions))[[0, start % 2]]
     if (
@@ -172,7 +295,7 @@ def _first_losses(subject: Subject, rng: Any, start: int) -> Any:
     return rng.random((2, subject.n_actions))
 
 
-def _loss_choices(subject: Subject) -> list[Any]:
+def _loss_choices(subject: Subject) -> list[NumpyArray]:
     """Losses of two records to be tried; general rows too where one label was declared.
 
     A mechanism that was promised one-label rows must enforce them, so it is tried with others.
@@ -231,62 +354,3 @@ def _said(found: float, declared: float) -> str:
         f"worlds lie {found:.5f} standard deviations apart at most, {declared:.5f} are declared: "
         f"a share of {found / declared:.5f}"
     )
-
-
-ANSWERS = (0.0, 0.5, 1.0, None)
-"""Losses, and silence; a squared distance is convex in losses, so its largest is at their ends."""
-_DRAW = "part losses"
-
-
-def exact_parts(subject: Subject) -> Finding:
-    """The largest move of both parts' sums compared with the declared one, and the total ε."""
-    plan = subject.plan(control=Control(0.5))
-    assert plan.loss_sums is not None
-    still = _part_sums(plan, None, None)
-    columns = []
-    for draw in np.eye(4).reshape(4, 2, 2):
-        columns.append(_part_sums(plan, None, None, Chosen({_DRAW: draw})) - still)
-    covariance = np.array(columns).T @ np.array(columns)
-    worlds = {each: _part_sums(plan, *each) for each in itertools.product(ANSWERS, ANSWERS)}
-    found = max(
-        _distance(covariance, worlds[one] - worlds[two])
-        for one, two in itertools.product(worlds, repeat=2)
-        if (one[0] == two[0]) != (one[1] == two[1])  # one record is replaced, in its part
-    )
-    declared = shift_of(plan.loss_sums.event)
-    fit = shift_of(plan.mechanism.event)
-    exact = gaussian_epsilon(math.hypot(fit, found), plan.budget.delta)
-    tight = WEAK if found < TIGHT * declared else HOLDS
-    beyond = FAILS if exact_verdict(found, declared) == FAILS else tight
-    return Finding(
-        "exact",
-        subject.name,
-        "losses of policy and control",
-        worst([beyond, exact_verdict(exact, subject.epsilon)]),
-        f"one record moves them by {found:.5f} standard deviations at most, {declared:.5f} are "
-        "declared; ε is that of fit and sums together",
-        claimed=subject.epsilon,
-        exact=exact,
-        level=subject.epsilon,
-    )
-
-
-def _part_sums(plan: Plan, policy: Any, control: Any, noise: Chosen | None = None) -> Any:
-    """The four numbers of a release of two records, who answer this."""
-    answers = [policy, control]
-    losses = np.array([[answer or 0.0] * plan.n_actions for answer in answers])
-    observed = np.zeros(losses.shape, dtype=bool)
-    observed[:, 0] = [answer is not None for answer in answers]
-    features = plan.features.map(np.zeros((2, plan.features.p - 1)))
-    batch = Batch(features, losses, observed, np.array([False, True]))
-    unpaid = Ledger(Budget.none())
-    made, _ = release_batch(plan, noise or Chosen(), batch, plan.nothing_released(), unpaid)
-    assert made.part_losses is not None
-    return made.part_losses.sums.reshape(4)
-
-
-def _distance(covariance: Any, moved: Any) -> float:
-    """Standard deviations; ∞ if something moves that has no noise."""
-    if np.linalg.matrix_rank(covariance) < len(moved):
-        return math.inf if np.any(moved) else 0.0
-    return float(math.sqrt(moved @ np.linalg.solve(covariance, moved)))

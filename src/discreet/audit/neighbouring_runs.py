@@ -1,9 +1,13 @@
-"""A learner on two neighbouring streams, and what an attacker reads from its releases.
+"""Whole runs of a learner on neighbouring streams: what its releases reveal about one record.
 
 The attacker knows the plan, the action draws and every record but one, of which two versions are
 possible. From the releases so far follow the actions of every slot, hence the statistics of every
-batch but for that record. What is left of each release is projected on the difference of the two
-versions.
+batch but for that record. The rest of each release is projected on the difference of the versions.
+
+Exactly: with noise that the auditor knows taken away, a record shows in the release of its own
+batch and nowhere else, and so does each draw of noise. Measured: a linear rule over all releases,
+learnt from pilot runs, so that a record that leaks into a later release, or twice into its own,
+would show.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,8 +23,22 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.noise_sources import Chosen
-from discreet.audit.release_reading import RidgeReader, reader_of
+from discreet.audit.attack import learnt_rule, sentence
+from discreet.audit.finding import (
+    FAILS,
+    HOLDS,
+    POWER,
+    ROUNDING,
+    Finding,
+    Hits,
+    gaussian_epsilon,
+    gaussian_hits,
+    measured_epsilon,
+    measured_verdict,
+    unlucky,
+)
+from discreet.audit.gaussian import RidgeReader, reader_of
+from discreet.audit.noise_sources import Chosen, Crash, DrawnAhead, Dying, Remembered
 from discreet.audit.subjects import DEFAULT_PLAN, DELTA
 from discreet.batch import Batch
 from discreet.features.unit_ball import UnitBall
@@ -112,7 +131,7 @@ class Play:
         )
 
     @cached_property
-    def _others(self) -> tuple[Any, Any]:
+    def _others(self) -> tuple[NumpyArray, NumpyArray]:
         """Contexts and losses of all other people, which this attacker knows."""
         rng = np.random.default_rng(0)
         return rng.normal(size=(ROUNDS, DIMENSION)), rng.integers(2, size=(ROUNDS, ACTIONS))
@@ -154,7 +173,7 @@ class Play:
             learner.save(path)
             return Learner.load(path, noise=noise, draws=SameDraws())
 
-    def residuals(self, released: Released, noise: Any = ()) -> list[NumpyArray]:
+    def residuals(self, released: Released, noise: Sequence[NumpyArray] = ()) -> list[NumpyArray]:
         """Each release minus the statistics of all other records and minus known noise."""
         contexts, losses = self._others
         found = []
@@ -216,7 +235,9 @@ class Play:
     def _pasts(self) -> dict[int, tuple[Released, Released]]:
         return {}
 
-    def _rows(self, past: Released, contexts: Any, losses: Any, observed_rows: Any) -> Batch:
+    def _rows(
+        self, past: Released, contexts: NumpyArray, losses: NumpyArray, observed_rows: NumpyArray
+    ) -> Batch:
         """Records with the actions that the policy takes after these releases."""
         features = self.plan.features.map(contexts)
         actions = self.plan.played_policy.sample(
@@ -242,7 +263,7 @@ class Play:
         return self._known[key]
 
     @cached_property
-    def _known(self) -> dict[Any, NumpyArray]:
+    def _known(self) -> dict[tuple[int | bytes | None, ...], NumpyArray]:
         return {}
 
     def _reader(self, length: int) -> RidgeReader:
@@ -272,15 +293,82 @@ class Play:
         return self._reader(self.plan.schedule.length(self.batch))
 
 
-class Crash(Exception):  # noqa: N818
-    """The process that released a batch has died."""
+def enters_once(scenario: Scenario, epsilon: float) -> Finding:
+    """The record, and each draw of noise, moves only its own batch's release, and once."""
+    wrong = []
+    for version in (scenario.first, scenario.second):
+        noise = Remembered()
+        play = Play(scenario, epsilon, noise)
+        released = play.releases(version)
+        drawn = noise.of_releases()
+        if len(drawn) != len(released.items):
+            wrong.append("noise is not drawn once for each release")
+        left = play.residuals(released, drawn)
+        own = play.statistics(version, released)
+        for number, residual in enumerate(left, start=1):
+            expected = own if number == play.batch else np.zeros_like(residual)
+            if np.abs(residual - expected).max() > ROUNDING:
+                wrong.append(f"release {number} shows more, or less, than its records and noise")
+    return Finding(
+        "transcript",
+        f"{scenario.mechanism}, bandit",
+        f"{scenario.name}: enters once",
+        FAILS if wrong else HOLDS,
+        "; ".join(dict.fromkeys(wrong))
+        or "it shows in the release of its batch alone, and so does the noise of each release",
+        level=epsilon,
+    )
 
 
-class Dying(SecureNoise):
-    """Noise that is drawn, by a process that dies before anything can be published."""
+def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) -> Finding:
+    """Lower bound on ε from whole transcripts of two neighbouring streams."""
+    pilots = trials // 2
+    play = Play(scenario, epsilon, DrawnAhead(SecureNoise(), pilots))
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
-        drawn = super().gaussian(name, shape, scale)
-        if name == "response":
-            raise Crash
-        return drawn
+    def runs(count: int) -> list[list[Released]]:
+        versions = scenario.first, scenario.second
+        return [[play.releases(version) for _ in range(count)] for version in versions]
+
+    worlds = runs(pilots)
+    shift = float(np.mean([play.shift(each) for world in worlds for each in world]))
+    seen = [[play.projections(each) for each in world] for world in worlds]
+    rule = learnt_rule(*seen)
+    one, two = (
+        sum(rule.statistic(play.projections(each)) > rule.threshold for each in world)
+        for world in runs(trials)
+    )
+    hits = Hits(one, two, trials)
+    budget = play.plan.budget
+
+    def proven(some: Hits) -> float:
+        return measured_epsilon(some, budget, alpha, gaussian=True)
+
+    declared = gaussian_hits(_learnt(shift, pilots, seen[0][0].size), trials)
+    measured, attainable = proven(hits), proven(declared)
+    halved = proven(gaussian_hits(2.0 * shift, trials))
+    enough = min(POWER * attainable, unlucky(declared, proven, alpha))
+    verdict = measured_verdict(measured, epsilon, enough)
+    return Finding(
+        "transcript",
+        f"{scenario.mechanism}, bandit",
+        scenario.name,
+        verdict,
+        sentence(measured, budget, hits, alpha, verdict),
+        claimed=epsilon,
+        exact=gaussian_epsilon(shift, budget.delta),
+        measured=measured,
+        attainable=attainable,
+        halved=halved,
+        trials=trials,
+        alpha=alpha,
+        level=epsilon,
+    )
+
+
+def _learnt(shift: float, pilots: int, numbers: int) -> float:
+    """The shift along a direction that was learnt from so many pilot runs of each world.
+
+    Each further number among k dilutes it: its square keeps the share s/(s + k), s = shift²·n/2.
+    """
+    signal = shift**2 * pilots / 2
+    return shift * math.sqrt(signal / (signal + numbers)) if shift else 0.0

@@ -10,8 +10,7 @@ import math
 
 import numpy as np
 
-from discreet.audit.confidence_bounds import clopper_pearson
-from discreet.audit.finding import FAILS, HOLDS, Finding
+from discreet.audit.finding import FAILS, HOLDS, Finding, clopper_pearson
 from discreet.audit.gaussian import GaussianRelease
 from discreet.audit.noise_sources import Chosen, Replayed, Trials, in_fresh_process
 from discreet.audit.objective import Objective

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from discreet.privacy.events import Event, NonPrivate
-from discreet.privacy.noise import Noise
+from discreet.privacy.noise import Noise, SecureNoise
+from discreet.types import Array, NumpyArray
 
 
 @dataclass(frozen=True)
@@ -35,16 +37,16 @@ class Trials:
     def claim(self, event: Event) -> Event:  # noqa: ARG002
         return NonPrivate("many releases of one batch, for an audit")
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
         return self.source.gaussian(name, (self.count, *shape), scale)
 
-    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+    def normal(self, name: str, shape: tuple[int, ...]) -> Array:
         return self.source.normal(name, (self.count, *shape))
 
-    def ball(self, name: str, shape: tuple[int, ...]) -> Any:
+    def ball(self, name: str, shape: tuple[int, ...]) -> Array:
         return self.source.ball(name, (self.count, *shape))
 
-    def choose(self, name: str, scores: Any, scale: Any) -> Any:
+    def choose(self, name: str, scores: Array, scale: Array) -> Array:
         drawn = [self.source.choose(name, scores, scale) for _ in range(self.count)]
         return np.asarray(drawn).reshape(self.count)
 
@@ -64,16 +66,16 @@ class _Passed:
     def claim(self, event: Event) -> Event:
         return self.source.claim(event)
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
         return self.source.gaussian(name, shape, scale)
 
-    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+    def normal(self, name: str, shape: tuple[int, ...]) -> Array:
         return self.source.normal(name, shape)
 
-    def ball(self, name: str, shape: tuple[int, ...]) -> Any:
+    def ball(self, name: str, shape: tuple[int, ...]) -> Array:
         return self.source.ball(name, shape)
 
-    def choose(self, name: str, scores: Any, scale: Any) -> Any:
+    def choose(self, name: str, scores: Array, scale: Array) -> Array:
         return self.source.choose(name, scores, scale)
 
 
@@ -86,14 +88,14 @@ class Replayed(_Passed):
     draws of other laws, which cost little.
     """
 
-    kept: list[tuple[Any, Any]] = field(default_factory=list)
+    kept: list[tuple[Array, Array]] = field(default_factory=list)
     place: int = 0
 
     def rewind(self) -> None:
         """The next draw is the first one again."""
         self.place = 0
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
         words = name, shape, np.asarray(scale).tobytes()
         known = self.kept[self.place] if self.place < len(self.kept) else (None, None)
         if known[0] != words:
@@ -114,7 +116,7 @@ class DrawnAhead(_Passed):
     runs: int
     waiting: dict[Any, list[Any]] = field(default_factory=dict)
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
         waiting = self.waiting.setdefault((name, shape, np.asarray(scale).tobytes()), [])
         if not waiting:
             waiting.extend(self.source.gaussian(name, (self.runs, *shape), scale))
@@ -129,9 +131,9 @@ class Chosen:
     a private release. ``requested`` has the shapes of draws, and scores with their scale.
     """
 
-    draws: Mapping[str, Any] = field(default_factory=dict)
+    draws: Mapping[str, Array] = field(default_factory=dict)
     requested: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    scores: Any = None
+    scores: Array = None
     scale: float = 0.0
     exact = True
 
@@ -141,17 +143,17 @@ class Chosen:
     def claim(self, event: Event) -> Event:  # noqa: ARG002
         return NonPrivate("noise that an auditor chose")
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
         return np.rint(self.normal(name, shape) * scale).astype(np.int64)
 
-    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+    def normal(self, name: str, shape: tuple[int, ...]) -> Array:
         self.requested[name] = shape
         return np.asarray(self.draws.get(name, np.zeros(shape)))
 
-    def ball(self, name: str, shape: tuple[int, ...]) -> Any:
+    def ball(self, name: str, shape: tuple[int, ...]) -> Array:
         return self.normal(name, shape)
 
-    def choose(self, name: str, scores: Any, scale: Any) -> Any:  # noqa: ARG002
+    def choose(self, name: str, scores: Array, scale: Array) -> Array:  # noqa: ARG002
         self.scores, self.scale = np.asarray(scores), float(np.squeeze(scale))
         return np.argmin(self.scores, axis=-1)
 
@@ -165,7 +167,7 @@ class Shared(Chosen):
     draws. A choice is always the second function, and ``scales`` keeps the scales of choices.
     """
 
-    offsets: Mapping[str, Any] = field(default_factory=dict)
+    offsets: Mapping[str, Array] = field(default_factory=dict)
     scales: set[float] = field(default_factory=set)
     repeated: set[str] = field(default_factory=set)
     seed: int = 0
@@ -173,27 +175,63 @@ class Shared(Chosen):
     def claim(self, event: Event) -> Event:
         return event
 
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
         drawn = np.rint(self._standard(name, shape) * scale).astype(np.int64)
         return drawn + self._offset(name, shape)
 
-    def normal(self, name: str, shape: tuple[int, ...]) -> Any:
+    def normal(self, name: str, shape: tuple[int, ...]) -> Array:
         drawn = np.asarray(self.draws.get(name, self._standard(name, shape)))
         return drawn + self._offset(name, shape)
 
-    def _offset(self, name: str, shape: tuple[int, ...]) -> Any:
+    def _offset(self, name: str, shape: tuple[int, ...]) -> Array:
         if name in self.requested:
             self.repeated.add(name)
             return 0
         self.requested[name] = shape
         return self.offsets.get(name, 0)
 
-    def choose(self, name: str, scores: Any, scale: Any) -> Any:  # noqa: ARG002
+    def choose(self, name: str, scores: Array, scale: Array) -> Array:  # noqa: ARG002
         self.scales.add(float(np.squeeze(scale)))
         return np.asarray(1)
 
-    def _standard(self, name: str, shape: tuple[int, ...]) -> Any:
+    def _standard(self, name: str, shape: tuple[int, ...]) -> Array:
         return np.random.default_rng([self.seed, zlib.crc32(name.encode())]).normal(size=shape)
+
+
+class Crash(Exception):  # noqa: N818
+    """The process that released a batch has died."""
+
+
+class Dying(SecureNoise):
+    """Noise that is drawn, by a process that dies before anything can be published."""
+
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
+        drawn = super().gaussian(name, shape, scale)
+        if name == "response":
+            raise Crash
+        return drawn
+
+
+@dataclass
+class Remembered(Chosen):
+    """Noise that the auditor knows, and that passes for secure: every draw is kept."""
+
+    kept: dict[str, list[NumpyArray]] = field(default_factory=lambda: defaultdict(list))
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+
+    def claim(self, event: Event) -> Event:
+        return event
+
+    def normal(self, name: str, shape: tuple[int, ...]) -> Array:
+        self.kept[name].append(self.rng.standard_normal(shape))
+        return self.kept[name][-1]
+
+    def of_releases(self) -> list[NumpyArray]:
+        """Draws for Gram, response and loss sums, as they are read."""
+        drawn = [self.kept[name] for name in ("gram", "response", "told") if name in self.kept]
+        return [
+            np.concatenate([each.reshape(-1) for each in one]) for one in zip(*drawn, strict=True)
+        ]
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:

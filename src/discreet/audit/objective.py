@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -40,7 +41,7 @@ class Objective:
     def _mechanism(self) -> Any:
         return self.mechanism or self.subject.calibrated
 
-    def fit(self, batch: Batch, draws: Any = None) -> Floats:
+    def fit(self, batch: Batch, draws: Mapping[str, Floats] | None = None) -> Floats:
         """Weights (..., A, p) of a batch for chosen draws; void slots fill it up."""
         return np.asarray(
             self._mechanism.fit(self._filled(batch), Chosen(draws or {})).predictor.weights

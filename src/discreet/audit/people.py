@@ -16,19 +16,27 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.attack import sentence
-from discreet.audit.confidence_bounds import Hits, gaussian_hits, measured_epsilon, unlucky
-from discreet.audit.finding import FAILS, HOLDS, POWER, Finding, measured_verdict
-from discreet.audit.gaussian import shift_of
+from discreet.audit.attack import Published, sentence
+from discreet.audit.finding import (
+    FAILS,
+    HOLDS,
+    POWER,
+    Finding,
+    Hits,
+    gaussian_hits,
+    measured_epsilon,
+    measured_verdict,
+    unlucky,
+)
+from discreet.audit.gaussian import RidgeReader, reader_of, shift_of
 from discreet.audit.noise_sources import Chosen, Replayed, Trials
-from discreet.audit.release_reading import RidgeReader, reader_of
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
 from discreet.batches.users import PeopleRegistry
 from discreet.plan.plan import Plan
 from discreet.privacy.accounting import person_event
 from discreet.privacy.budget import Participation
-from discreet.privacy.noise import SecureNoise
+from discreet.privacy.noise import Noise, SecureNoise
 from discreet.types import NumpyArray
 
 SIZES = (5, 63, 64, 65, 200)
@@ -48,7 +56,7 @@ def one_row_each(subject: Subject) -> Finding:
         before = None
         for name in ANSWERED:
             batch = _read(plan, size, theirs, name, whole=way == WAYS[2])
-            rows: Any = np.asarray(batch.observed).any(axis=-1)
+            rows = np.asarray(batch.observed.any(axis=-1))
             if batch.records != size:
                 wrong.append(f"{batch.records} records in {size} slots")
                 continue
@@ -69,7 +77,7 @@ def one_row_each(subject: Subject) -> Finding:
     )
 
 
-def _read(plan: Plan, size: int, theirs: Any, name: str, *, whole: bool) -> Batch:
+def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) -> Batch:
     """The batch of a service in which one person answers this way and all others answer."""
     from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, DecisionRow, Sealer, pack_loss
     from discreet.service.storage.migrations import migrate
@@ -187,7 +195,7 @@ class TwoLives:
             total += seen @ direction - middle
         return int((total > 0.0).sum())
 
-    def _fit(self, batch: Batch, noise: Any) -> Any:
+    def _fit(self, batch: Batch, noise: Noise) -> Published:
         # Every batch has the same public past: which one is for the attacker to choose.
         return self.plan.mechanism.fit(batch, noise, self.subject.earlier)
 

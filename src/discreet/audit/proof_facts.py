@@ -5,15 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from discreet.audit.attack import flat
 from discreet.audit.finding import FAILS, HOLDS, ROUNDING, WEAK, Finding, exact_verdict
-from discreet.audit.gaussian import SLOTS, GaussianRelease, shift_of
+from discreet.audit.gaussian import SLOTS, GaussianRelease, reader_of, shift_of
 from discreet.audit.noise_sources import Chosen
-from discreet.audit.release_reading import reader_of
 from discreet.audit.second_accountant import AGREE, agree, epsilon_of
 from discreet.audit.subjects import JOINT, Subject, constants
 from discreet.batch import Batch
@@ -128,7 +126,7 @@ def calibration(subject: Subject) -> Finding:
     )
 
 
-def _wild(rng: Any, rows: int, A: int, p: int, size: float) -> Batch:
+def _wild(rng: np.random.Generator, rows: int, A: int, p: int, size: float) -> Batch:
     features = rng.normal(size=(rows, p)) * size
     if size != 1.0:
         features[rng.random(features.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
@@ -150,7 +148,7 @@ def rows_as_published(subject: Subject) -> Finding:
     rng, wrong = np.random.default_rng(3), list[str]()
     pasts = _pasts(subject, rng)
     for earlier in pasts:
-        matrix: Any = earlier[-1].following if earlier else np.eye(subject.dimension + 1)
+        matrix = np.asarray(earlier[-1].following if earlier else np.eye(subject.dimension + 1))
         for number, size in enumerate(10.0 ** rng.uniform(-6.0, 1.0, size=RECORDS)):
             context = size * rng.normal(size=subject.dimension)
             record = subject.record(context, rng.random(subject.n_actions))
@@ -203,7 +201,7 @@ def _differing(
     """Parts of the statistics of one record that are not those of its row and its losses."""
     low, high = bounds
     legal, wrong = legal_rows(record, subject.feedback, subject.losses), []
-    row: Any = seen.matrix @ legal.grid[0] / (math.sqrt(2.0) * GRID)
+    row = np.asarray(seen.matrix) @ legal.grid[0] / (math.sqrt(2.0) * GRID)
     length = float(np.linalg.norm(row))
     v = row / max(low, length)
     if np.abs(seen.gram[0] - np.outer(v, v)).max() > _NEAR:

@@ -28,7 +28,9 @@ from discreet.oracles.mechanisms.legal_rows import legal_batch
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
 from discreet.oracles.mechanisms.perturb import block_diagonal
 from discreet.plan.plan import Plan
+from discreet.policies import Policy
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.noise import Noise
 from discreet.releases.canonical import decode_array
 from discreet.releases.release import Release
 from discreet.releases.released import Released
@@ -164,13 +166,13 @@ def tells_no_more(subject: Subject) -> Finding:
     )
 
 
-def _with_large_ridge(subject: Subject, policy: Any) -> Plan:
+def _with_large_ridge(subject: Subject, policy: Policy | None) -> Plan:
     if policy is None or subject.mechanism == "finite":
         return subject.plan(policy)
     return subject.plan(policy, oracle=replace(subject.bare_oracle, ridge=LARGE_RIDGE))
 
 
-def _release(plan: Plan, batch: Batch, noise: Any, past: Released) -> Release:
+def _release(plan: Plan, batch: Batch, noise: Noise, past: Released) -> Release:
     return release_batch(plan, noise, batch, past, Ledger(plan.budget))[0]
 
 
@@ -196,7 +198,7 @@ class _Target:
             draws = self._tilt(batch)
         return Shared(draws=draws, offsets=offsets, scales=self.scales, repeated=self.repeated)
 
-    def _offsets(self, batch: Batch) -> dict[str, Any]:
+    def _offsets(self, batch: Batch) -> dict[str, NumpyArray]:
         """The distance of the sums of the first batch from those of this one."""
         if self._subject.mechanism == "finite":
             return {}
@@ -228,7 +230,7 @@ class _Target:
             else found | {"told": one.outcome_sums - two.outcome_sums}
         )
 
-    def _tilt(self, batch: Batch) -> dict[str, Any]:
+    def _tilt(self, batch: Batch) -> dict[str, NumpyArray]:
         """The draw with which the minimiser is one that was chosen in advance."""
         objective = Objective(self._subject, ROWS, self._mechanism)
         theta = 3.0 * np.random.default_rng(2).normal(size=(self._subject.n_actions, 2))
@@ -257,7 +259,7 @@ def differing(one: Any, two: Any, tolerance: float = 0.0, path: str = "") -> lis
     return [] if type(one) is type(two) and one == two else [path]
 
 
-def _in(path: str, key: Any) -> str:
+def _in(path: str, key: str | int) -> str:
     return f"{path}.{key}" if path else str(key)
 
 

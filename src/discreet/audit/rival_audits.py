@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,21 +17,19 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.attack import sentence
-from discreet.audit.confidence_bounds import (
-    Hits,
-    gaussian_epsilon,
-    gaussian_hits,
-    measured_epsilon,
-    unlucky,
-)
 from discreet.audit.finding import (
     FAILS,
     HOLDS,
     POWER,
     WEAK,
     Finding,
+    Hits,
     exact_verdict,
+    gaussian_epsilon,
+    gaussian_hits,
+    measured_epsilon,
     measured_verdict,
+    unlucky,
 )
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.rivals import (
@@ -69,7 +68,7 @@ Record = tuple[NumpyArray, float, int]
 """Features, loss and action."""
 
 
-def features(context: Any) -> NumpyArray:
+def features(context: Sequence[float]) -> NumpyArray:
     """The row of one context."""
     return np.asarray(UnitBall(DIMENSION).map(np.array([context], dtype=np.float64))[0])
 
@@ -126,7 +125,7 @@ class RivalSubject:
             return [2**level for level in range(self.units)]
         return self.rival.clock(self.rounds).ends(self.rounds)[:1]
 
-    def statistics(self, b: Any, loss: float, action: int) -> NumpyArray:
+    def statistics(self, b: NumpyArray, loss: float, action: int) -> NumpyArray:
         """The statistics of one record in units of the noise: block and response of each action."""
         p, scales = len(b), self.scales
         rows, columns = np.triu_indices(p)
@@ -243,7 +242,7 @@ class AdaSSPSubject:
         problem = Problem(2, DIMENSION + 1)
         return AdaSSP().calibrate(problem, Budget(self.epsilon, DELTA))
 
-    def parts(self, crowd: Any, b: Any, loss: float, action: int) -> NumpyArray:
+    def parts(self, crowd: NumpyArray, b: NumpyArray, loss: float, action: int) -> NumpyArray:
         """Smallest eigenvalues, Grams (svec) and responses of a crowd and one record."""
         mechanism, p = self.calibrated, len(b)
         grams, responses = crowd.copy(), np.zeros((2, p))
@@ -321,7 +320,7 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
     )
 
 
-def _read(subject: RivalSubject, record: Any, trials: int) -> NumpyArray:
+def _read(subject: RivalSubject, record: Record, trials: int) -> NumpyArray:
     """Σ over the sums that hold the person, in units of the declared noise: (trials, numbers)."""
     p = DIMENSION + 1
     packed = p * (p + 1) // 2
@@ -336,7 +335,7 @@ def _read(subject: RivalSubject, record: Any, trials: int) -> NumpyArray:
         subject.ends, lambda _: rng.standard_normal((trials, 1, ACTIONS, packed + p))
     )
     law = np.where(rows == columns, subject.scales.diagonal, subject.scales.gram / math.sqrt(2.0))
-    total: Any = 0.0
+    total: NumpyArray | float = 0.0
     for noise in drawn:
         noisy, centred = noisy_sums(gram, response, noise, scale, p)
         seen = np.concatenate([noisy / law, centred / subject.scales.response], axis=-1)

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from discreet.audit.attack import Published
 from discreet.batch import Batch
 from discreet.features.joint import Joint
 from discreet.features.unit_ball import UnitBall
-from discreet.oracles import FiniteClass, Logistic, PooledRidge, Problem, Ridge
+from discreet.oracles import FiniteClass, Logistic, Oracle, PooledRidge, Problem, Ridge
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.plan.plan import Plan
 from discreet.policies import LinUCB, Policy, SquareCB
 from discreet.privacy.budget import Budget
+from discreet.privacy.noise import Noise
 from discreet.releases.catalogue import Catalogue
 from discreet.releases.statistics import Statistics
-from discreet.types import NumpyArray
+from discreet.types import Array, NumpyArray
 
 DELTA = 1e-5
 JOINT = "ridge-joint"
@@ -34,7 +37,7 @@ COPIES = 5
 """Copies of f = 1 next to one f = 0: this choice reveals most at 10,000 trials."""
 
 
-def constants(values: Any, n_actions: int, p: int) -> NumpyArray:
+def constants(values: Sequence[float], n_actions: int, p: int) -> NumpyArray:
     """Weights of functions that predict one constant; the bias feature is √½."""
     weights = np.zeros((len(values), n_actions, p))
     weights[..., 0] = np.asarray(values)[:, None] * math.sqrt(2.0)
@@ -42,7 +45,7 @@ def constants(values: Any, n_actions: int, p: int) -> NumpyArray:
 
 
 # Two context dimensions let ridge attain its sensitivity; one keeps densities on a plane grid.
-_ORACLES: dict[str, tuple[Any, int, float]] = {
+_ORACLES: dict[str, tuple[Callable[[int], Oracle], int, float]] = {
     "ridge-structured": (lambda _: Ridge(), 2, DELTA),
     "ridge-paper": (lambda _: Ridge(mechanism="paper"), 2, DELTA),
     "ridge-pooled": (lambda _: PooledRidge(geometry="plain"), 2, DELTA),
@@ -130,7 +133,7 @@ class Subject:
         published = self.stretched and self.feedback == "bandit" and self.mechanism != JOINT
         return (0.0, CLEAR, 1.0) if published else (None,)
 
-    def past(self, following: Any, clear: float | None = CLEAR) -> tuple[Statistics, ...]:
+    def past(self, following: NumpyArray, clear: float | None = CLEAR) -> tuple[Statistics, ...]:
         """One release with a matrix and a signal, which its own statistics do not give."""
         A, p = self.n_actions, self.dimension + 1
         bandit, variance = self.feedback == "bandit", self.calibrated.gram**2
@@ -140,7 +143,7 @@ class Subject:
         signal = np.array([clear, *[0.5] * A]) if self.signals != (None,) else None
         return (Statistics(*sums, told, signal),)
 
-    def fit(self, batch: Batch, noise: Any) -> Any:
+    def fit(self, batch: Batch, noise: Noise) -> Published:
         """A fit of the mechanism as it ships, after what was public before."""
         return self.calibrated.fit(batch, noise, self.earlier)
 
@@ -190,7 +193,7 @@ class Subject:
         """Its configuration."""
         return _ORACLES[self.mechanism][0](self.n_actions)
 
-    def record(self, context: Any, losses: Any, action: int | None = 0) -> Batch:
+    def record(self, context: Array, losses: Array, action: int | None = 0) -> Batch:
         """A batch of one record; ``action`` None is a void slot."""
         observed = np.zeros((1, self.n_actions), dtype=bool)
         if action is not None:
@@ -199,7 +202,7 @@ class Subject:
         row = np.broadcast_to(np.asarray(losses, dtype=np.float64), (1, self.n_actions))
         return Batch(UnitBall(self.dimension).map(np.atleast_2d(context)), row, observed)
 
-    def crowd(self, answered: Any, seed: int) -> Batch:
+    def crowd(self, answered: Iterable[bool], seed: int) -> Batch:
         """One record for each flag: a random context, hard losses, an action; or silence."""
         rng, A = np.random.default_rng(seed), self.n_actions
         made = []
@@ -254,7 +257,7 @@ def _at(t: float, constant: float) -> list[float]:
     return [cosine, math.sqrt(1.0 - cosine**2)]
 
 
-def subjects(mechanisms: Any, epsilons: Any) -> list[Subject]:
+def subjects(mechanisms: Iterable[str], epsilons: Iterable[float]) -> list[Subject]:
     """All subjects that ship, at each ε."""
     return [
         Subject(mechanism, feedback, losses, float(epsilon))

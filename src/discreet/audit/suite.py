@@ -15,10 +15,10 @@ import discreet
 from discreet.audit import noise_law
 from discreet.audit.black_box import black_box
 from discreet.audit.entropy import entropy_alone
-from discreet.audit.event_coverage import covered
+from discreet.audit.event_coverage import covered, exact_parts
 from discreet.audit.finding import FAILS, WEAK, Finding, worst
-from discreet.audit.gaussian import exact_gaussian, exact_gram, exact_parts
-from discreet.audit.neighbouring_runs import SCENARIOS
+from discreet.audit.gaussian import exact_gaussian, exact_gram
+from discreet.audit.neighbouring_runs import SCENARIOS, enters_once, transcript
 from discreet.audit.objective import certificate, exact_gaussian_objective, exact_pure
 from discreet.audit.people import installed, one_row_each, which_life
 from discreet.audit.proof_facts import (
@@ -43,7 +43,6 @@ from discreet.audit.rival_audits import (
     exact_move,
 )
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
-from discreet.audit.transcript import enters_once, transcript
 from discreet.privacy.noise import SecureNoise
 from discreet.text import duration, epsilon_text
 

@@ -19,6 +19,7 @@ from discreet.client import Client, Decision
 from discreet.data.dataset import Dataset
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput, ServiceError
+from discreet.types import NumpyArray
 
 THREADS = 64
 """Largest number of concurrent requests; waiting for a free thread counts as latency."""
@@ -219,7 +220,7 @@ def labels(data: Dataset, schema: Mapping[str, Any]) -> list[int | str]:
     return [number if names is None else names[number] for number in numbers]
 
 
-def _column(field: Mapping[str, Any], values: np.ndarray[Any, Any]) -> list[Any]:
+def _column(field: Mapping[str, Any], values: NumpyArray) -> list[Any]:
     if field["kind"] == "Number":
         low, high = float(field["low"]), float(field["high"])
         spread = float(np.ptp(values)) or 1.0

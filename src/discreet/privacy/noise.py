@@ -36,8 +36,9 @@ _LEAST_FAST_SCALE = 2.0**20
 class Noise(Protocol):
     """Draws for a mechanism; ``name`` distinguishes the draws of one batch."""
 
-    exact: bool
-    """True: statistics are integers and noise is drawn on their grid."""
+    @property
+    def exact(self) -> bool:
+        """True: statistics are integers and noise is drawn on their grid."""
 
     def for_batch(self, batch: int) -> Noise:
         """Return the noise of one batch."""

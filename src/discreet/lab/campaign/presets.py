@@ -42,6 +42,7 @@ from discreet.policies import (
     FastCB,
     Greedy,
     LinUCB,
+    Policy,
     RegCB,
     ReplayBonusPO,
     SquareCB,
@@ -59,7 +60,7 @@ DOUBLING: Mapping[str, Any] = {"first_batch": 1, "growth": 2.0}
 """The batches of the paper. [paper, Algorithm 2]"""
 RIDGES = (1e-6, 1e-4, 1e-2, 1e-1, 1.0)
 
-PAPER_POLICIES: dict[str, list[Any]] = {
+PAPER_POLICIES: dict[str, list[Policy]] = {
     # The length that the published runs used: of the batch before, not of the one being played.
     "VanillaPO": [VanillaPO(scale=2.0**k, rollout="previous") for k in (1, 3, 5, 7, 9)],
     "ReplayBonusPO": [
@@ -87,7 +88,7 @@ EXACT_BONUS = [
 ]
 """The paper has no grid for exact BonusPO; this one lies around the theory's 1 and 1."""
 
-QUICK_POLICIES: dict[str, list[Any]] = {
+QUICK_POLICIES: dict[str, list[Policy]] = {
     "VanillaPO": [VanillaPO(scale=scale, rollout="previous") for scale in (2.0, 32.0, 512.0)],
     "ReplayBonusPO": [
         ReplayBonusPO(learning_rate=rate, bonus=bonus)
@@ -109,7 +110,7 @@ def paper_plans(
     dimension: int,
     *,
     mechanism: str = "paper",
-    policies: Mapping[str, Sequence[Any]] = PAPER_POLICIES,
+    policies: Mapping[str, Sequence[Policy]] = PAPER_POLICIES,
     epsilons: Sequence[float] = EPSILONS,
     ridges: Sequence[float] = RIDGES,
     oracles: Sequence[str] = ("Ridge", "Logistic"),

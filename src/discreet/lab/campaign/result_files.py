@@ -16,6 +16,7 @@ from discreet.errors import DiscreetError
 from discreet.lab.campaign.grid import Grid, Key, keys, schedule
 from discreet.lab.campaign.results_folder import Folder, file_name
 from discreet.lab.campaign.tasks import Part, missing, reason, runs
+from discreet.types import NumpyArray
 
 SCHEMA = pa.schema(
     [
@@ -75,7 +76,7 @@ def tabulate(
     family: str,
     grid: Grid,
     parts: Sequence[Part],
-    losses: Sequence[np.ndarray[Any, Any]],
+    losses: Sequence[NumpyArray],
     rounds: int,
 ) -> pa.Table:
     """Return rows of new runs: for each part, losses (plans, seeds, batches)."""
@@ -100,7 +101,7 @@ def tabulate(
     return table.select(SCHEMA.names)
 
 
-def _tabulate(named: list[Key], seeds: Sequence[int], curves: np.ndarray[Any, Any]) -> pa.Table:
+def _tabulate(named: list[Key], seeds: Sequence[int], curves: NumpyArray) -> pa.Table:
     batches = curves.shape[-1]
     flat = np.ascontiguousarray(curves, dtype=np.float32).reshape(-1, batches)
     offsets = np.arange(0, flat.size + 1, batches, dtype=np.int32)
@@ -118,7 +119,7 @@ def _tabulate(named: list[Key], seeds: Sequence[int], curves: np.ndarray[Any, An
     )
 
 
-def present(table: pa.Table | None, grid: Grid, family: str) -> np.ndarray[Any, Any]:
+def present(table: pa.Table | None, grid: Grid, family: str) -> NumpyArray:
     """Return a mask (plans, seeds) of the runs of a grid that a table has."""
     named = keys(grid, family)
     found = np.zeros((len(named), grid.seeds), dtype=bool)
@@ -138,7 +139,7 @@ def present(table: pa.Table | None, grid: Grid, family: str) -> np.ndarray[Any, 
     return found
 
 
-def _coded(column: Any) -> tuple[list[Any], np.ndarray[Any, Any]]:
+def _coded(column: Any) -> tuple[list[Any], NumpyArray]:
     array = column.combine_chunks()
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()

@@ -29,11 +29,12 @@ from discreet.plan.registry import register
 from discreet.simulate import engine
 from discreet.simulate.engine import Machine
 from discreet.simulate.played_offers import played_offers
+from discreet.types import NumpyArray
 
 NOT_PRIVATE = "columns were scaled with the data's own ranges, which is not private"
 
 
-def scaled(contexts: np.ndarray[Any, Any], features: str) -> np.ndarray[Any, Any]:
+def scaled(contexts: NumpyArray, features: str) -> NumpyArray:
     """Return contexts (n, d) with scaled columns, before ``UnitBall`` maps them.
 
     ``raw`` leaves them alone. ``ranges`` maps each column to [−1, 1] by its own range, adds squares
@@ -79,9 +80,9 @@ class Task:
     parts: tuple[Part, ...]
     machine: Machine
     n_actions: int
-    contexts: np.ndarray[Any, Any] = field(repr=False)
-    labels: np.ndarray[Any, Any] = field(repr=False)
-    users: np.ndarray[Any, Any] | None = field(default=None, repr=False)
+    contexts: NumpyArray = field(repr=False)
+    labels: NumpyArray = field(repr=False)
+    users: NumpyArray | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class TaskOutcome:
     """Result of a task: losses (plans, seeds, batches) of every part, or the error."""
 
     name: str
-    losses: tuple[np.ndarray[Any, Any], ...] = field(default=(), repr=False)
+    losses: tuple[NumpyArray, ...] = field(default=(), repr=False)
     seconds: float = 0.0
     device: str = ""
     error: str | None = None
@@ -109,7 +110,7 @@ def compute(task: Task) -> TaskOutcome:
     return TaskOutcome(task.name, losses, time.perf_counter() - start, device)
 
 
-def _play(task: Task) -> tuple[np.ndarray[Any, Any], ...]:
+def _play(task: Task) -> tuple[NumpyArray, ...]:
     contexts = scaled(task.contexts, task.grid.features)
     dimension = contexts.shape[1]
     features: Any = UnitBall(dimension).map(contexts)
@@ -127,9 +128,7 @@ def _play(task: Task) -> tuple[np.ndarray[Any, Any], ...]:
     return tuple(played)
 
 
-def _within_memory(
-    play: Callable[..., np.ndarray[Any, Any]], machine: Machine
-) -> tuple[np.ndarray[Any, Any], Machine]:
+def _within_memory(play: Callable[..., NumpyArray], machine: Machine) -> tuple[NumpyArray, Machine]:
     """Return losses, and the machine with sufficient memory: halved after each failure."""
     while True:
         try:
@@ -156,7 +155,7 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {FOLDER.sub('', message)}".rstrip(": ")
 
 
-def missing(present: np.ndarray[Any, Any]) -> tuple[Part, ...]:
+def missing(present: NumpyArray) -> tuple[Part, ...]:
     """Return plans grouped by missing seeds: the engine is fast with many plans at once.
 
     ``present`` (plans, seeds) is a mask of existing runs.

@@ -27,6 +27,8 @@ from discreet.lab.campaign.tasks import Task, TaskOutcome, compute, reason
 from discreet.validate import installed
 
 DIED = "WorkerDied: the process that played it was killed, perhaps for lack of memory."
+Job = Future[Any]
+"""The result of a call that a worker may still compute."""
 PATIENCE = 20.0
 """Seconds that a scheduler may take to answer, or to find a worker."""
 
@@ -38,7 +40,7 @@ class Workers:
     ``sharing`` tasks share the memory of one machine.
     """
 
-    submit: Callable[..., Future[Any]]
+    submit: Callable[..., Job]
     slots: Callable[[], int]
     sharing: int
 
@@ -56,9 +58,9 @@ def workers(jobs: int, scheduler: str | None = None) -> Iterator[Workers]:
             yield processes
 
 
-def computed_here(call: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+def computed_here(call: Callable[..., object], /, *arguments: object) -> Job:
     """Compute in this thread, which Ctrl-C interrupts; no other thread has the future."""
-    future: Future[Any] = Future()
+    future: Job = Future()
     future.set_result(call(*arguments))
     return future
 
@@ -71,9 +73,10 @@ def _processes(jobs: int) -> Iterator[Workers]:
     def executor() -> Any:
         return get_reusable_executor(max_workers=jobs, initializer=_ignore_interrupts)
 
-    def submit(call: Callable[..., Any], /, *arguments: Any) -> Any:
+    def submit(call: Callable[..., object], /, *arguments: object) -> Job:
         with _uninterrupted():
-            return executor().submit(call, *arguments)
+            job: Job = executor().submit(call, *arguments)
+        return job
 
     try:
         yield Workers(submit, lambda: jobs + 1, jobs)
@@ -118,9 +121,10 @@ def _cluster(address: str) -> Iterator[Workers]:
         def slots() -> int:  # workers come and go
             return 2 * max(1, sum(map(int, client.nthreads().values())))
 
-        def submit(call: Callable[..., Any], /, *arguments: Any) -> Any:
+        def submit(call: Callable[..., object], /, *arguments: object) -> Job:
             with _uninterrupted():
-                return executor.submit(call, *arguments)
+                job: Job = executor.submit(call, *arguments)
+            return job
 
         try:
             yield Workers(submit, slots, threads)
@@ -128,9 +132,9 @@ def _cluster(address: str) -> Iterator[Workers]:
             executor.shutdown(wait=False)
 
 
-def answer(crew: Workers, call: Callable[..., Any], *arguments: Any) -> Any:
+def answer(crew: Workers, call: Callable[..., Any], *arguments: object) -> Any:
     """Return what ``call(*arguments)`` returns on one of the workers."""
-    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    ended: SimpleQueue[Job] = SimpleQueue()
     _report(crew.submit(call, *arguments), ended)
     return _result(ended.get())
 
@@ -140,8 +144,8 @@ def outcomes(tasks: Iterator[Task | TaskOutcome], crew: Workers) -> Iterator[Tas
 
     What comes as an outcome, because its data could not be read, is passed on.
     """
-    waiting: dict[Future[Any], Task | TaskOutcome] = {}
-    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    waiting: dict[Job, Task | TaskOutcome] = {}
+    ended: SimpleQueue[Job] = SimpleQueue()
     while True:
         room = crew.slots() - len(waiting)
         for task in islice(tasks, max(0, room)):
@@ -152,9 +156,7 @@ def outcomes(tasks: Iterator[Task | TaskOutcome], crew: Workers) -> Iterator[Tas
         if made is not None:
             yield made
             continue
-        suspects = [
-            task
-        ]  # a broken pool fails all that it had in hand: find out whose fault it was
+        suspects = [task]  # a broken pool fails all of its tasks: find out which one broke it
         while waiting:
             made, task = _next(waiting, ended)
             if made is not None:
@@ -166,11 +168,9 @@ def outcomes(tasks: Iterator[Task | TaskOutcome], crew: Workers) -> Iterator[Tas
             yield alone or TaskOutcome(task.name, error=DIED)
 
 
-def _submit(
-    crew: Workers, task: Task | TaskOutcome, ended: SimpleQueue[Future[Any]]
-) -> Future[Any]:
+def _submit(crew: Workers, task: Task | TaskOutcome, ended: SimpleQueue[Job]) -> Job:
     """Hand out a task; its future appears in ``ended`` when it ends."""
-    future: Future[Any] = Future()
+    future: Job = Future()
     try:
         if isinstance(task, Task):
             future = crew.submit(compute, task)
@@ -182,13 +182,13 @@ def _submit(
     return future
 
 
-def _report(future: Future[Any], ended: SimpleQueue[Future[Any]]) -> None:
+def _report(future: Job, ended: SimpleQueue[Job]) -> None:
     with _uninterrupted():
         future.add_done_callback(ended.put)
 
 
 def _next(
-    waiting: dict[Future[Any], Task | TaskOutcome], ended: SimpleQueue[Future[Any]]
+    waiting: dict[Job, Task | TaskOutcome], ended: SimpleQueue[Job]
 ) -> tuple[TaskOutcome | None, Task | TaskOutcome]:
     """Return the outcome of the task that ends next, which is no longer waiting.
 
@@ -211,7 +211,7 @@ def _next(
         return TaskOutcome(task.name, error=DIED if died else reason(error)), task
 
 
-def _result(future: Future[Any]) -> Any:
+def _result(future: Job) -> Any:
     """Return the result of a future that has ended."""
     with _uninterrupted():
         return future.result()

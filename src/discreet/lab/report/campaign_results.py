@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,11 @@ from discreet.errors import InvalidInput
 from discreet.lab.campaign.results_folder import Folder, file_name
 from discreet.privacy.budget import Participation
 from discreet.text import epsilon_text
+from discreet.types import NumpyArray
 from discreet.validate import installed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SHORT = {
     "ReplayBonusPO": "bpo",
@@ -73,7 +77,7 @@ NAMED = ("dataset", "algorithm", "oracle", "epsilon", "delta", "seed", "settings
 CURVE_COLUMNS = (*NAMED, "first_batch", "growth", "curve")
 POOLED = "PooledRidge"
 """The oracle of the default plan: it has one mechanism, discreet's own, in every campaign."""
-Numbers = np.ndarray[Any, Any]
+Numbers = NumpyArray
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class Runs:
         return len(self.lost)
 
     @classmethod
-    def of(cls, table: Any) -> Runs:
+    def of(cls, table: pa.Table) -> Runs:
         """Return the runs of a table of result files; the order of rows does not matter."""
         if table.num_rows == 0:
             raise InvalidInput(
@@ -167,7 +171,7 @@ def _lost(loss: Numbers, rounds: Numbers) -> Numbers:
         return np.where((whole / rounds).astype(loss.dtype) == loss, whole, lost)
 
 
-def _column(table: Any, name: str) -> Any:
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
     column = table.column(name)
     if column.null_count:
         raise InvalidInput(
@@ -177,7 +181,7 @@ def _column(table: Any, name: str) -> Any:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _coded(table: Any, name: str, order: Callable[[Any], Any]) -> Coded:
+def _coded(table: pa.Table, name: str, order: Callable[[Any], Any]) -> Coded:
     array = _column(table, name)
     if not hasattr(array, "dictionary"):
         array = array.dictionary_encode()
@@ -289,7 +293,7 @@ class CampaignResults:
 
         return Runs.of(read(self._folder.root, columns=COLUMNS))
 
-    def curves(self, dataset: str) -> Any:
+    def curves(self, dataset: str) -> pa.Table:
         """Return the runs of one data set with their curves; only its files are read."""
         import pyarrow as pa
 

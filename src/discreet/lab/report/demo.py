@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +40,10 @@ from discreet.simulate import evaluate
 from discreet.simulate.experiment import standard_error
 from discreet.text import epsilon_text, guarantee_text
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 Results = Mapping[str, Any]
 FORMAT = "discreet-demo/1"
 EPSILONS = (1.0, 4.0, float("inf"))
@@ -68,7 +72,7 @@ def demo_figure(results: Results) -> Drawing:
     return Drawing(size, partial(_draw, results))
 
 
-def _draw(results: Results, figure: Any, ink: str) -> None:
+def _draw(results: Results, figure: Figure, ink: str) -> None:
     sets, epsilons = results["sets"], results["epsilons"]
     axes = figure.subplots(len(sets), len(epsilons), squeeze=False, sharex="row", sharey="row")
     for row, data in zip(axes, sets, strict=True):
@@ -83,7 +87,7 @@ def _draw(results: Results, figure: Any, ink: str) -> None:
     figure.legend(lines, names, loc="outside lower center", ncols=4, frameon=False)
 
 
-def _panel(axis: Any, results: Results, data: Any, epsilon: Any, ink: str) -> None:
+def _panel(axis: Axes, results: Results, data: Results, epsilon: float, ink: str) -> None:
     shown = [
         run for run in results["runs"] if run["data"] == data["name"] and run["epsilon"] == epsilon
     ]

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,14 +21,19 @@ from discreet.lab.report.algorithm_comparison import (
 from discreet.lab.report.selection import Selection
 from discreet.text import epsilon_text
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 PNG_DPI = 200
 INK = "#222222"
 """In a page it becomes ``currentColor``, so that the figure is legible in light and dark."""
 
 # Hues that colour-blind readers can distinguish [Okabe and Ito 2008], of middle lightness for
 # white and black paper; the dash shows the family, so that no line depends on its hue alone.
+Dash = str | tuple[float, tuple[float, float]]
 _SOLID, _DASHED, _DOTTED = "-", (0, (5, 1.5)), (0, (1.2, 1.2))
-STYLES: Mapping[str, tuple[str, Any, float]] = {
+STYLES: Mapping[str, tuple[str, Dash, float]] = {
     "Default": ("#7A1F5C", _SOLID, 2.4),
     "VanillaPO": ("#D55E00", _SOLID, 2.0),
     "ReplayBonusPO": ("#1A80C4", _SOLID, 2.0),
@@ -41,7 +46,7 @@ STYLES: Mapping[str, tuple[str, Any, float]] = {
     "Supervised": ("ink", _SOLID, 1.2),
 }
 # Rival algorithms, in figures with the default plan: dotted lines have published constants.
-RIVALS: Mapping[str, tuple[str, Any, float]] = {
+RIVALS: Mapping[str, tuple[str, Dash, float]] = {
     "Epsilon-greedy": ("#009E73", _SOLID, 1.6),
     "Thompson": ("#1A80C4", _SOLID, 1.6),
     "AdaSSP": ("#8A6D3B", _SOLID, 1.6),
@@ -71,7 +76,7 @@ class Drawing:
     """A figure: its size in inches, and ``draw(figure, ink)``; the layout is computed once."""
 
     size: tuple[float, float]
-    draw: Callable[[Any, str], None]
+    draw: Callable[[Figure, str], None]
 
     def png(self) -> bytes:
         """Return a PNG on white."""
@@ -108,7 +113,7 @@ class Drawing:
         return buffer.getvalue()
 
     @cached_property
-    def _figure(self) -> Any:
+    def _figure(self) -> Figure:
         with self._style():
             from matplotlib.figure import Figure
             from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -152,7 +157,7 @@ def line_style(algorithm: str, ink: str) -> dict[str, Any]:
     }
 
 
-def rounds_axis(axis: Any, ink: str) -> None:
+def rounds_axis(axis: Axes, ink: str) -> None:
     """Draw rounds on a logarithmic axis, with a faint grid and no box."""
     axis.set_xscale("log")
     axis.xaxis.set_major_formatter(lambda value, _: short_number(value))
@@ -160,7 +165,7 @@ def rounds_axis(axis: Any, ink: str) -> None:
     plain(axis, ink)
 
 
-def plain(axis: Any, ink: str) -> None:
+def plain(axis: Axes, ink: str) -> None:
     """Draw a faint grid and no box."""
     axis.grid(color=ink, alpha=0.15, linewidth=0.6)
     axis.spines[["top", "right"]].set_visible(False)
@@ -190,7 +195,7 @@ def heat_maps(rates: WinRates) -> Drawing:
     return Drawing((3.7 * columns, 3.5 * rows), partial(_maps, rates, rows, columns))
 
 
-def _maps(rates: WinRates, rows: int, columns: int, figure: Any, ink: str) -> None:
+def _maps(rates: WinRates, rows: int, columns: int, figure: Figure, ink: str) -> None:
     axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
     for level in range(len(rates.levels)):
         _map(axes[level], rates, level)
@@ -206,7 +211,7 @@ def _maps(rates: WinRates, rows: int, columns: int, figure: Any, ink: str) -> No
         figure.supxlabel("% of data sets on which the row has less mean final loss", fontsize=10)
 
 
-def _map(axis: Any, rates: WinRates, level: int) -> None:
+def _map(axis: Axes, rates: WinRates, level: int) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     percent, names = rates.percent[level], rates.algorithms
@@ -246,7 +251,7 @@ def increase_chart(increase: LossIncrease) -> Drawing:
     return Drawing((5.8, 4.6), partial(_increase, increase))
 
 
-def _increase(increase: LossIncrease, figure: Any, ink: str) -> None:
+def _increase(increase: LossIncrease, figure: Figure, ink: str) -> None:
     axis = figure.subplots()
     private = [i for i, level in enumerate(increase.levels) if level.private]
     places = np.arange(len(private))
@@ -277,7 +282,9 @@ def level_chart(selection: Selection, means: MeanLosses, about: Mapping[str, Any
     return Drawing((6.4, 5.6), partial(_levels, selection, means, about))
 
 
-def _levels(selection: Selection, means: MeanLosses, about: Any, figure: Any, ink: str) -> None:
+def _levels(
+    selection: Selection, means: MeanLosses, about: Mapping[str, Any], figure: Figure, ink: str
+) -> None:
     axis = figure.subplots()
     places = np.arange(len(selection.levels))
     for a, name in enumerate(selection.algorithms):

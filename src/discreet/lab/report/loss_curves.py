@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from discreet.lab.report.figures import Drawing, line_style, rounds_axis
 from discreet.lab.report.paper_comparison import FIGURES, openml_id
 from discreet.lab.report.selection import Selection
 from discreet.validate import one_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ def shown(selection: Selection, wanted: str | Sequence[str], about: Mapping[str,
     return names
 
 
-def curves(table: Any, selection: Selection, dataset: str) -> Curves | None:
+def curves(table: pa.Table, selection: Selection, dataset: str) -> Curves | None:
     """Return means over the reporting seeds; None where nothing was selected on the data set."""
     import pyarrow.compute as pc
 
@@ -91,7 +96,7 @@ def curves(table: Any, selection: Selection, dataset: str) -> Curves | None:
     return Curves(dataset, names, levels, ends, mean, error)
 
 
-def _of_the_seeds(rows: Any, selection: Selection, dataset: int) -> Numbers:
+def _of_the_seeds(rows: pa.Table, selection: Selection, dataset: int) -> Numbers:
     """Return curves (seeds, batches) in the order of the seeds."""
     seeds = np.asarray(selection.seeds)[selection.reporting[dataset]]
     column = rows["seed"].to_numpy()
@@ -129,14 +134,15 @@ def curve_chart(curves: Curves, levels: Mapping[str, float] | None = None) -> Dr
 
 def _draw(
     curves: Curves,
-    algorithms: Any,
-    levels: Any,
+    algorithms: Numbers,
+    levels: Numbers,
     rows: int,
     known: Mapping[str, float],
-    figure: Any,
+    figure: Figure,
     ink: str,
 ) -> None:
-    upper, lower = figure.subfigures(2, 1, height_ratios=(3.4, 2.3 * rows + 0.4))
+    heights = (3.4, 2.3 * rows + 0.4)
+    upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=heights).ravel()
     for part in (upper, lower):
         part.patch.set_alpha(0)
     ramp = np.linspace(0, len(RAMP) - 1, len(levels)).round().astype(int)
@@ -170,7 +176,7 @@ def _draw(
         part.legend(handles.values(), handles, loc="outside lower center", ncols=9, frameon=False)
 
 
-def _line(axis: Any, curves: Curves, a: int, i: int, label: str, style: Any) -> None:
+def _line(axis: Axes, curves: Curves, a: int, i: int, label: str, style: Any) -> None:
     """Draw a curve at batch ends, with a band of one standard error over seeds."""
     mean, error = curves.mean[a, i], np.nan_to_num(curves.standard_error[a, i])
     ends = curves.ends[a]
@@ -183,14 +189,16 @@ def _line(axis: Any, curves: Curves, a: int, i: int, label: str, style: Any) -> 
         )
 
 
-def known_levels(axis: Any, known: Mapping[str, float], ink: str) -> None:
+def known_levels(axis: Axes, known: Mapping[str, float], ink: str) -> None:
     """Draw losses of policies without contexts, as horizontal lines."""
     for name, level in known.items():
         if np.isfinite(level):
-            style = {"linestyle": LEVELS[name], "linewidth": 1, "alpha": 0.6, "zorder": 1}
-            axis.axhline(level, label=name, color=ink, **style)
+            dash = LEVELS[name]
+            axis.axhline(
+                level, label=name, color=ink, linestyle=dash, linewidth=1, alpha=0.6, zorder=1
+            )
 
 
-def _finish(axis: Any, title: str, ink: str) -> None:
+def _finish(axis: Axes, title: str, ink: str) -> None:
     axis.set_title(title, fontsize=10)
     rounds_axis(axis, ink)

@@ -272,7 +272,7 @@ def _part(theirs: Published, names: list[str], levels: list[Level]) -> Numbers:
     return padded[np.ix_([theirs.levels.index(level) for level in levels], kept, kept)]
 
 
-def _scores(selection: Selection, among: Any, names: list[str], levels: list[Level]) -> Numbers:
+def _scores(selection: Selection, among: Numbers, names: list[str], levels: list[Level]) -> Numbers:
     """Return the percentage won by the row: 100, 50 or 0 (data sets, levels, rows, columns)."""
     algorithms = [selection.algorithms.index(name) for name in names]
     kept = [selection.levels.index(level) for level in levels]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from discreet.client.pages import rendered
 from discreet.lab.report.figures import Drawing
@@ -11,6 +11,9 @@ from discreet.lab.report.tables import Table, bold, number
 from discreet.simulate.evaluation_plots import draw_groups, draw_privacy_curve
 from discreet.simulate.privacy_curve import PrivacyCurve
 from discreet.text import epsilon_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def privacy_figure(curve: PrivacyCurve) -> Drawing:
@@ -70,9 +73,9 @@ def _groups(curve: PrivacyCurve) -> Table:
     return Table(caption, list(losses.header), [list(cells) for cells in losses.cells])
 
 
-def _draw_groups(curve: PrivacyCurve, figure: Any, ink: str) -> None:
+def _draw_groups(curve: PrivacyCurve, figure: Figure, ink: str) -> None:
     draw_groups(curve.by_group(), figure.subplots(), ink)
 
 
-def _draw(curve: PrivacyCurve, figure: Any, ink: str) -> None:
+def _draw(curve: PrivacyCurve, figure: Figure, ink: str) -> None:
     draw_privacy_curve(curve, figure.subplots(), ink)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
@@ -14,6 +14,10 @@ from discreet.client.pages import rendered
 from discreet.lab.report.figures import STYLES, Drawing, plain, short_number
 from discreet.lab.report.tables import Table, csv_text, number
 from discreet.releases.canonical import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NAMES = {
     "vanilla": "Algorithm 1",
@@ -56,7 +60,7 @@ def bound_chart(results: Results) -> Drawing:
     return Drawing((6.2, 4.6), partial(_bounds, results))
 
 
-def _horizons(results: Results, figure: Any, ink: str) -> None:
+def _horizons(results: Results, figure: Figure, ink: str) -> None:
     grid = figure.subplots(2, len(INSTANCES), sharex=True, sharey=True)
     for row, rates in zip(grid, RATES, strict=True):
         for axis, (instance, words) in zip(row, INSTANCES.items(), strict=True):
@@ -68,7 +72,7 @@ def _horizons(results: Results, figure: Any, ink: str) -> None:
     _legend(figure, grid[0, 0])
 
 
-def _others(results: Results, axes: Any, figure: Any, ink: str) -> None:
+def _others(results: Results, axes: Sequence[Results], figure: Figure, ink: str) -> None:
     from matplotlib.ticker import LogLocator
 
     grid = figure.subplots(2, len(axes), squeeze=False, sharex="col", sharey=True)
@@ -84,7 +88,7 @@ def _others(results: Results, axes: Any, figure: Any, ink: str) -> None:
     _legend(figure, grid[0, 0])
 
 
-def _bounds(results: Results, figure: Any, ink: str) -> None:
+def _bounds(results: Results, figure: Figure, ink: str) -> None:
     axis = figure.subplots()
     horizons = _line(results, "T", "hard", "vanilla", "theorem")
     rounds = np.array([point["T"] for point in horizons])
@@ -101,7 +105,7 @@ def _bounds(results: Results, figure: Any, ink: str) -> None:
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
 
 
-def _lines(axis: Any, results: Results, name: str, instance: str, rates: str, ink: str) -> None:
+def _lines(axis: Axes, results: Results, name: str, instance: str, rates: str, ink: str) -> None:
     for algorithm, words in NAMES.items():
         line = _line(results, name, instance, algorithm, rates)
         if not line:
@@ -118,7 +122,7 @@ def _lines(axis: Any, results: Results, name: str, instance: str, rates: str, in
         )
 
 
-def _guide(axis: Any, results: Results, ink: str) -> None:
+def _guide(axis: Axes, results: Results, ink: str) -> None:
     """Draw a line of slope one half, through the hard instance's first point."""
     line = _line(results, "T", "hard", "batched_bonus", "theorem")
     rounds = np.array([point["T"] for point in line])
@@ -144,7 +148,7 @@ def _style(algorithm: str, ink: str) -> dict[str, Any]:
     return {"color": ink if colour == "ink" else colour, "linestyle": dash, "linewidth": 1.6}
 
 
-def _finish(axis: Any, words: str, ink: str) -> None:
+def _finish(axis: Axes, words: str, ink: str) -> None:
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.xaxis.set_major_formatter(lambda value, _: short_number(value))
@@ -153,7 +157,7 @@ def _finish(axis: Any, words: str, ink: str) -> None:
     plain(axis, ink)
 
 
-def _legend(figure: Any, axis: Any) -> None:
+def _legend(figure: Figure, axis: Axes) -> None:
     lines, names = axis.get_legend_handles_labels()
     figure.legend(lines, names, loc="outside lower center", ncols=6, frameon=False, fontsize=9)
 

@@ -26,7 +26,7 @@ from discreet.lab.rivals.rival_contract import (
 )
 from discreet.policies.allocation import draw, even_split, is_first_minimum
 from discreet.privacy.budget import Budget
-from discreet.types import Array
+from discreet.types import Array, NumpyArray
 from discreet.validate import in_range, one_of, whole
 
 PUBLISHED_THRESHOLD = 10
@@ -122,8 +122,8 @@ def crowd_delta(share: float, threshold: int, epsilon: float) -> float:
 
 
 def crowd_divergences(
-    share: float, threshold: int, epsilon: float, crowds: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
+    share: float, threshold: int, epsilon: float, crowds: NumpyArray
+) -> NumpyArray:
     """Return Σ max(0, P − e^ε P') of crowds of n + 1 and n people, both ways: (2, crowds)."""
     from scipy.stats import binom
 
@@ -153,7 +153,7 @@ class CodedRuns:
     rounds: int
     seeds: Sequence[int]
 
-    def play(self, rows: RivalRows, noted: Any) -> Iterator[np.ndarray[Any, Any]]:
+    def play(self, rows: RivalRows, noted: NumpyArray) -> Iterator[NumpyArray]:
         """Yield losses (S, R), summed from one recorded round to the next."""
         rivals: list[Any] = [plan.rival for plan in self.plans]
         codes = coded(rows.features, rivals[0].codes)
@@ -167,10 +167,10 @@ class CodedRuns:
         actions = np.arange(n_actions)[:, None]
         if not isinstance(codes, np.ndarray):
             actions = xp.asarray(actions, device=codes.device)
-        waiting: Any = 0.0  # (S, R, A, K, 2): reports of this batch without and with a loss
-        kept: Any = 0.0
-        table: Any = None
-        lost: Any = 0.0
+        waiting: Array = 0.0  # (S, R, A, K, 2): reports of this batch without and with a loss
+        kept: Array = 0.0
+        table: Array = None
+        lost: Array = 0.0
         changes = set(self.clock.ends(self.rounds))
         for start, end in pairwise([0, *sorted({*changes, *noted.tolist()})]):
             here = codes[..., start:end, :]
@@ -179,7 +179,7 @@ class CodedRuns:
                 chosen = xp.astype(u[..., 0] * n_actions, xp.int64)
             else:
                 chosen = draw(even_split(apply_rows(here, table)), u[..., 0])
-            wrong = chosen != rows.labels[..., start:end]
+            wrong = rows.losses(chosen, start, end)
             lost = lost + wrong.sum(-1)
             if end in noted:
                 summed = to_numpy(lost).astype(np.float64)

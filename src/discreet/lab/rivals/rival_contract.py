@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
+from discreet.arrays.backend import namespace
 from discreet.design.schedule import Schedule
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
@@ -19,7 +20,7 @@ from discreet.privacy.events import REAL_ARITHMETIC, Gaussian
 from discreet.types import Array
 from discreet.validate import in_range, one_of
 
-Draw = Callable[[int], Any]
+Draw = Callable[[int], Array]
 """Standard normal draws of one unit of noise, by its number."""
 
 NODES = 2**23
@@ -35,7 +36,7 @@ class NoiseClock(Protocol):
     def units(self, people: int) -> int:
         """Return the number of units of noise in the sums of the first ``people``."""
 
-    def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Any]:
+    def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Array]:
         """Yield the noise of the sums at each end."""
 
 
@@ -72,8 +73,8 @@ class TreeClock:
     def units(self, people: int) -> int:
         return people.bit_count()
 
-    def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Any]:
-        held: dict[int, tuple[int, Any]] = {}
+    def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Array]:
+        held: dict[int, tuple[int, Array]] = {}
         for end in ends:
             levels = [level for level in range(end.bit_length()) if end >> level & 1]
             for level in levels:
@@ -100,7 +101,7 @@ class PersonClock:
     def units(self, people: int) -> int:
         return people
 
-    def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Any]:
+    def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Array]:
         return _walk(self, ends, draw)
 
 
@@ -122,11 +123,11 @@ class BatchClock:
     def units(self, people: int) -> int:
         return sum(end <= people for end in self.ends(people + 1)[:-1])
 
-    def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Any]:
+    def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Array]:
         return _walk(self, ends, draw)
 
 
-def _walk(clock: NoiseClock, ends: Sequence[int], draw: Draw) -> Iterator[Any]:
+def _walk(clock: NoiseClock, ends: Sequence[int], draw: Draw) -> Iterator[Array]:
     """Units that are never taken back: their sum grows by what is new."""
     total, before = 0.0, 0
     for end in ends:
@@ -229,11 +230,22 @@ class RivalPlan:
 
 
 class RivalRows(NamedTuple):
-    """Features (S, 1, T, p), labels (S, 1, T) and uniforms (S, 1, T, 2) in each seed's order."""
+    """Features (S, 1, T, p), labels (S, 1, T) or losses (S, 1, T, A), and uniforms (S, 1, T, 2).
+
+    Rows are in each seed's order.
+    """
 
     features: Array
-    labels: Array
+    truth: Array
     uniforms: Array
+
+    def losses(self, chosen: Array, start: int, end: int) -> Array:
+        """Return the losses (S, R, n) of the actions chosen in some rounds; booleans for labels."""
+        if self.truth.ndim == 3:
+            return chosen != self.truth[..., start:end]
+        some, xp = self.truth[..., start:end, :], namespace(chosen)
+        shape = (*chosen.shape, some.shape[-1])
+        return xp.take_along_axis(xp.broadcast_to(some, shape), chosen[..., None], axis=-1)[..., 0]
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -39,7 +39,7 @@ from discreet.policies.allocation import draw, even_split
 from discreet.privacy.noise import SeededNoise
 from discreet.simulate.engine import Machine
 from discreet.simulate.played_batches import shuffle
-from discreet.types import Array
+from discreet.types import Array, NumpyArray
 
 PIECE = 2048
 """RivalRows that are summed at once: their products b ⊗ b are held meanwhile."""
@@ -54,10 +54,9 @@ class LinearRuns:
     rounds: int
     seeds: Sequence[int]
 
-    def play(self, rows: RivalRows, noted: Any) -> Iterator[np.ndarray[Any, Any]]:
+    def play(self, rows: RivalRows, noted: NumpyArray) -> Iterator[NumpyArray]:
         """Yield losses (S, R), summed from one recorded round to the next."""
-        features, labels = rows.features, rows.labels
-        u = rows.uniforms[..., 0]
+        features, u = rows.features, rows.uniforms[..., 0]
         A, p = self.plans[0].n_actions, features.shape[-1]
         numbers = [plan.scales(self.rounds) for plan in self.plans]
         scale = {
@@ -71,16 +70,16 @@ class LinearRuns:
             actions = namespace(features).asarray(actions, device=features.device)
         ends = self.clock.ends(self.rounds)
         noise = self._noise(ends, A, p, features, noisy)
-        gram: Any = 0.0
-        response: Any = 0.0  # Σ y·b
+        gram: Array = 0.0
+        response: Array = 0.0  # Σ y·b
         policy, changes = None, set(ends)
-        lost: Any = 0.0
+        lost: Array = 0.0
         pieces = range(PIECE, self.rounds, PIECE)
         for start, end in pairwise([0, *sorted({*ends, *noted.tolist(), *pieces})]):
             x = features[..., start:end, :]
             chosen = self._chosen(policy, x, width, u[..., start:end], A)
-            wrong = chosen != labels[..., start:end]
-            lost = lost + wrong.sum(-1)
+            losses = rows.losses(chosen, start, end)
+            lost = lost + losses.sum(-1)
             if end in noted:
                 summed = to_numpy(lost).astype(np.float64)
                 yield np.broadcast_to(summed, (len(self.seeds), len(self.plans)))
@@ -88,18 +87,18 @@ class LinearRuns:
             xp = namespace(x)
             taken = xp.astype((chosen[..., None, :] == actions).mT, x.dtype)
             gram = gram + weighted_sums(taken, pack_products(x))
-            response = response + weighted_sums(taken * xp.astype(wrong, x.dtype)[..., None], x)
+            response = response + weighted_sums(taken * xp.astype(losses, x.dtype)[..., None], x)
             if end in changes and end < self.rounds:
                 policy = self._policy(gram, response, next(noise), scale, self.clock.units(end), p)
 
     def _noise(
         self, ends: Sequence[int], n_actions: int, p: int, like: Array, noisy: bool
-    ) -> Iterator[Any]:
+    ) -> Iterator[Array]:
         """Yield standard normals (S, 1, A, p(p+1)/2 + p) of the sums at each end, for all runs."""
         size = p * (p + 1) // 2 + p
         source = SeededNoise(tuple(self.seeds))
 
-        def drawn(unit: int) -> Any:
+        def drawn(unit: int) -> Array:
             if not noisy:
                 return 0.0
             return source.for_batch(unit).normal("rival", (n_actions, size))
@@ -109,7 +108,7 @@ class LinearRuns:
 
     @staticmethod
     def _policy(
-        gram: Array, response: Array, noise: Any, scale: Any, units: int, p: int
+        gram: Array, response: Array, noise: Array, scale: Mapping[str, Array], units: int, p: int
     ) -> tuple[Array, Array]:
         """Return θ (S, R, A, p) for y − ½ and V⁻¹ (S, R, A, p, p) from sums and their noise."""
         gram, centred = noisy_sums(gram, response, noise, scale, p)
@@ -129,7 +128,9 @@ class LinearRuns:
         return draw(even_split(values), u)
 
 
-def noisy_sums(gram: Array, response: Array, noise: Any, scale: Any, p: int) -> tuple[Array, Array]:
+def noisy_sums(
+    gram: Array, response: Array, noise: Array, scale: Mapping[str, Array], p: int
+) -> tuple[Array, Array]:
     """Return packed Σ b bᵀ (..., A, p(p+1)/2) and Σ (y − centre)·b (..., A, p) with noise.
 
     ``response`` is Σ y·b, and ``noise`` are standard normals in units of ``scale``. Off-diagonal
@@ -154,17 +155,17 @@ HELD = 8
 
 def run(
     plans: Sequence[RivalPlan],
-    features: np.ndarray[Any, Any],
-    truth: np.ndarray[Any, Any],
+    features: NumpyArray,
+    truth: NumpyArray,
     seeds: Sequence[int],
     machine: Machine | None = None,
     rounds: int | None = None,
     users: Any = None,
-) -> np.ndarray[Any, Any]:
+) -> NumpyArray:
     """Return the loss so far at the ends of the default batches: (plans, seeds, batches).
 
-    ``features`` (T, p) are mapped already and ``truth`` are labels (T,). Seeds have the rows,
-    uniforms and order that they have in the engine.
+    ``features`` (T, p) are mapped already and ``truth`` are labels (T,) or losses (T, A); P2B takes
+    labels only. Seeds have the rows, uniforms and order that they have in the engine.
     """
     if users is not None:
         raise InvalidInput(
@@ -177,6 +178,11 @@ def run(
     groups: dict[Any, list[int]] = defaultdict(list)
     for i, plan in enumerate(plans):
         codes = plan.rival.codes if isinstance(plan.rival, CodedBandit) else 0
+        if codes and truth.ndim > 1:
+            raise InvalidInput(
+                "truth must be labels (T,) for P2B, which reports one bit; got losses. "
+                "Leave P2B out."
+            )
         groups[plan.rival.clock(rounds), codes].append(i)
     for (clock, codes), members in groups.items():
         for some, some_seeds in _parts(members, plans[members[0]], rounds, len(seeds), machine):
@@ -190,7 +196,7 @@ def run(
 
 
 def _rows(
-    features: Any, truth: Any, seeds: Sequence[int], machine: Machine, rounds: int
+    features: NumpyArray, truth: NumpyArray, seeds: Sequence[int], machine: Machine, rounds: int
 ) -> RivalRows:
     """Return the rows of a data set in each seed's order."""
     drawn = [shuffle(seed, len(features)) for seed in seeds]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ class ThompsonSampling(ConfidenceWidth):
         low = row_min(means - FAR * widths)
         step = (row_min(means + FAR * widths) - low) / STEPS  # the least is hardly ever above
         before = _log_above(low, means, widths)
-        found: Any = 0.0
+        found: Array = 0.0
         for number in range(1, STEPS + 1):
             after = _log_above(low + number * step, means, widths)
             passed = before - after + TINY

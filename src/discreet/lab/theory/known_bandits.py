@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -300,7 +301,9 @@ def _together(batches: list[Floats]) -> Floats:
     return np.stack([np.broadcast_to(each, (runs, each.shape[1])) for each in batches])
 
 
-def vanilla_po(truth: Truth, rounds: Rounds, oracle: LeastSquares, rates: Any) -> Regret:
+def vanilla_po(
+    truth: Truth, rounds: Rounds, oracle: LeastSquares, rates: Sequence[float]
+) -> Regret:
     """Play T rounds: π_{t+1} ∝ π_t·exp(−η·f̂_t), that is softmax(−η·Σ_s f̂_s). [paper, Algorithm 1]
 
     ``rates`` (R,) are played side by side, on the same contexts and losses.

@@ -20,6 +20,7 @@ from discreet.policies.oracle_errors import (
     exponential_mechanism_error,
     least_squares_error,
 )
+from discreet.types import Array
 from discreet.validate import in_range, one_of, positive, whole
 
 
@@ -331,12 +332,12 @@ def _epoch_parameters(name: str, T: int, A: int, error: float) -> list[dict[str,
     return [asdict(batched_bonus_po_parameters(B, A, error)) for B in lengths]
 
 
-def geometric_average(B: int, x: Any) -> Any:
+def geometric_average(B: int, x: Array) -> Array:
     """e⁻¹·min{1, 1/(Bx)} ≤ (1/B) Σ_{k<B} e^{−kx}. [paper, equation "geometric-average"]"""
     return math.exp(-1.0) / np.maximum(1.0, whole("B", B, 1) * np.asarray(x, dtype=float))
 
 
-def vanilla_po_probability(B: int, A: int, rate: float, gap: Any) -> Any:
+def vanilla_po_probability(B: int, A: int, rate: float, gap: Array) -> Array:
     """1/(e·A·(1 + B_m·η_m·d)) ≤ π_m(c, a).
 
     [paper, Lemma "Action probabilities and predicted regret of batched vanilla PO"]
@@ -357,7 +358,7 @@ def vanilla_po_predicted_regret(B: int, A: int, rate: float) -> float:
     return 2.0 * math.log(whole("A", A, 2)) / (whole("B", B, 1) * float(positive("rate", rate)))
 
 
-def bonus_po_probability(B: int, A: int, error: float, gap: Any) -> Any:
+def bonus_po_probability(B: int, A: int, error: float, gap: Array) -> Array:
     """min{1/A, 1/(γ_m·d)} ≤ π_m(c, a).
 
     [paper, Lemma "Action probabilities and predicted regret of batched bonus PO"]

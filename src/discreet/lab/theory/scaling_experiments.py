@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -19,6 +19,7 @@ from itertools import chain, product
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discreet.arrays.stacking import stack
 from discreet.lab import theory
@@ -34,6 +35,7 @@ from discreet.lab.theory.known_bandits import (
 )
 from discreet.policies import BonusPO, Policy, VanillaPO
 from discreet.simulate.engine import Family
+from discreet.types import NumpyArray
 
 GAPS = {"easy": 1 / 2, "gap 1/8": 1 / 8, "gap 1/32": 1 / 32}
 """Instances that do not depend on the horizon."""
@@ -79,7 +81,9 @@ class Axis:
         return [name for name in theory.STATEMENTS if not self.private_only or "private" in name]
 
 
-def _axes(T: Any, A: Any, F: Any, epsilon: Any) -> tuple[Axis, ...]:
+def _axes(
+    T: Iterable[float], A: Iterable[float], F: Iterable[float], epsilon: Iterable[float]
+) -> tuple[Axis, ...]:
     return (
         Axis("T", tuple(T), "rounds T", instances=("hard", *GAPS, ITEMS)),
         Axis("A", tuple(A), "actions A", instances=("hard", ITEMS)),
@@ -114,7 +118,7 @@ class Point:
     instance: str
     algorithm: str
     rates: str
-    regret: np.ndarray[Any, Any]
+    regret: NumpyArray
     bound: float
     horizon: int
     fits: int
@@ -209,14 +213,14 @@ class Slope:
     high: float
 
 
-def slope(x: Any, values: Any) -> float:
+def slope(x: ArrayLike, values: ArrayLike) -> float:
     """Return the least-squares slope through (log x, log value)."""
     where, heights = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(values, dtype=float))
     where = where - where.mean(axis=-1, keepdims=True)
     return float((where * heights).sum() / (where**2).sum())
 
 
-def fitted_slope(x: Any, values: Any) -> Slope:
+def fitted_slope(x: ArrayLike, values: ArrayLike) -> Slope:
     """Return the slope of the means of ``values`` (points, seeds), with resampled seeds.
 
     Percentile bootstrap. [Efron and Tibshirani 1993, chapter 13]
@@ -256,7 +260,7 @@ class Growth:
 
 def worst_of_gaps(found: Sequence[Point]) -> list[Point]:
     """Return for each point of an axis the fixed gap with the largest mean regret."""
-    rivals: dict[Any, list[Point]] = defaultdict(list)
+    rivals: dict[tuple[str | float, ...], list[Point]] = defaultdict(list)
     for point in found:
         if point.instance in GAPS:
             rivals[point.axis, point.value, point.algorithm, point.rates].append(point)
@@ -266,7 +270,7 @@ def worst_of_gaps(found: Sequence[Point]) -> list[Point]:
 
 def growth(found: Sequence[Point], axes: Sequence[Axis]) -> list[Growth]:
     """Return a slope for every algorithm, instance and kind of rates of every axis."""
-    lines: dict[Any, list[Point]] = defaultdict(list)
+    lines: dict[tuple[str, str, str, str], list[Point]] = defaultdict(list)
     for point in found:
         lines[point.axis, point.instance, point.algorithm, point.rates].append(point)
     x_of = {axis.name: axis.x for axis in axes}
