@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 
-from discreet.cli.answer import Answer, as_json, table, write
+from discreet.cli.command_line import Answer, Commands, as_json, command, table, write
 from discreet.cli.flags import EXPERIMENT, experiment_flags, experiment_from, group_flag
-from discreet.cli.parser import Commands, command
 from discreet.plan.config import config_text
 from discreet.privacy.budget import Participation
 from discreet.simulate.experiment import losses_by_group, play_seeds, result_document
