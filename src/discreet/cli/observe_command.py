@@ -66,7 +66,7 @@ def observe(args: argparse.Namespace) -> Answer:
         outcome = settings.plan.outcome
     table = OutcomeTable(args.source, args.query, args.id, args.value or outcome.word)
     rows = table.count()
-    progress = ProgressFile(args.progress, args.source, rows)
+    progress = ProgressFile(args.progress, table.mark, rows)
     began, chunks = progress.done, table.chunks(progress.done)
     if client is not None:
         results = send_outcomes(client, outcome, chunks)
