@@ -2275,7 +2275,7 @@ FAULTS = (
     fault(
         "a stack whose plans have the control of the first",
         "runs of a stack are the runs alone",
-        Edit("parts", "plan.control, plan.control and plan.horizon]", "plan.control]"),
+        Edit("memory_parts", "plan.control, plan.control and plan.horizon]", "plan.control]"),
         "simulate/test_evaluate.py::test_a_stack_plays_the_control_of_each_evaluation",
     ),
     fault(

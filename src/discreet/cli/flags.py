@@ -192,7 +192,7 @@ def reward_lines(rewards: JsonObject | None) -> list[str]:
     ]
     low, high = rewards["range"]
     return [
-        f"Decisions until a difference of {rewards['difference']:.4g} between two actions is "
+        f"Decisions until a difference of {rewards['difference']:.4g} between two actions can be "
         "detected",
         f"(rewards in [{low:g}, {high:g}] with mean {rewards['mean']:.4g} and spread "
         f"{rewards['spread']:.4g}; level 5 %, power 80 %):",

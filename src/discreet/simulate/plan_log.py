@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.batches.log_import import LoggedRows, logged_rows
+from discreet.data.dataset import column_contexts
 from discreet.data.decision_logs import log_columns
 from discreet.data.dsjson_log import DSJSON, declared_features
 from discreet.errors import InvalidInput
@@ -17,7 +18,6 @@ from discreet.features.schema import Schema
 from discreet.learner import Learner
 from discreet.plan.plan import Plan
 from discreet.releases.prior import Prior
-from discreet.simulate.schema_columns import column_contexts
 from discreet.simulate.warm_start import prior_from_logs
 from discreet.types import Contexts, NumpyArray
 from discreet.validate import nearest

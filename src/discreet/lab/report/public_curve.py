@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.data import Dataset, load
+from discreet.data.dataset import with_schema
 from discreet.data.lookup import GENERATORS
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
@@ -16,8 +17,7 @@ from discreet.lab.campaign.tasks import NOT_PRIVATE, scaled
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation
 from discreet.simulate import PrivacyCurve, privacy_curve
-from discreet.simulate.public_groups import file_groups
-from discreet.simulate.schema_columns import with_schema
+from discreet.simulate.group_losses import file_groups
 from discreet.types import JsonObject, NumpyArray
 from discreet.validate import one_of, whole
 
