@@ -28,6 +28,7 @@ import csv
 import math
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import discreet as dc
+from discreet.batches.release_batch import fit_batch
 from discreet.lab.campaign.presets import budget_of
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
@@ -114,7 +116,8 @@ def played(given: argparse.Namespace, name: str, known: set[Any]) -> list[tuple[
                 if some:
                     family = Family.of([plans[i] for i in some])
                     released, noise = Released(actions, schedule), SeededNoise(tuple(seeds))
-                    batches = play(family, released, rows, truth, u, noise)
+                    release = partial(fit_batch, family, noise)
+                    batches = play(family, released, rows, truth, u, release)
                     shape = (given.seeds, len(some))
                     parts = [
                         np.broadcast_to(b.incurred, (*shape, b.incurred.shape[-1])) for b in batches

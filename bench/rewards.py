@@ -2,7 +2,7 @@
 
     python bench/rewards.py [--worlds NAME …] [--rounds 5000 20000 …] [--recipes default SquareCB …]
                             [--epsilon 1 2 4 8 inf] [--half develop|confirm|both] [--seeds 4]
-                            [--vw] [--thompson] [--device numpy|cuda] [--jobs 2]
+                            [--vw] [--thompson] [--rivals] [--device numpy|cuda] [--jobs 2]
                             [--scores FILE.csv] [--figure FILE.png] [--quick]
 
 A ``World`` and a seed give contexts, and expected and realised losses of all actions. Plans learn
@@ -17,7 +17,9 @@ visits beyond what a plan with unit="user" counts, are void slots, as in a ``Lea
 late answers are played by a ``Learner`` on the CPU, as in bench/late_losses.py. ``--vw`` adds
 Vowpal Wabbit's SquareCB, which is not private (extra ``bench``). Both play at most 20,000 rounds.
 ``--thompson`` adds Thompson sampling without privacy and without contexts: how close one can come
-to the best fixed action, which is known in hindsight only.
+to the best fixed action, which is known in hindsight only. ``--rivals`` adds the published private
+bandits of ``discreet.lab.rivals`` that act every round (P2B reports labels only), scored by
+realised losses.
 
 Behind ± is the standard error over seeds. The end of the report lists cells of the first recipe
 that fall with n, and cells below the best fixed action. Noise is seeded: it protects nobody. Scores
@@ -35,6 +37,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import chain, pairwise, product
 from pathlib import Path
 from statistics import NormalDist
@@ -45,8 +48,12 @@ from joblib import Parallel, delayed
 
 import discreet as dc
 from discreet.arrays.backend import to_numpy
+from discreet.batches.release_batch import fit_batch
 from discreet.batches.users import slots_that_count
 from discreet.lab.campaign.hardware import machine, one_thread, shared_gpu
+from discreet.lab.campaign.presets import ROUNDS
+from discreet.lab.rivals import EpsGreedy, ThompsonSampling, runner
+from discreet.lab.rivals.rival_contract import RivalPlan
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.simulate.engine import Family, Machine, parts
@@ -144,13 +151,26 @@ def recipe(**chosen: Any) -> Recipe:
     return plan
 
 
+for each in (EpsGreedy, ThompsonSampling):
+    dc.register(each)
 PLAIN = dc.PooledRidge(geometry="plain")
 RECIPES: dict[str, Recipe] = {
     "default": recipe(),
     "SquareCB": recipe(policy=dc.SquareCB(scale=16.0, exponent=0.5), oracle=PLAIN),
     "greedy": recipe(policy=dc.Greedy(), oracle=PLAIN),
     "plain geometry": recipe(oracle=PLAIN),
+    "Epsilon-greedy": recipe(policy=EpsGreedy(share=0.1)),
+    "Thompson": recipe(policy=ThompsonSampling(width=0.1)),
 }
+
+
+RIVALS = {
+    f"{name}({rival.width:g})": rival
+    for name, rivals in ROUNDS.items()
+    for rival in rivals
+    if not name.startswith("P2B")
+}
+"""Published private bandits, by name and width."""
 
 
 class Rows(NamedTuple):
@@ -243,6 +263,12 @@ def jobs_of(world: World, options: argparse.Namespace) -> list[Job]:
     few = [n for n in rounds if n <= FEW_ROUNDS]
     peers = [Job(VOWPAL, math.inf, None, few)] if options.vw and few else []
     peers += [Job(THOMPSON, math.inf, None, rounds)] if options.thompson and rounds else []
+    if options.rivals and not world.late and world.visits == 1 and not world.missing:
+        peers += [
+            Job(name, epsilon, None, rounds)
+            for name, epsilon in product(RIVALS, options.epsilon)
+            if (name.startswith("Plain")) == math.isinf(epsilon)
+        ]
     return [Job(*key, ns) for key, ns in found.items()] + peers
 
 
@@ -256,10 +282,14 @@ def play_world(world: World, seeds: Sequence[int], jobs: list[Job], where: Machi
     ours, found = [job for job in jobs if job.plan], []
     stacks = _late(world, seeds, rows, ours) if world.late else _in_stacks(seeds, rows, ours, where)
     played = {VOWPAL: _vowpal, THOMPSON: _thompson}
-    peers = (each for job in jobs if not job.plan for each in played[job.recipe](rows, job))
+    others = [job for job in jobs if not job.plan]
+    peers = (
+        each for job in others if job.recipe in played for each in played[job.recipe](rows, job)
+    )
+    rivals = _rivals(seeds, rows, [job for job in others if job.recipe in RIVALS], where)
     with warnings.catch_warnings(), one_thread(where.device):
         warnings.simplefilter("ignore", Advice)
-        for job, s, n, gained in (*stacks, *peers):
+        for job, s, n, gained in (*stacks, *peers, *rivals):
             gains = rows[s].gains[:n]
             attainable = gains.max(axis=1).sum(dtype=float)
             fixed = gains.sum(axis=0, dtype=float).max()
@@ -289,7 +319,8 @@ def _in_stacks(seeds: Sequence[int], rows: list[Rows], jobs: list[Job], where: M
                 shares = family.control, family.planned
                 control = where.array(played_control(*shares, length, None))
             total: Any = defaultdict(float)
-            run = x[at], losses[at], u[at], noise, counted[at], control
+            release = partial(fit_batch, family, noise)
+            run = x[at], losses[at], u[at], release, counted[at], control
             for batch in play(family, released, *run):
                 chosen, part = batch.chosen, gains[at, :, start : start + batch.chosen.shape[-1]]
                 gained = sum((chosen == a) * part[..., a] for a in range(part.shape[-1]))
@@ -363,6 +394,26 @@ def _thompson(rows: list[Rows], job: Job) -> Gained:
             np.add.at(lost, chosen, answered * losses)
         total = np.cumsum(np.concatenate(gained), dtype=float)
         yield from ((job, s, n, float(total[n - 1])) for n in job.rounds)
+
+
+def _rivals(seeds: Sequence[int], rows: list[Rows], jobs: list[Job], where: Machine) -> Gained:
+    """Play published private bandits, each for its number of rounds, by realised losses."""
+    for (s, data), n in product(enumerate(rows), jobs[0].rounds if jobs else []):
+        x, losses = data.features[:n].astype(float), data.losses[:n].astype(float)
+        plans = [
+            RivalPlan(
+                RIVALS[job.recipe],
+                losses.shape[1],
+                x.shape[1],
+                dc.Budget(job.epsilon, DELTA) if math.isfinite(job.epsilon) else dc.Budget.none(),
+            )
+            for job in jobs
+        ]
+        means = runner.run(plans, x, losses, [seeds[s]], where)[:, 0, -1]
+        yield from (
+            (job, s, n, n * float(losses.mean() - mean))
+            for job, mean in zip(jobs, means, strict=True)
+        )
 
 
 class Scores:
@@ -503,6 +554,7 @@ def main() -> None:
     add("--seeds", type=int, default=4, help="in each half")
     add("--vw", action="store_true", help="Vowpal Wabbit beside it")
     add("--thompson", action="store_true", help="Thompson sampling without contexts beside it")
+    add("--rivals", action="store_true", help="published private bandits as well")
     add("--device", choices=("numpy", "cuda"), default="numpy")
     add("--jobs", type=int, default=1)
     add("--scores", type=Path)

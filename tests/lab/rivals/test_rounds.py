@@ -45,6 +45,24 @@ def rows():
     return dc.UnitBall(2).map(contexts), labels
 
 
+@pytest.mark.parametrize("rival", LAGGED, ids=repr)
+def test_losses_of_all_actions_are_played_as_labels_are(rival, rows):
+    features, labels = rows
+    plans = [RivalPlan(rival, ACTIONS, features.shape[1], budget_for(rival))]
+    losses = 1.0 * (labels[:, None] != np.arange(ACTIONS))
+    np.testing.assert_array_equal(
+        run(plans, features, labels, [SEED]), run(plans, features, losses, [SEED])
+    )
+    halved = run(plans, features, 0.5 * losses, [SEED])
+    assert not np.array_equal(halved, run(plans, features, losses, [SEED]))
+
+
+def test_codes_need_labels(rows):
+    plan = RivalPlan(CODED[0], ACTIONS, rows[0].shape[1], BUDGET)
+    with pytest.raises(InvalidInput, match="labels"):
+        run([plan], rows[0], np.zeros((ROUNDS, ACTIONS)), [SEED])
+
+
 def budget_for(rival):
     return dc.Budget.none() if isinstance(rival, PlainLinUCB) else BUDGET
 

@@ -179,7 +179,7 @@ class CodedRuns:
                 chosen = xp.astype(u[..., 0] * n_actions, xp.int64)
             else:
                 chosen = draw(even_split(apply_rows(here, table)), u[..., 0])
-            wrong = chosen != rows.labels[..., start:end]
+            wrong = rows.losses(chosen, start, end)
             lost = lost + wrong.sum(-1)
             if end in noted:
                 summed = to_numpy(lost).astype(np.float64)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol
 
+from discreet.arrays.backend import namespace
 from discreet.design.schedule import Schedule
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
@@ -229,11 +230,22 @@ class RivalPlan:
 
 
 class RivalRows(NamedTuple):
-    """Features (S, 1, T, p), labels (S, 1, T) and uniforms (S, 1, T, 2) in each seed's order."""
+    """Features (S, 1, T, p), labels (S, 1, T) or losses (S, 1, T, A), and uniforms (S, 1, T, 2).
+
+    Rows are in each seed's order.
+    """
 
     features: Array
-    labels: Array
+    truth: Array
     uniforms: Array
+
+    def losses(self, chosen: Array, start: int, end: int) -> Array:
+        """Return the losses (S, R, n) of the actions chosen in some rounds; booleans for labels."""
+        if self.truth.ndim == 3:
+            return chosen != self.truth[..., start:end]
+        some, xp = self.truth[..., start:end, :], namespace(chosen)
+        shape = (*chosen.shape, some.shape[-1])
+        return xp.take_along_axis(xp.broadcast_to(some, shape), chosen[..., None], axis=-1)[..., 0]
 
 
 @lru_cache(maxsize=4096)

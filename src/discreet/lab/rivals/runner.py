@@ -56,8 +56,7 @@ class LinearRuns:
 
     def play(self, rows: RivalRows, noted: NumpyArray) -> Iterator[NumpyArray]:
         """Yield losses (S, R), summed from one recorded round to the next."""
-        features, labels = rows.features, rows.labels
-        u = rows.uniforms[..., 0]
+        features, u = rows.features, rows.uniforms[..., 0]
         A, p = self.plans[0].n_actions, features.shape[-1]
         numbers = [plan.scales(self.rounds) for plan in self.plans]
         scale = {
@@ -79,8 +78,8 @@ class LinearRuns:
         for start, end in pairwise([0, *sorted({*ends, *noted.tolist(), *pieces})]):
             x = features[..., start:end, :]
             chosen = self._chosen(policy, x, width, u[..., start:end], A)
-            wrong = chosen != labels[..., start:end]
-            lost = lost + wrong.sum(-1)
+            losses = rows.losses(chosen, start, end)
+            lost = lost + losses.sum(-1)
             if end in noted:
                 summed = to_numpy(lost).astype(np.float64)
                 yield np.broadcast_to(summed, (len(self.seeds), len(self.plans)))
@@ -88,7 +87,7 @@ class LinearRuns:
             xp = namespace(x)
             taken = xp.astype((chosen[..., None, :] == actions).mT, x.dtype)
             gram = gram + weighted_sums(taken, pack_products(x))
-            response = response + weighted_sums(taken * xp.astype(wrong, x.dtype)[..., None], x)
+            response = response + weighted_sums(taken * xp.astype(losses, x.dtype)[..., None], x)
             if end in changes and end < self.rounds:
                 policy = self._policy(gram, response, next(noise), scale, self.clock.units(end), p)
 
@@ -165,8 +164,8 @@ def run(
 ) -> NumpyArray:
     """Return the loss so far at the ends of the default batches: (plans, seeds, batches).
 
-    ``features`` (T, p) are mapped already and ``truth`` are labels (T,). Seeds have the rows,
-    uniforms and order that they have in the engine.
+    ``features`` (T, p) are mapped already and ``truth`` are labels (T,) or losses (T, A); P2B takes
+    labels only. Seeds have the rows, uniforms and order that they have in the engine.
     """
     if users is not None:
         raise InvalidInput(
@@ -179,6 +178,11 @@ def run(
     groups: dict[Any, list[int]] = defaultdict(list)
     for i, plan in enumerate(plans):
         codes = plan.rival.codes if isinstance(plan.rival, CodedBandit) else 0
+        if codes and truth.ndim > 1:
+            raise InvalidInput(
+                "truth must be labels (T,) for P2B, which reports one bit; got losses. "
+                "Leave P2B out."
+            )
         groups[plan.rival.clock(rounds), codes].append(i)
     for (clock, codes), members in groups.items():
         for some, some_seeds in _parts(members, plans[members[0]], rounds, len(seeds), machine):
