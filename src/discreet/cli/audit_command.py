@@ -8,8 +8,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.answer import Answer, table, write
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, table, write
 from discreet.errors import InvalidInput
 from discreet.text import epsilon_text
 from discreet.types import JsonObject

@@ -9,9 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.answer import Answer, table
+from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.cli.flags import import_flag, often_flags, schema_flag, target_flag, user_flag
-from discreet.cli.parser import Commands, command
 from discreet.text import duration, epsilon_text
 from discreet.types import JsonObject
 from discreet.validate import installed
@@ -96,7 +95,7 @@ def add(commands: Commands) -> None:
     """Add ``run``, which takes a grid and data, and commands that take its folder."""
     group = command(commands, "campaign", "thousands of settings on many data sets")
     kinds = group.add_subparsers(dest="kind", metavar="run|status|report|compare", required=True)
-    _run_flags(command(kinds, "run", "play what is missing", run, TEXT))
+    command(kinds, "run", "compute the runs that are missing", run, TEXT).flags_on_use = _run_flags
     looks = (
         (status, "what is there, what is missing, what failed"),
         (report, "tables, figures and one page from the results"),

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.cli.answer import Answer, table
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.cli.serve_command import need_extra
 
 if TYPE_CHECKING:

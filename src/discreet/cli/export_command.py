@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from discreet.cli.answer import Answer
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command
 from discreet.cli.serve_command import config_flag, need_extra
 
 TEXT = """\

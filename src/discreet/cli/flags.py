@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from discreet.cli.command_line import table
 from discreet.errors import InvalidInput
 from discreet.plan.registry import ORACLES, POLICIES
 from discreet.privacy.budget import USUAL
 from discreet.simulate.experiment import DEFAULT, Experiment, assign, experiment_of, read_experiment
+from discreet.simulate.plan_forecast import ExpectedRewards
+from discreet.text import about, epsilon_text
 from discreet.types import JsonObject
 
 EXPERIMENT = """\
@@ -139,3 +142,52 @@ def import_modules(args: argparse.Namespace) -> None:
         from discreet.plan.registry import import_module
 
         import_module(name)
+
+
+def reward_flags(parser: argparse.ArgumentParser) -> None:
+    """Add flags for the mean reward, its spread, its range, and the difference to detect."""
+    flag = parser.add_argument
+    mean = "mean reward that you expect: also show how many decisions tell actions apart"
+    flag("--reward-mean", type=float, metavar="M", help=mean)
+    spread = "standard deviation of a reward between decisions (default: that of clicks)"
+    flag("--reward-spread", type=float, metavar="S", help=spread)
+    ends = "declared range of rewards (default: that of the experiment file, or 0 1)"
+    flag("--reward-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help=ends)
+    difference = "difference between two actions (default: a tenth of the mean)"
+    flag("--difference", type=float, metavar="D", help=difference)
+
+
+def expected_rewards(args: argparse.Namespace) -> ExpectedRewards | None:
+    """Return the rewards that the flags describe; None without a mean."""
+    others = ("reward_spread", "reward_range", "difference")
+    given = [name for name in others if getattr(args, name) is not None]
+    if args.reward_mean is None and given:
+        raise InvalidInput(
+            f"reward_mean must be given where {given[0]} is; got none. Add --reward-mean M."
+        )
+    if args.reward_mean is None:
+        return None
+    return ExpectedRewards(args.reward_mean, *(getattr(args, name) for name in others))
+
+
+def reward_lines(rewards: JsonObject | None) -> list[str]:
+    """Return a table with a line per ε, and the numbers that it follows from."""
+    if rewards is None:
+        return []
+    rows = [
+        [
+            epsilon_text(size["epsilon"]),
+            *("–" if size[name] is None else about(size[name]) for name in ("means", "personal")),
+        ]
+        for size in rewards["sample_sizes"]
+    ]
+    low, high = rewards["range"]
+    return [
+        f"Decisions until a difference of {rewards['difference']:.4g} between two actions can be "
+        "detected",
+        f"(rewards in [{low:g}, {high:g}] with mean {rewards['mean']:.4g} and spread "
+        f"{rewards['spread']:.4g}; level 5 %, power 80 %):",
+        "",
+        *table(["ε", "means of actions", "personal predictions"], rows),
+        "",
+    ]

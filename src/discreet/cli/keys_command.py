@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from discreet.cli.answer import Answer, table
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.cli.serve_command import config_flag, need_extra
 from discreet.errors import InvalidInput
 

@@ -6,8 +6,7 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from discreet.cli.answer import Answer, write
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, write
 from discreet.errors import InvalidInput
 from discreet.text import guarantee_text
 from discreet.types import JsonObject

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from discreet.cli.answer import Answer
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.text import guarantee_text
 from discreet.types import JsonObject

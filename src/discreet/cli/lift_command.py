@@ -7,8 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.cli.answer import Answer, table, write
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, table, write
 from discreet.errors import InvalidInput
 from discreet.types import JsonObject
 

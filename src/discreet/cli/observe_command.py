@@ -7,8 +7,7 @@ import os
 import sys
 from collections import Counter
 
-from discreet.cli.answer import Answer
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command
 from discreet.cli.serve_command import config_flag, need_extra
 
 TEXT = """\

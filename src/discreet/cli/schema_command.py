@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from discreet.cli.answer import Answer, write
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, write
 from discreet.errors import InvalidInput
 from discreet.validate import nearest
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from discreet.cli.answer import Answer, write
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, write
 from discreet.errors import InvalidInput
 from discreet.validate import installed, whole
 
@@ -111,40 +110,24 @@ def _init_folder(folder: Path) -> Answer:
 
 
 def _init(path: Path, named: str | None) -> Answer:
-    from discreet.client.documents import public_key
     from discreet.plan.explanation import plan_size
-    from discreet.service.experiment_file import EXPERIMENT_EXAMPLE
-    from discreet.service.runtime.lifecycle import begin, check_new
-    from discreet.service.secrets.vault import Vault
-    from discreet.service.settings import Settings
-    from discreet.service.storage.database import storage_errors
-    from discreet.service.storage.locations import in_same_folder, open_database, put_anchor
+    from discreet.service.runtime.experiment_folder import write_and_begin
+    from discreet.service.storage.locations import in_same_folder
 
     written = not path.exists()
-    settings = Settings.of_text(EXPERIMENT_EXAMPLE, path) if written else Settings.read(path)
-    vault = Vault(settings.place(settings.vault))
-    with storage_errors(open_database(settings)):
-        check_new(settings)
-        if written:
-            write(path, EXPERIMENT_EXAMPLE)
-        vault.create()
-        anchor = put_anchor(settings, named)
-        key = begin(settings)
-    public = public_key(vault.signing)
-    kept = (
-        "beside the database: put it on another disk"
-        if in_same_folder(settings, anchor)
-        else "apart"
-    )
+    settings, begun = write_and_begin(path, named)
+    kept = "in another folder"
+    if in_same_folder(settings, Path(begun.anchor)):
+        kept = "next to the database: move it to another disk"
     log = settings.plan.imported  # rows that must be there before the first decision
     size = plan_size(settings.plan)
     document = {
         "config": str(path),
         "written": written,
         "experiment": settings.experiment,
-        "admin_key": key,
-        "public_key": public,
-        "anchor": str(anchor),
+        "admin_key": begun.admin_key,
+        "public_key": begun.public_key,
+        "anchor": begun.anchor,
         "document_bytes": size.document,
         "fit_seconds": size.seconds,
         "fit_memory_bytes": size.memory,
@@ -152,15 +135,15 @@ def _init(path: Path, named: str | None) -> Answer:
     }
     lines = [
         f"{'wrote' if written else 'read'} {path}: experiment {settings.experiment!r} has begun",
-        f"admin key, shown this once: {key}",
-        f"public key, for those who verify releases: {public}",
-        f"anchor, which notices restored backups ({kept}): {anchor}",
+        f"admin key, shown this once: {begun.admin_key}",
+        f"public key, for those who verify releases: {begun.public_key}",
+        f"anchor, which notices restored backups ({kept}): {begun.anchor}",
         size.text,
         *([f"Warning: {size.warning}"] if size.warning else []),
         f"next: discreet {'serve --config' if log is None else 'import --log FILE'} {path}",
     ]
     if written:
-        lines += ["then, from another terminal:", FIRST_DECISION.format(key=key)]
+        lines += ["then, from another terminal:", FIRST_DECISION.format(key=begun.admin_key)]
     return Answer(document, "\n".join(lines))
 
 

@@ -8,8 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from discreet.cli.answer import Answer, as_json, table, write
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, as_json, command, table, write
 from discreet.text import duration, guarantee_text
 from discreet.types import JsonObject
 from discreet.validate import installed, positive, whole

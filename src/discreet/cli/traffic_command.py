@@ -6,15 +6,12 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from discreet.cli.answer import Answer, table
-from discreet.cli.parser import Commands, command
-from discreet.errors import InvalidInput
+from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.text import duration
 from discreet.types import JsonMapping
-from discreet.validate import in_range, positive, whole
+from discreet.validate import in_range, positive
 
 if TYPE_CHECKING:
-    from discreet.data.dataset import Dataset
     from discreet.design.outcome import Outcome
 
 TEXT = """\
@@ -50,12 +47,12 @@ def traffic(args: argparse.Namespace) -> Answer:
     """Report loss over time, latency percentiles and answers by code."""
     from discreet.client import Client
     from discreet.design.outcome import declared
-    from discreet.lab.traffic import Habits, contexts, labels, play, summary
+    from discreet.lab.traffic import Habits, contexts, first_rows, labels, play, summary
 
     rate = positive("rate", args.rate)
     for name in ("late", "missing", "duplicates"):
         in_range(name, getattr(args, name), 0.0, 1.0)
-    data = _data(args.data, args.rows)
+    data = first_rows(args.data, args.rows)
     # No second attempts: what fails is counted.
     with Client(args.url, args.key or os.environ.get("DISCREET_API_KEY"), retries=0) as client:
         status, schema = client.status(), client.schema()
@@ -85,22 +82,6 @@ def traffic(args: argparse.Namespace) -> Answer:
     return Answer(
         document, "\n".join(_lines(document, declared(schema))), code=1 if found["errors"] else 0
     )
-
-
-def _data(name: str, rows: int | None) -> Dataset:
-    """Return the first rows of a set; a generated one has the requested number."""
-    from dataclasses import replace
-
-    from discreet.data import load
-    from discreet.data.lookup import GENERATORS
-
-    if rows is None or name in GENERATORS:
-        return load(name, rows=rows)
-    data = load(name)
-    if whole("rows", rows, 1) > data.rows:
-        raise InvalidInput(f"rows must be at most {data.rows}; got {rows}. Play fewer.")
-    known = None if data.expected is None else data.expected[:rows]
-    return replace(data, contexts=data.contexts[:rows], labels=data.labels[:rows], expected=known)
 
 
 def _lines(document: JsonMapping, outcome: Outcome) -> list[str]:

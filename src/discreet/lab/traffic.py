@@ -10,16 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from discreet.client import Client, Decision
-from discreet.data.dataset import Dataset
+from discreet.data import Dataset, load
+from discreet.data.lookup import GENERATORS
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput, ServiceError
 from discreet.types import JsonMapping, JsonObject, NumpyArray
+from discreet.validate import whole
 
 THREADS = 64
 """Largest number of concurrent requests; waiting for a free thread counts as latency."""
@@ -182,6 +184,17 @@ def _percentiles(seconds: list[float]) -> dict[str, float] | None:
         return None
     p50, p90, p99, most = (1000 * np.quantile(seconds, [0.5, 0.9, 0.99, 1.0])).tolist()
     return {"p50": p50, "p90": p90, "p99": p99, "max": most}
+
+
+def first_rows(name: str, rows: int | None) -> Dataset:
+    """Return the first rows of a set; a generated one is made with this number of rows."""
+    if rows is None or name in GENERATORS:
+        return load(name, rows=rows)
+    data = load(name)
+    if whole("rows", rows, 1) > data.rows:
+        raise InvalidInput(f"rows must be at most {data.rows}; got {rows}. Play fewer.")
+    known = None if data.expected is None else data.expected[:rows]
+    return replace(data, contexts=data.contexts[:rows], labels=data.labels[:rows], expected=known)
 
 
 def contexts(data: Dataset, schema: JsonMapping) -> list[Any]:

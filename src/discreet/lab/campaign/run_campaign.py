@@ -16,6 +16,7 @@ import numpy as np
 
 import discreet
 from discreet.data import Dataset, Handle, resolve
+from discreet.data.dataset import with_schema
 from discreet.errors import InvalidInput
 from discreet.lab.campaign.campaign_settings import Campaign
 from discreet.lab.campaign.grid import Grid
@@ -44,7 +45,6 @@ from discreet.lab.campaign.tasks import NOT_PRIVATE, Task, TaskOutcome, reason, 
 from discreet.lab.campaign.workers import Workers, answer, outcomes, workers
 from discreet.privacy.events import NonPrivate, event_json
 from discreet.simulate.engine import Machine
-from discreet.simulate.schema_columns import with_schema
 from discreet.types import JsonMapping, JsonObject
 
 
