@@ -6,10 +6,11 @@ The noise of the default plan with a control share at δ = 1e-5, and the default
 is a world: how many people answer in each part, what their losses are, whether they return. "once"
 is how often the 95 % interval for one look after the last release holds; "ever wrong" is the share
 of runs in which the interval for any time is wrong after at least one release, both with their
-Monte-Carlo standard errors. An interval that cannot be told yet is not wrong; "told" is how often
-it is told after the last release, and "once, of told" how often the one for one look holds in those
-runs alone, of which there must be 100. Widths are medians of half-widths there, and "–" where most
-runs tell none. Exits with status 1 if "once" is below 93 % or "ever wrong" above 5 % in a cell.
+Monte-Carlo standard errors. An interval that is not available yet is not wrong; "available" is the
+share of runs with one after the last release, and "once, of available" how often the one for one
+look holds in those runs, of which there must be 100. Widths are medians of half-widths there, and
+"–" where most runs have none. Exits with status 1 if "once" is below 93 % or "ever wrong" above 5 %
+in a cell.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ import discreet as dc
 from discreet.design.schedule import Schedule
 from discreet.releases.lift_intervals import batch_factors, pooled
 
-HEADER = ("world", "ε", "control", "rounds", "answers", "once", "ever wrong", "told")
-HEADER += ("once, of told", "± once", "± any time")
+HEADER = ("world", "ε", "control", "rounds", "answers", "once", "ever wrong", "available")
+HEADER += ("once, of available", "± once", "± any time")
 LEAST, MOST, FEWEST = 0.93, 0.05, 100
 RATES = (1.0, 0.2, 0.1, 0.05, 0.02)
 Array = np.ndarray[Any, Any]

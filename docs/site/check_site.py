@@ -1,4 +1,4 @@
-"""Look at the built site as a browser from disk would: what it asks for, where links lead.
+"""Check the built site: what its pages load, and where their links lead.
 
     python docs/site/check_site.py build/site
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 MADE = {"genindex.html", "search.html", "py-modindex.html"}
-"""Pages of Sphinx's own: they are linked from every page, and nobody reads them from the top."""
+"""Pages that Sphinx makes: every page links to them, and they need no first line."""
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 CLICKS = 2
 ELSEWHERE = re.compile(r"^(?:[a-z]+:)?//|^https?:")
@@ -24,7 +24,7 @@ IN_STYLES = re.compile(r"(?:url\(\s*['\"]?|@import\s+['\"])((?:https?:)?//[^'\")
 
 
 class Page(HTMLParser):
-    """What a page loads, links to and begins with."""
+    """The resources, links and first words of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Page(HTMLParser):
 
 
 class Site:
-    """All pages of a folder, and what is wrong with them."""
+    """All pages of a folder, and their faults."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -109,7 +109,7 @@ class Site:
         return there.resolve().relative_to(self.folder).as_posix(), anchor
 
     def _near(self) -> set[str]:
-        """Pages within the clicks, by links in the text: a folded side bar is no click."""
+        """Return the pages within the clicks, by links in the text, without the side bar."""
         near = newest = {"index.html"}
         for _ in range(CLICKS):
             links = {(name, link) for name in newest for link in self.pages[name].in_text}

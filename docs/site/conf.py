@@ -48,7 +48,7 @@ PAGE = re.compile(r"\bdocs/([\w/-]+)\.md")
 
 
 def plain_prose(app, what, name, obj, options, lines):  # noqa: ARG001
-    """Docstrings are prose with ``code`` and examples: |F| and f* in them are no markup.
+    """Escape |F| and f* in docstrings: they are prose with ``code`` and examples, not markup.
 
     A page that they name by its path becomes a link.
     """
@@ -66,7 +66,7 @@ SIGNATURE = re.compile(r'(<span class="sig-paren">\(</span>\s*)<dl>(.*?)</dl>', 
 
 
 def for_every_reader(app, pagename, templatename, context, doctree):  # noqa: ARG001
-    """What the theme leaves out: levels of headings, and what a keyboard must reach to scroll."""
+    """Correct levels of headings, and make scrollable parts reachable by keyboard."""
     tree = context.get("furo_navigation_tree", "")
     context["furo_navigation_tree"] = tree.replace(
         'role="heading"', 'role="heading" aria-level="2"'
@@ -78,7 +78,7 @@ def for_every_reader(app, pagename, templatename, context, doctree):  # noqa: AR
 
 
 def _as_lines(signature):
-    """Arguments are lines, not definitions without a term."""
+    """Format arguments as lines, not as definitions without a term."""
     lines = signature[2].replace("<dd>", '<div class="argument">').replace("</dd>", "</div>")
     return f"{signature[1]}{lines}"
 

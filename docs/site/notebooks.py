@@ -1,4 +1,4 @@
-"""Write every tutorial as a notebook: one source, the page.
+"""Write every tutorial as a notebook, made from its page.
 
     python docs/site/notebooks.py build/notebooks
 
@@ -22,7 +22,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 TUTORIALS = Path(__file__).parents[1] / "tutorials"
 LISTS = {"README.md"}
-"""Pages that name tutorials and are none."""
+"""Pages that list tutorials."""
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
 PAGE_LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]+)\.md(?=[)#])")
@@ -35,7 +35,7 @@ def tutorials() -> list[Path]:
 
 
 def notebook(page: Path) -> Any:
-    """The page as a notebook."""
+    """Return the page as a notebook."""
     cells = list(_cells(page, page.read_text(encoding="utf-8")))
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"  # the same page gives the same file

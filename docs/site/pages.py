@@ -1,4 +1,4 @@
-"""Which pages the site has, and where: read from the repository's own Markdown.
+"""Pages of the site and their places, from the Markdown files of the repository.
 
 A page is a file of docs/, or one of the few elsewhere that a reader needs. *Lists* are pages whose
 bullets and table rows begin with a link: they are the navigation, on the site and on a code host.
@@ -23,7 +23,7 @@ LISTS = (
     DOCS / "decisions" / "README.md",
     ROOT / "CONTRIBUTING.md",
 )
-"""Each is linked from the start page, so what they list is two clicks away."""
+"""The start page links to each list, so every listed page is two clicks away."""
 ELSEWHERE = (
     ROOT / "CHANGELOG.md",
     ROOT / "CODE_OF_CONDUCT.md",
@@ -41,12 +41,12 @@ ENTRY = re.compile(r"^(?:[-*] |\| )\[[^\]]*\]\(([^)\s#]+\.md)\)", re.MULTILINE)
 
 
 def pages() -> list[Path]:
-    """Every page of the site."""
+    """Return every page of the site."""
     return sorted({*DOCS.rglob("*.md"), *ELSEWHERE})
 
 
 def place(path: Path) -> Path:
-    """Where a file of the repository lies on the site."""
+    """Return the place of a file of the repository on the site."""
     if path.is_relative_to(DOCS):
         return path.relative_to(DOCS)
     return Path("repository") / path.relative_to(ROOT)
@@ -69,7 +69,7 @@ def sections(page: Path) -> Iterator[tuple[str, list[Path]]]:
 
 
 def faults() -> list[str]:
-    """What is wrong with the navigation, in words."""
+    """Return the faults of the navigation, as sentences."""
     named = [(page, each) for page in LISTS for each in listed(page)]
     homes: dict[Path, list[Path]] = {}
     for page, each in named:

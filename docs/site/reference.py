@@ -1,4 +1,4 @@
-"""Reference pages: a bullet that names something public becomes its documentation.
+"""Reference pages: a bullet with a public name is replaced by its documentation.
 
 ``- `discreet.Plan`: …`` becomes the docstrings of the class and its methods, ``- `discreet plan`:
 …`` what the command prints as its help. On a code host the page is the list itself.
@@ -22,14 +22,14 @@ FIELDS_ALONE = re.compile(
     r"|AdaptivePO|ReplayBonusPO|SquareCB|FastCB|LinUCB|RegCB|AdaCB|Greedy|Uniform"
     r"|PooledRidge|Ridge|Logistic|FiniteClass|audit\.Chosen|audit\.Trials)"
 )
-"""Their methods are those of a contract that the library calls, and nobody else."""
+"""Classes whose methods only the library calls."""
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 COLUMNS = "92"
-"""How wide help is set, whatever the terminal."""
+"""Width of help texts."""
 
 
 def names(text: str) -> list[str]:
-    """The public names of a page, in its order."""
+    """Return the public names of a page, in its order."""
     return [name for name, _ in NAME.findall(text)]
 
 
@@ -57,13 +57,13 @@ def commands(text: str) -> list[str]:
 
 
 def expanded(text: str) -> str:
-    """The page with documentation in place of names."""
+    """Return the page with documentation in place of names."""
     named = NAME.sub(lambda entry: _entry(entry[1], entry[2] or ""), text)
     return COMMAND.sub(lambda entry: _help(entry[1]), named)
 
 
 def found(name: str) -> Any:
-    """What a dotted name means; a function before the module that has its name."""
+    """Return the object of a dotted name; a function before a module of the same name."""
     path, *parts = name.split(".")
     item: Any = importlib.import_module(path)
     for part in parts:

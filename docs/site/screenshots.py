@@ -86,7 +86,7 @@ PAGES = {
 
 @dataclass(frozen=True)
 class Site:
-    """Where the server listens, and a key of it and of its experiment ``banner``."""
+    """Address of the server, its key, and a key of its experiment ``banner``."""
 
     url: str
     server_key: str
@@ -137,7 +137,7 @@ def _wait(address: str) -> None:
 
 
 def _ask(url: str, key: str, seconds: float) -> None:
-    """People who ask and answer, at a steady rate."""
+    """Send decisions and losses of made-up people at a steady rate."""
     with Client(url, key) as client:
         schema, data = client.schema(), load("linear", rows=int(RATE * seconds))
         rows, best = contexts(data, schema), labels(data, schema)

@@ -1,4 +1,4 @@
-"""Copy the pages to one folder for Sphinx, with links that lead to where things lie there.
+"""Copy the pages to one folder for Sphinx, with links to their new places.
 
     python docs/site/stage.py build/site-source
 
@@ -24,7 +24,7 @@ from reference import expanded
 
 
 class Stage:
-    """The folder that Sphinx reads, and what was wrong on the way."""
+    """The folder that Sphinx reads, and the faults that were found."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

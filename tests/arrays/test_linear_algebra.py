@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.arrays import linear_algebra
+from discreet.arrays.backend import per_run
 from reference.ridge import definite
 from tolerances import EXACT, SOLVER
 
@@ -116,19 +117,25 @@ def test_torch_repairs_alike():
     np.testing.assert_array_equal(torch.asarray(matrices).numpy(), matrices)
 
 
+def solve_floored(matrices, vectors, floor):
+    """M₊⁻¹ v with eigenvalues of at least the floor of each run, as a pool solves it."""
+    raised = linear_algebra.raised_eigenvalues(matrices, per_run(floor, matrices, 1))
+    return linear_algebra.solve_along(*raised, vectors)
+
+
 def test_small_eigenvalues_are_raised_and_the_rest_is_solved():
     rng = np.random.default_rng(3)
     axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     matrix = axes @ np.diag([-5.0, 0.25, 2.0]) @ axes.T
     raised = axes @ np.diag([0.5, 0.5, 2.0]) @ axes.T
     vectors = rng.normal(size=(4, 3))  # four actions share one block
-    solved = linear_algebra.solve_floored(matrix[None], vectors, 0.5)
+    solved = solve_floored(matrix[None], vectors, 0.5)
     np.testing.assert_allclose(solved, np.linalg.solve(raised, vectors.T).T, atol=SOLVER)
 
 
 def test_each_run_has_its_own_floor():
     matrices = np.stack([np.eye(2)[None]] * 3)  # (R, 1, p, p)
-    solved = linear_algebra.solve_floored(matrices, np.ones((3, 1, 2)), np.array([0.5, 1.0, 4.0]))
+    solved = solve_floored(matrices, np.ones((3, 1, 2)), np.array([0.5, 1.0, 4.0]))
     np.testing.assert_allclose(solved[:, 0, 0], [1.0, 1.0, 0.25], atol=EXACT)
 
 

@@ -196,15 +196,9 @@ def test_results_keep_the_library_and_the_index():
     assert isinstance(frames.frame_like(pa.table({"x": [1]}), {"id": np.array([3])}), pa.Table)
 
 
-def test_numbers_of_a_series():
-    np.testing.assert_array_equal(frames.numbers_of(pl.Series([1, None])), [1.0, np.nan])
-    whole = frames.numbers_of(pd.Series([1, 2], dtype="Int64"))
-    assert whole.dtype.kind == "i"
-    np.testing.assert_array_equal(frames.numbers_of(pd.Series([True, False])), [True, False])
-    given = [1, 2]
-    assert frames.numbers_of(given) is given
+def test_series_are_no_frames():
     assert frames.is_series(pl.Series([1]))
-    assert not frames.is_series(given)
+    assert not frames.is_series([1, 2])
     assert not frames.is_frame(pd.Series([1]))
 
 

@@ -36,7 +36,7 @@ regressions = [each for each in every_oracle if "FiniteClass" not in each.id]
 def numbers(fit):
     """Everything that a fit publishes, as one list of arrays."""
     gram = [] if fit.gram is None else [fit.gram.values]
-    names = ("gram", "response", *PUBLISHED)
+    names = ("gram", "response", *PUBLISHED.values())
     pool = [] if fit.statistics is None else [getattr(fit.statistics, name) for name in names]
     return [fit.predictor.weights, *gram, *(each for each in pool if each is not None)]
 

@@ -55,7 +55,7 @@ def test_sums_are_the_same_bits_in_any_order_and_chunking(matrix, monkeypatch):
         again = exact_moments(shuffled, "bandit", "general", matrix)
         np.testing.assert_array_equal(whole.gram, again.gram)
         np.testing.assert_array_equal(whole.response, again.response)
-        np.testing.assert_array_equal(whole.told, again.told)
+        np.testing.assert_array_equal(whole.outcome_sums, again.outcome_sums)
 
 
 @GEOMETRIES
@@ -77,8 +77,8 @@ def test_sums_are_those_of_unbounded_integers(matrix):
         for action in range(3):  # ½·Σ(y − ½), and half of the count
             expected.append((weights * centred)[:, action].sum() * 2**19)
             expected.append(weights[:, action].sum() * 2**39)
-        assert list(moments.told) == expected
-        assert moments.told.dtype == np.int64
+        assert list(moments.outcome_sums) == expected
+        assert moments.outcome_sums.dtype == np.int64
     for action in range(3):
         gram = (weights[:, action, None] * rows).T @ rows
         np.testing.assert_array_equal(moments.gram[action].astype(object), gram)
@@ -93,7 +93,7 @@ def test_sums_of_many_squares_are_those_of_unbounded_integers():
     for first in (0.5, 0.5 + 2.0**-20):  # one of the two sums is odd, which no such float is
         losses[0] = first
         batch = Batch(with_bias(np.zeros((n, 1))), losses, np.ones((n, 1), dtype=bool))
-        told = exact_moments(batch, "bandit", "general", np.eye(2)).told
+        told = exact_moments(batch, "bandit", "general", np.eye(2)).outcome_sums
         centred = [int(each) for each in np.trunc((losses[:, 0] - 0.5) * GRID)]
         squares = 2 * sum(each**2 for each in centred)
         assert list(told) == [n * 2**40, squares, sum(centred) * 2**19, n * 2**39]
@@ -137,9 +137,9 @@ def test_the_largest_stretched_sums_fit_too():
     axis[:, 1] = 1.0
     batch = Batch(with_bias(axis), np.ones((n, 1)), np.ones((n, 1), dtype=bool))
     moments = exact_moments(batch, "bandit", "general", np.diag([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]))
-    assert moments.gram[0, 2, 2] == moments.told[0] == n * GRID**2
+    assert moments.gram[0, 2, 2] == moments.outcome_sums[0] == n * GRID**2
     assert moments.response[0, 2] == n * GRID**2 // 2
-    squares, half_sum, half_count = moments.told[1:]
+    squares, half_sum, half_count = moments.outcome_sums[1:]
     assert squares == half_count == n * GRID**2 // 2
     assert half_sum == n * GRID**2 // 4
 
@@ -220,7 +220,7 @@ def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, o
         # Squares, and half sums and half counts of two actions; the count differs if one of the
         # two slots is void.
         touched += 6
-        scaled_event += int((one.told != two.told).sum())
+        scaled_event += int((one.outcome_sums != two.outcome_sums).sum())
     # Two blocks, or one block and all responses; the bias corner, or the count, may be equal.
     assert touched - 1 <= scaled_event <= touched
     assert event.coordinates == touched

@@ -16,8 +16,8 @@ from discreet.oracles.mechanisms.perturb import (
     block_diagonal,
     dense_noisy_gram,
     noisy_gram,
+    noisy_outcome_sums,
     noisy_response,
-    noisy_told,
 )
 from tolerances import EXACT
 
@@ -68,10 +68,10 @@ def test_unit_draws_of_the_response_are_orthonormal_up_to_sigma():
 
 
 def test_unit_draws_of_what_is_told_are_orthonormal_up_to_sigma():
-    told = replace(empty(3, 2, 3), told=np.zeros(8))
-    scaled_event = np.stack([noisy_told(told, SIGMA, UnitDraw(k)) for k in range(8)])
+    told = replace(empty(3, 2, 3), outcome_sums=np.zeros(8))
+    scaled_event = np.stack([noisy_outcome_sums(told, SIGMA, UnitDraw(k)) for k in range(8)])
     np.testing.assert_allclose(scaled_event, SIGMA * np.eye(8), atol=EXACT)
-    assert noisy_told(empty(3, 2, 3), SIGMA, UnitDraw(0)) is None
+    assert noisy_outcome_sums(empty(3, 2, 3), SIGMA, UnitDraw(0)) is None
 
 
 def test_the_paper_noise_has_the_same_law_in_frobenius_coordinates():
@@ -117,8 +117,8 @@ def test_a_row_enters_one_block_even_if_several_actions_are_marked():
     gram = exact_moments(batch, "bandit", "general").gram
     assert gram[:, 0, 0].sum() == 47 * 2**40  # the bias corner counts rows: none twice
     stretched = exact_moments(batch, "bandit", "general", np.diag([0.5, 1.0, 2.0, 4.0, 8.0]))
-    assert stretched.told[0] == 47 * 2**40  # so does the count of losses heard
-    half_counts = stretched.told[3::2]
+    assert stretched.outcome_sums[0] == 47 * 2**40  # so does the count of losses heard
+    half_counts = stretched.outcome_sums[3::2]
     assert half_counts.sum() == 47 * 2**39
     np.testing.assert_array_equal(half_counts, weights.sum(axis=0) * 2**39)
     traces = np.trace(stretched.gram, axis1=-2, axis2=-1)

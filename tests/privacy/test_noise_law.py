@@ -1,7 +1,7 @@
 """The noise that ridge oracles actually add: its scale, shape, independence and support.
 
 Draws are the difference between the statistics before and after ``noisy_gram``,
-``noisy_response`` and ``noisy_told`` inside a fit. The fixtures ``draws`` and ``many`` have
+``noisy_response`` and ``noisy_outcome_sums`` inside a fit. The fixtures ``draws`` and ``many`` have
 OpenDP's own sampler where their source is exact, so their tests have a false-alarm rate of at most
 1e-10 together. All other draws are seeded, and are judged at 1e-6.
 """
@@ -58,9 +58,9 @@ def calibrated(oracle):
 
 
 def added(oracle, source, batch, fits=FITS):
-    """Noise of several fits in natural units: gram (fits, A, P, P), response (fits, A, P), told."""
+    """Noise of several fits in natural units: gram (fits, A, P, P), response (fits, A, P), sums."""
     oracle = calibrated(oracle)
-    kept = {"gram": [], "response": [], "told": []}
+    kept = {"gram": [], "response": [], "outcome_sums": []}
     with pytest.MonkeyPatch.context() as patch:
         for part in kept:
             original = getattr(perturb, f"noisy_{part}")
@@ -91,12 +91,12 @@ def draws(request):
     rows, columns = np.triu_indices(P)
     packed = noise["gram"][..., rows, columns]
     off = rows != columns
-    assert ("told" in noise) == (name == "pooled")
+    assert ("outcome_sums" in noise) == (name == "pooled")
     return {
         "diagonal": packed[..., ~off] / sigma,
         "off-diagonal": packed[..., off] * math.sqrt(2.0) / sigma,
         "response": weight * noise["response"] / sigma,
-        **({"told": noise["told"] / sigma} if "told" in noise else {}),
+        **({"told": noise["outcome_sums"] / sigma} if "outcome_sums" in noise else {}),
     }
 
 
@@ -172,7 +172,7 @@ def many(request):
     law = np.where(rows == columns, 1.0, math.sqrt(0.5))
     gram = (pool.gram[..., rows, columns] / law / mechanism.gram).reshape(n, -1)
     response = (pool.response / mechanism.response).reshape(n, -1)
-    return np.concatenate([gram, response, pool.told / mechanism.gram], axis=1)
+    return np.concatenate([gram, response, pool.outcome_sums / mechanism.gram], axis=1)
 
 
 def test_what_is_told_has_as_much_noise_as_the_gram(many):
@@ -280,7 +280,7 @@ def test_no_normal_occurs_twice():
 def test_noisy_statistics_lie_on_the_grid_and_their_low_bits_say_nothing(source, name, monkeypatch):
     """Noise is whole numbers of grid steps; what is left modulo 16 is uniform for any data."""
     kept, told = [], []
-    for part, into in (("noisy_gram", kept), ("noisy_told", told)):
+    for part, into in (("noisy_gram", kept), ("noisy_outcome_sums", told)):
         original = getattr(perturb, part)
 
         def spy(moments, *rest, into=into, original=original):

@@ -54,7 +54,7 @@ def half_vectors(moments, weight):
     rows, columns = np.triu_indices(gram.shape[-1])
     root = np.where(rows == columns, 1.0, math.sqrt(2.0))
     response = weight * moments.response * moments.response_unit
-    told = np.zeros(0) if moments.told is None else moments.told * moments.gram_unit
+    told = np.zeros(0) if moments.outcome_sums is None else moments.outcome_sums * moments.gram_unit
     return np.concatenate([(gram[..., rows, columns] * root).ravel(), response.ravel(), told])
 
 
@@ -380,7 +380,7 @@ def test_sabotage_shipped_sums_of_larger_weight_exceed_it(weight, factors, squar
     heavier = np.array([*factors[:2], *factors[2:] * 2])
 
     def heavy(made):
-        return half_vectors(replace(made, told=made.told * heavier), weight)
+        return half_vectors(replace(made, outcome_sums=made.outcome_sums * heavier), weight)
 
     def floating(batch):
         return heavy(floating_moments(batch, "bandit", 0.5, SQUEEZED))

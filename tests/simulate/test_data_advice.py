@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.simulate.data_advice import advise_on_contexts, findings
+from discreet.simulate.labelled_data import advise_on_contexts, findings
 
 RNG = np.random.default_rng(0)
 FINE = RNG.uniform(-0.5, 0.5, size=(200, 3))

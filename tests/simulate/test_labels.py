@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.simulate import engine
-from discreet.simulate.labels import label_actions
+from discreet.simulate.labelled_data import label_actions
 from tolerances import EXACT
 
 ROWS = 300

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import apply_rows, as_like, namespace, per_run, row_sum, share_rows
+from discreet.arrays.backend import apply_rows, as_like, namespace, row_sum, share_rows
 from discreet.types import Array, NumpyArray
 
 LARGE = 2000
@@ -149,15 +149,6 @@ def raised_eigenvalues(matrices: Array, floor: object) -> tuple[Array, Array]:
     values, axes = xp.linalg.eigh(xp.astype(matrices, xp.float64))
     least = as_like(floor, axes)[..., None]
     return xp.where(values > least, values, least + 0.0 * values), axes
-
-
-def solve_floored(matrices: Array, vectors: Array, floor: object) -> Array:
-    """M₊⁻¹ v, where M₊ is M with the eigenvalues below ``floor`` (...) raised to ``floor``.
-
-    Never raises, however indefinite noise has made M. Blocks (..., A or 1, p, p), one vector
-    per action. In double precision, since a floor may lie far below the largest eigenvalue.
-    """
-    return solve_along(*raised_eigenvalues(matrices, per_run(floor, matrices, 1)), vectors)
 
 
 def solve_along(values: Array, axes: Array, vectors: Array) -> Array:

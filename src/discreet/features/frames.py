@@ -126,16 +126,6 @@ def column_of(series: object) -> Column:
     return _read(_narwhals().from_native(series, series_only=True))
 
 
-def numbers_of(data: object) -> Any:
-    """A series as a NumPy array, with NaN in its gaps; anything else as it is."""
-    if not is_series(data):
-        return data
-    found = column_of(data)
-    if not found.missing.any() or found.values.dtype.kind not in "biuf":
-        return found.values
-    return np.where(found.missing, np.nan, found.values.astype(np.float64))
-
-
 def series_like(like: object, name: str, values: object) -> Frame:
     """A series of the library of a frame (or series), with the same index in pandas."""
     source = _narwhals().from_native(like, eager_only=True, allow_series=True)
