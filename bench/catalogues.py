@@ -31,7 +31,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.simulate import engine
-from discreet.simulate.played_offers import played_offers, without_contexts
+from discreet.simulate.played_offers import context_free_offer_losses, played_offers
 from people_sets import atomic_file
 
 OFFERED = 10
@@ -141,7 +141,7 @@ def main() -> None:
     played, truth = played_offers(
         plan, plan.features.map(films.contexts), films.offers, None, films.losses
     )
-    best, uniform = without_contexts(played, truth)
+    best, uniform = context_free_offer_losses(played, truth)
     print(f"{len(truth):,} rounds; uniform {uniform:.3f}, most popular {films.most_popular:.3f}, "
           f"best films in hindsight {best:.3f}")  # fmt: skip
     for users in (False, True):

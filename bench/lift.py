@@ -9,7 +9,8 @@ of runs in which the interval for any time is wrong after at least one release, 
 Monte-Carlo standard errors. An interval that is not available yet is not wrong; "available" is the
 share of runs with one after the last release, and "once, of available" how often the one for one
 look holds in those runs, of which there must be 100. Widths are medians of half-widths there, and
-"–" where most runs have none. Exits with status 1 if "once" is below 93 % or "ever wrong" above 5 % in a cell.
+"–" where most runs have none. Exits with status 1 if "once" is below 93 % or "ever wrong" above 5 %
+in a cell.
 """
 
 from __future__ import annotations

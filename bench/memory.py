@@ -23,7 +23,8 @@ from discreet.arrays.stacking import structure
 from discreet.design.schedule import Schedule
 from discreet.lab.campaign.hardware import machine, one_thread
 from discreet.lab.campaign.presets import paper_plans
-from discreet.simulate.engine import parts, run
+from discreet.simulate.engine import run
+from discreet.simulate.memory_budget import memory_parts
 
 
 def peak_gib() -> float:
@@ -42,7 +43,7 @@ def play(folder: str, name: str, mechanism: str, seeds: int, device: str) -> Non
     given = machine(device, 1)
     schedule = Schedule(plans[0].first_batch, len(x))
     families: dict[object, tuple[list[int], list[int]]] = {}
-    for indices, some in parts(plans, features.shape, schedule, seeds, given):
+    for indices, some in memory_parts(plans, features.shape, schedule, seeds, given):
         first = plans[indices[0]]
         alike = structure(first.mechanism), first.feedback
         family = *alike, first.budget.private, first.policy.uses_radii

@@ -56,7 +56,8 @@ from discreet.lab.rivals import EpsGreedy, ThompsonSampling, runner
 from discreet.lab.rivals.rival_contract import RivalPlan
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
-from discreet.simulate.engine import Family, Machine, parts
+from discreet.simulate.engine import Family, Machine
+from discreet.simulate.memory_budget import memory_parts
 from discreet.simulate.played_batches import play, played_control
 from discreet.text import Advice
 
@@ -311,7 +312,7 @@ def _in_stacks(seeds: Sequence[int], rows: list[Rows], jobs: list[Job], where: M
             counts = [a & b for a, b in zip(counts, allowed, strict=True)]
         arrays = *([each[i][:length] for each in rows] for i in range(4)), counts
         x, losses, gains, u, counted = (where.array(np.stack(each)[:, None]) for each in arrays)
-        for indices, some in parts(plans, x.shape[-2:], schedule, len(seeds), where):
+        for indices, some in memory_parts(plans, x.shape[-2:], schedule, len(seeds), where):
             family, at = Family.of([plans[i] for i in indices]), slice(some[0], some[-1] + 1)
             noise = SeededNoise(tuple(seeds[s] for s in some))
             released, start, control = Released(plans[0].n_actions, schedule), 0, None

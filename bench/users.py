@@ -28,7 +28,7 @@ import numpy as np
 import discreet as dc
 from discreet.privacy.budget import ONCE
 from discreet.simulate import engine
-from discreet.simulate.environment import without_contexts
+from discreet.simulate.labelled_data import context_free_losses
 from people_sets import People, movielens, of_file, randhie, simulated
 
 DELTA = 1e-5
@@ -124,7 +124,7 @@ def main() -> None:
         found = mean_losses(data, given.epsilon, (batches, 1), given.seeds, DividedPlan)
         line(batches, "1, divided", *map(cell, found), "")
     free = mean_losses(data, [math.inf], (UNBOUNDED, UNBOUNDED), given.seeds)
-    fixed, uniform = without_contexts(data.losses, data.losses.shape[1])
+    fixed, uniform = context_free_losses(data.losses, data.losses.shape[1])
     print(f"\nε = ∞ without a bound {cell(free[0])}; ", end="")
     print(f"best fixed action {fixed:.4f}; uniform {uniform:.4f}")
 

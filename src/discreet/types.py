@@ -28,6 +28,8 @@ JsonMapping = Mapping[str, Any]
 """A decoded JSON object that is only read."""
 Frame = Any
 """A table or a series of pandas, polars or pyarrow."""
+Axes = Any
+"""Axes of matplotlib; None makes new ones."""
 Contexts = Any
 """One context or many: numbers, dicts, arrays, or a frame."""
 Values = Any

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from discreet.cli.answer import printed_advice
+from discreet.cli.command_line import printed_advice
 from discreet.cli.main import main
 
 COMMANDS = {

@@ -9,7 +9,7 @@ import pytest
 
 from discreet import InvalidInput
 from discreet.cli import data_command as commands
-from discreet.cli.answer import as_json
+from discreet.cli.command_line import as_json
 from discreet.cli.main import main
 from discreet.data import load
 from wording import refused

@@ -10,8 +10,8 @@ import pytest
 import discreet as dc
 from discreet.cli.main import main
 from discreet.data import load
+from discreet.data.dataset import schema_contexts, with_schema
 from discreet.lab.report.campaign_page import rerun_command
-from discreet.simulate.schema_columns import schema_contexts, with_schema
 from tolerances import EXACT
 
 SCHEMA = dc.Schema(

@@ -1329,7 +1329,7 @@ FAULTS = (
             "        for person in people:",
         ),
         (
-            "batches/test_people_counts.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
+            "batches/test_users.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
             "test_learner_users.py::test_k_counts_the_slots_of_a_batch_and_not_of_a_call",
         ),
     ),
@@ -2275,7 +2275,7 @@ FAULTS = (
     fault(
         "a stack whose plans have the control of the first",
         "runs of a stack are the runs alone",
-        Edit("parts", "plan.control, plan.control and plan.horizon]", "plan.control]"),
+        Edit("memory_parts", "plan.control, plan.control and plan.horizon]", "plan.control]"),
         "simulate/test_evaluate.py::test_a_stack_plays_the_control_of_each_evaluation",
     ),
     fault(
@@ -2410,7 +2410,11 @@ FAULTS = (
     fault(
         "a folder that is copied without its keys",
         "a backup of a folder has all that a server needs",
-        Edit("backup_command:_all", "    _copy(Sqlite(folder.path / DATABASE), keys)\n", ""),
+        Edit(
+            "experiment_folder:ExperimentFolder.back_up",
+            "        back_up(Sqlite(self.path / DATABASE), keys)\n",
+            "",
+        ),
         "service/test_commands.py::test_a_backup_of_a_folder_has_every_experiment_and_the_keys",
     ),
     fault(

@@ -268,7 +268,7 @@ def test_the_anchor_is_put_outside_the_folder(here, capsys, state_home, server):
 def test_the_anchor_can_be_named(here, capsys, tmp_path_factory):
     path = tmp_path_factory.mktemp("disk") / "new" / "anchor.jsonl"
     code, out, _ = run(capsys, "serve", "--init", "--anchor", str(path))
-    assert (code, f"(apart): {path}" in out) == (0, True)
+    assert (code, f": {path}" in out) == (0, True)
     assert path.is_file()
     (here / "discreet.db").unlink()
     path.unlink()  # as if the first attempt had been cut short

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.simulate import engine
-from discreet.simulate.intervals import over_rounds, over_seeds
-from discreet.simulate.public_groups import OTHERS, SMALLEST, Groups
+from discreet.simulate.group_losses import OTHERS, SMALLEST, Groups, over_rounds, over_seeds
 from tolerances import EXACT, SOLVER
 from wording import refused
 
@@ -115,8 +114,8 @@ def test_a_curve_has_the_groups_of_its_runs():
 def test_sums_by_group_add_up():
     features, places = PLAN.features.map(CONTEXTS), Groups.of(REGION, ROWS).places
     rows = ([PLAN, PLAN], features, LABELS, [0, 1])
-    total, ends = engine.lost(*rows)
-    apart, _ = engine.lost(*rows, groups=places)
+    total, ends = engine.summed_losses(*rows)
+    apart, _ = engine.summed_losses(*rows, groups=places)
     assert apart.shape == (2, 2, len(ends), 3)
     np.testing.assert_allclose(apart.sum(axis=-1), total[..., 0], rtol=0, atol=EXACT)
 
@@ -126,8 +125,8 @@ def test_torch_sums_the_same():
     pytest.importorskip("torch")
     features, places = PLAN.features.map(CONTEXTS), Groups.of(REGION, ROWS).places
     rows = ([PLAN], features, LABELS, [0, 1])
-    expected, _ = engine.lost(*rows, groups=places)
-    found, _ = engine.lost(*rows, engine.Machine("cpu"), groups=places)
+    expected, _ = engine.summed_losses(*rows, groups=places)
+    found, _ = engine.summed_losses(*rows, engine.Machine("cpu"), groups=places)
     np.testing.assert_allclose(found, expected, rtol=0, atol=SOLVER)
 
 

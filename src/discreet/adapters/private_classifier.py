@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from discreet.data.dataset import column_contexts
 from discreet.errors import InvalidInput, NotReady
 from discreet.features.frames import is_frame
 from discreet.features.number import Number
@@ -29,7 +30,6 @@ from discreet.privacy.events import Event, compose
 from discreet.privacy.noise import Noise, SecureNoise, SeededNoise
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.simulate.schema_columns import column_contexts
 from discreet.types import Array, Contexts, Floats
 
 

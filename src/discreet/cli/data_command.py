@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.cli.answer import Answer, table
+from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.cli.flags import target_flag
-from discreet.cli.parser import Commands, command
-from discreet.errors import InvalidInput
 from discreet.types import JsonObject
 
 if TYPE_CHECKING:
-    from discreet.data import Dataset, Handle
+    from discreet.data import Dataset
 
 COLUMNS = ("rows", "features", "classes")
 
@@ -26,14 +23,14 @@ def add(commands: Commands) -> None:
     data = command(commands, "data", "list, show or fetch labelled data sets")
     kinds = data.add_subparsers(dest="kind", metavar="list|show|fetch", required=True)
     examples = "examples:\n  discreet data list\n  discreet data list FOLDER"
-    listed = command(kinds, "list", "which sets there are", list_, examples)
-    listed.add_argument("sources", nargs="*", metavar="SOURCE", help="a folder, a collection, …")
+    listed = command(kinds, "list", "list the available sets", list_, examples)
+    listed.add_argument("sources", nargs="*", metavar="SOURCE", help="folder or collection")
     example = "example:\n  discreet data show fried"
-    shown = command(kinds, "show", "size, classes and digest of one set", show, example)
+    shown = command(kinds, "show", "show size, classes and digest of one set", show, example)
     shown.add_argument("name", metavar="NAME", help="fried, digits, openml:901, a file, DIR:NAME")
     target_flag(shown)
     examples = "examples:\n  discreet data fetch openml:901\n  discreet data fetch paper"
-    fetched = command(kinds, "fetch", "get sets from OpenML and keep them", fetch, examples)
+    fetched = command(kinds, "fetch", "download sets from OpenML into the cache", fetch, examples)
     fetched.add_argument("names", nargs="+", metavar="NAME", help="openml:901, or paper for all")
 
 
@@ -45,6 +42,7 @@ def list_(args: argparse.Namespace) -> Answer:
 def show(args: argparse.Namespace) -> Answer:
     """Show size, classes, simple losses and digest of one data set."""
     from discreet.data import load
+    from discreet.data.lookup import set_facts
 
     data = load(args.name, target=args.target)
     counts = np.bincount(data.labels, minlength=data.n_actions)
@@ -54,7 +52,7 @@ def show(args: argparse.Namespace) -> Answer:
         for label, (name, count) in enumerate(zip(names, counts, strict=True))
     ]
     document = {
-        **_summary(data),
+        **set_facts(data),
         "class_rows": classes,
         "columns": None if data.source is None else list(data.source.titles),
         "target": None if data.source is None else data.source.target,
@@ -70,7 +68,7 @@ def show(args: argparse.Namespace) -> Answer:
         "",
         *table(["label", "class", "rows"], rows),
         "",
-        f"always the commonest class has loss {document['constant_loss']:.4f}",
+        f"the most frequent class has loss {document['constant_loss']:.4f}",
         *best,
         f"digest {data.digest}",
     ]
@@ -90,60 +88,38 @@ def _columns(data: Dataset) -> list[str]:
 
 
 def fetch(args: argparse.Namespace) -> Answer:
-    """Read every set once, so that those of OpenML are cached; a failure does not stop the rest."""
+    """Read every set once, so that those of OpenML are cached."""
     from discreet.data import resolve
-    from discreet.data.openml import cache_folder, is_unreachable
+    from discreet.data.lookup import fetch_sets
+    from discreet.data.openml import cache_folder
 
-    sets: list[JsonObject] = []
-    offline = False
-    for handle in resolve(args.names):
+    sets = []
+    for each in fetch_sets(resolve(args.names)):
+        sets.append(each)
         if not args.json:
-            print(f"{handle.name} …", file=sys.stderr)
-        if offline and not _is_here(handle):
-            sets.append({"name": handle.name, "error": "not tried: OpenML cannot be reached"})
-            continue
-        try:
-            sets.append({**_summary(handle.load()), "error": None})
-        except InvalidInput as error:
-            sets.append({"name": handle.name, "error": str(error)})
-            # Each attempt waits for the network, so one is enough.
-            offline = offline or is_unreachable(error)
+            print(f"{each['name']}: {'failed' if each['error'] else 'ready'}", file=sys.stderr)
     failed = [each for each in sets if each["error"]]
     document = {"cache": str(cache_folder()), "sets": sets, "failed": len(failed)}
     lines = [
         *_table([each for each in sets if not each["error"]]),
         *(f"{each['name']}: {each['error']}" for each in failed),
-        f"{len(sets) - len(failed)} of {len(sets)} sets are here; the cache is {cache_folder()}",
+        f"{len(sets) - len(failed)} of {len(sets)} sets are ready; the cache is {cache_folder()}",
     ]
     return Answer(document, "\n".join(lines), code=1 if failed else 0)
 
 
 def _everything() -> Answer:
     from discreet.data.files import SUFFIXES
-    from discreet.data.lookup import BUNDLED, GENERATORS
-    from discreet.data.openml import COLLECTIONS, PREFIX, cache_folder, cached_numbers, collection
+    from discreet.data.lookup import all_sets
 
-    generators = {
-        name: (inspect.getdoc(make) or "").partition("\n")[0] for name, make in GENERATORS.items()
-    }
-    cached = cached_numbers()
-    collections = {
-        name: {"sets": len(collection(name)), "cached": len({*collection(name)} & {*cached})}
-        for name in COLLECTIONS
-    }
-    document = {
-        "generated": generators,
-        "bundled": list(BUNDLED),
-        "collections": collections,
-        "cache": str(cache_folder()),
-        "cached": [f"{PREFIX}{number}" for number in cached],
-    }
-    width = max(map(len, (*generators, *collections)))
+    document = all_sets()
+    generated, collections = document["generated"], document["collections"]
+    width = max(map(len, (*generated, *collections)))
     lines = [
-        "generated, 20,000 rows or as many as NAME:ROWS says",
-        *(f"  {name.ljust(width)}  {about}" for name, about in generators.items()),
+        "generated, with 20,000 rows, or NAME:ROWS for another number",
+        *(f"  {name.ljust(width)}  {about}" for name, about in generated.items()),
         "bundled with scikit-learn",
-        f"  {', '.join(BUNDLED)}",
+        f"  {', '.join(document['bundled'])}",
         "collections",
         *(
             f"  {name.ljust(width)}  {each['sets']} sets of OpenML, {each['cached']} fetched"
@@ -152,15 +128,16 @@ def _everything() -> Answer:
         f"fetched from OpenML (openml:NUMBER), in {document['cache']}",
         f"  {', '.join(document['cached']) or 'none yet'}",
         "your own",
-        f"  a {SUFFIXES} file; a folder of them; DIR:NAME, one of a folder; DIR:paper",
+        f"  a {SUFFIXES} file; a folder of them; DIR:NAME, one set of a folder; DIR:paper",
     ]
     return Answer(document, "\n".join(lines))
 
 
 def _sources(sources: list[str]) -> Answer:
     from discreet.data import resolve
+    from discreet.data.lookup import known_facts
 
-    sets = [_known(handle) for handle in resolve(sources)]
+    sets = [known_facts(handle) for handle in resolve(sources)]
     failed = [each for each in sets if each.get("error")]
     lines = [
         *_table(sets),
@@ -168,36 +145,6 @@ def _sources(sources: list[str]) -> Answer:
         f"{len(sets)} set{'s' * (len(sets) != 1)}",
     ]
     return Answer({"sets": sets, "failed": len(failed)}, "\n".join(lines), 1 if failed else 0)
-
-
-def _known(handle: Handle) -> JsonObject:
-    """Return facts about a data set without fetching it; an index saves reading the file."""
-    known: JsonObject = {"name": handle.name, "kind": handle.kind}
-    counts = {column: getattr(handle, column) for column in COLUMNS}
-    if None not in counts.values() or not _is_here(handle):
-        return {**known, **counts}
-    try:
-        data = handle.load()
-    except InvalidInput as error:
-        return {**known, **counts, "error": str(error)}
-    found = _summary(data)
-    return {**known, **{column: found[column] for column in COLUMNS}}
-
-
-def _is_here(handle: Handle) -> bool:
-    from discreet.data.openml import cached_path
-
-    return handle.kind != "openml" or cached_path(int(handle.place)).exists()
-
-
-def _summary(data: Dataset) -> JsonObject:
-    return {
-        "name": data.name,
-        "rows": data.rows,
-        "features": data.dimension,
-        "classes": data.n_actions,
-        "digest": data.digest,
-    }
 
 
 def _table(sets: list[JsonObject]) -> list[str]:

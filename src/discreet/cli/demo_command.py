@@ -7,17 +7,11 @@ import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from discreet.cli.answer import Answer, as_json, table, write
-from discreet.cli.parser import Commands, command
-from discreet.errors import InvalidInput
+from discreet.cli.command_line import Answer, Commands, as_json, command, folder, table, write
 from discreet.text import epsilon_text
 from discreet.types import JsonMapping
 from discreet.validate import installed, whole
-
-if TYPE_CHECKING:
-    pass
 
 
 def add(commands: Commands) -> None:
@@ -25,13 +19,13 @@ def add(commands: Commands) -> None:
     summary = "nine algorithms, three privacy levels: a table and a page"
     example = "example:\n  discreet demo --out demo"
     flag = command(commands, "demo", summary, demo, example).add_argument
-    flag("--out", default="demo", metavar="DIR", help="where to write (default: demo)")
+    flag("--out", default="demo", metavar="DIR", help="output folder (default: demo)")
     flag("--rows", type=int, default=20_000, help=argparse.SUPPRESS)
     flag("--seeds", type=int, default=5, help=argparse.SUPPRESS)
 
 
 def demo(args: argparse.Namespace) -> Answer:
-    """Play, and write results, figure and page."""
+    """Play the algorithms, and write results, figure and page."""
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)
     installed("campaign", "for the demo's page", "matplotlib", "jinja2")
@@ -46,7 +40,7 @@ def demo(args: argparse.Namespace) -> Answer:
         private_run,
     )
 
-    out = _directory(args.out)
+    out = folder(args.out)
     sets = [load("fried", rows=args.rows)]
     if find_spec("sklearn") is not None:
         sets.append(load("digits"))
@@ -74,16 +68,6 @@ def demo(args: argparse.Namespace) -> Answer:
         write(out / name, content)
     document = {**results, "files": [str(out / name) for name in (*files, "released.json")]}
     return Answer(document, "\n".join(_lines(document, out)))
-
-
-def _directory(path: str) -> Path:
-    try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"--out must be a directory; {path} is not ({error.strerror}). Choose another place."
-        ) from None
-    return Path(path)
 
 
 def _lines(document: JsonMapping, out: Path) -> list[str]:

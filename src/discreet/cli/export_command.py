@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from discreet.cli.answer import Answer
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command
 from discreet.cli.serve_command import config_flag, need_extra
 
 TEXT = """\
@@ -21,7 +20,7 @@ example:
 
 def add(commands: Commands) -> None:
     """Add the kind of rows and the file."""
-    parser = command(commands, "export", "decisions as a private file", export, TEXT)
+    parser = command(commands, "export", "export decisions as a private file", export, TEXT)
     config_flag(parser)
     parser.add_argument("what", choices=["decisions"], help="rows of batches under way")
     parser.add_argument("--to", required=True, metavar="FILE", help="a new .parquet file")

@@ -5,23 +5,17 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from discreet.cli.answer import Answer, as_json, write
+from discreet.cli.command_line import Answer, Commands, as_json, command, write
 from discreet.cli.flags import experiment_flags, experiment_from
-from discreet.cli.parser import Commands, command
 from discreet.errors import InvalidInput
-from discreet.features.schema import Schema
 from discreet.plan.config import to_config
-from discreet.plan.plan import Plan
 from discreet.text import guarantee_text, read_toml
-from discreet.types import JsonObject
-from discreet.validate import nearest
 
 if TYPE_CHECKING:
     from discreet.service.settings import Settings
+    from discreet.simulate.plan_log import PlanLog
 
 TEXT = """\
 A log is a .csv or .parquet file with a row per decision, or a log of Vowpal Wabbit (.vw, .txt)
@@ -29,10 +23,11 @@ with labels action:cost:probability, whose columns are called action, cost and p
 log in dsjson of Vowpal Wabbit or Azure Personalizer (.dsjson, .jsonl, .json). The experiment file
 has the keys of a plan; actions and features must be in it.
 
-Private rows become the first batches: each costs ε once, and is forgotten. Two files are written:
-NAME.state, private, from which Learner.load goes on, and NAME.released.json, which is public.
-With --public the rows become a prior without noise, NAME.prior.json, which whoever sees the plan
-sees too: only for logs that are public already. Name it in an experiment file with the key prior.
+Private rows become the first batches. Each batch costs ε once, and its rows are deleted. Two files
+are written: NAME.state, which is private and from which Learner.load continues, and
+NAME.released.json, which is public. With --public the rows become a prior without noise,
+NAME.prior.json, which is published with the plan: use it only for logs that are public already.
+Name it in an experiment file with the key prior.
 
 Where the file is that of a service, with imported in its [plan], private rows go into its database,
 sealed, after discreet serve --init and before the first start; then nothing else is written.
@@ -52,24 +47,38 @@ FIXED = (
 
 def add(commands: Commands) -> None:
     """Add flags for the log, its columns, and for public logs."""
-    summary = "begin with a log of earlier decisions"
+    summary = "import a log of earlier decisions"
     parser = command(commands, "import", summary, import_, TEXT)
     experiment_flags(parser)
     flag = parser.add_argument
-    flag("--log", required=True, metavar="FILE", help="a row per decision")
-    flag("--action", default="action", metavar="COLUMN", help="what was played (action)")
-    flag("--loss", metavar="COLUMN", help="its loss (loss, or cost in a log of Vowpal Wabbit)")
-    flag("--reward", metavar="COLUMN", help="its reward, where the plan declares rewards")
-    flag("--ignore", action="append", default=[], metavar="COLUMN", help="no feature; repeat it")
-    flag("--public", action="store_true", help="the log is public: make a prior, without noise")
-    flag("--weight", type=float, metavar="W", help="what a row of a prior counts, at most 1 (1)")
-    flag("--out", metavar="NAME", help="where to write; for the file of a service only a prior is")
+    flag("--log", required=True, metavar="FILE", help="log with one row per decision")
+    flag("--action", default="action", metavar="COLUMN", help="column of actions (default: action)")
+    flag(
+        "--loss",
+        metavar="COLUMN",
+        help="column of losses (default: loss, or cost in a log of Vowpal Wabbit)",
+    )
+    flag("--reward", metavar="COLUMN", help="column of rewards, if the plan declares rewards")
+    flag(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="column that is no feature; may be repeated",
+    )
+    flag("--public", action="store_true", help="make a prior without noise; the log must be public")
+    flag(
+        "--weight",
+        type=float,
+        metavar="W",
+        help="weight of a row of the prior, at most 1 (default: 1)",
+    )
+    flag("--out", metavar="NAME", help="prefix of the output files")
 
 
 def import_(args: argparse.Namespace) -> Answer:
     """Import a log; all inputs are checked before anything is written."""
-    from discreet.data.decision_logs import log_columns
-    from discreet.data.dsjson_log import DSJSON, declared_features
+    from discreet.simulate.plan_log import read_log
 
     if args.weight is not None and not args.public:
         raise InvalidInput(
@@ -84,37 +93,20 @@ def import_(args: argparse.Namespace) -> Answer:
             f"{'one' if stored else 'none'}. {'Leave --out out.' if stored else 'Add --out NAME.'}"
         )
     user, args.user = args.user, None  # a column of the log, not of data
-    if settings is not None:
-        plan = settings.plan
-    else:
-        if user is not None:
-            args.set = ["unit=user", *(args.set or ())]
-        plan = experiment_from(args).plan
-    items: dict[str, Any] | None = None if plan.catalogue is None else {}
-    columns = log_columns(args.log, items)
-    if plan.catalogue is not None and items and isinstance(plan.catalogue.schema, Schema):
-        schema = plan.catalogue.schema
-        items = {name: declared_features(schema, each) for name, each in items.items()}
-    word = plan.outcome.word
-    outcome = getattr(args, word) or ("cost" if word == "loss" and "cost" in columns else word)
-    wrong = args.reward if word == "loss" else args.loss
-    if wrong:
-        raise InvalidInput(
-            f"log must have a {word}, which the plan declares; got another kind. "
-            f"Write --{word} COLUMN, or change the outcome of the plan."
-        )
-    named = {"action": args.action, word: outcome}
-    if user is not None:
-        named["user"] = user
-    values = {kind: _column(columns, name, kind) for kind, name in named.items()}
-    labels = ["probability", *(("cost", "reward") if Path(args.log).suffix in DSJSON else ())]
-    contexts = _contexts(plan, columns, [*named.values(), *labels, *args.ignore])
+    if settings is None and user is not None:
+        args.set = ["unit=user", *(args.set or ())]
+    named = ("action", "loss", "reward", "ignore")
+    log = read_log(
+        experiment_from(args).plan if settings is None else settings.plan,
+        args.log,
+        **{name: getattr(args, name) for name in named},
+        user=user,
+    )
     if args.public:
-        return _prior(args, plan, contexts, values, word)
-    values["items"] = items or None
+        return _prior(args, log)
     if settings is not None:
-        return _into_service(args, settings, contexts, values, word)
-    return _into_state(args, plan, contexts, values, word)
+        return _into_service(args, settings, log)
+    return _into_state(args, log)
 
 
 def _service(args: argparse.Namespace) -> Settings | None:
@@ -140,51 +132,26 @@ def _service(args: argparse.Namespace) -> Settings | None:
     return settings
 
 
-def _into_service(
-    args: argparse.Namespace,
-    settings: Settings,
-    contexts: Any,
-    values: JsonObject,
-    word: str,
-) -> Answer:
-    from discreet.batches.log_import import logged_rows
+def _into_service(args: argparse.Namespace, settings: Settings, log: PlanLog) -> Answer:
     from discreet.service.runtime.log_import import import_log
     from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import open_database
 
-    outcome = {"losses": None, "reward": None}
-    outcome["losses" if word == "loss" else "reward"] = values[word]
-    rows = logged_rows(
-        settings.plan,
-        contexts,
-        values["action"],
-        **outcome,
-        user=values.get("user"),
-        items=values["items"],
-    )
     with storage_errors(open_database(settings)):
-        batches = import_log(settings, rows)
-    count = len(rows.actions)
+        batches = import_log(settings, log.rows())
+    count = len(log.actions)
     lines = [
         f"{count:,} rows in {batches} sealed batches of {settings.experiment!r}",
         f"next: discreet serve --config {args.file}, which releases them and destroys their keys",
-        f"The log itself is still in {args.log}: whoever can read that needs no release.",
+        _still_there(args.log),
     ]
     return Answer({"rows": count, "batches": batches}, "\n".join(lines))
 
 
-def _prior(
-    args: argparse.Namespace, plan: Plan, contexts: Any, values: JsonObject, word: str
-) -> Answer:
-    from discreet.simulate.warm_start import prior_from_logs
-
-    outcome = {"losses" if word == "loss" else "reward": values[word]}
+def _prior(args: argparse.Namespace, log: PlanLog) -> Answer:
     weight = 1.0 if args.weight is None else args.weight
-    source = f"public log {Path(args.log).name}"
-    prior = prior_from_logs(
-        plan, contexts, values["action"], **outcome, weight=weight, source=source
-    )
-    replace(plan, prior=prior)  # fails now, if at all
+    prior = log.prior(weight)
+    replace(log.plan, prior=prior)  # fails now, if at all
     path = f"{args.out}.prior.json"
     write(path, as_json(to_config(prior)) + "\n")
     lines = [
@@ -194,63 +161,28 @@ def _prior(
     return Answer({"records": prior.records, "weight": weight, "files": [path]}, "\n".join(lines))
 
 
-def _into_state(
-    args: argparse.Namespace, plan: Plan, contexts: Any, values: JsonObject, word: str
-) -> Answer:
-    from discreet.learner import Learner
-
+def _into_state(args: argparse.Namespace, log: PlanLog) -> Answer:
     files = [f"{args.out}.state", f"{args.out}.released.json"]
     for path in files:
         if Path(path).exists():
             raise InvalidInput(
-                f"out must be a new name; {path} is there. Two imports of one log would draw two "
-                "noises for it: go on from the first, or move it away."
+                f"out must be a new name; {path} exists. Two imports of one log would publish it "
+                "with two draws of noise: continue with the first, or move it away."
             )
-    rows = len(values["action"])
-    if plan.imported is None:
-        plan = replace(plan, imported=rows)
-    learner = Learner(plan)
-    outcome = {"losses" if word == "loss" else "reward": values[word]}
-    learner.import_log(
-        contexts, values["action"], **outcome, user=values.get("user"), items=values["items"]
-    )
+    learner = log.learner()
+    rows, plan, spent = len(log.actions), learner.plan, learner.ledger.spent()
     learner.released.save(files[1])
-    spent = learner.ledger.spent()
     learner.save(files[0])
     cost = guarantee_text(spent.epsilon, spent.delta)
     lines = [
         f"{rows:,} rows in {plan.schedule.imported_batches} batches: {cost} for one {plan.unit}; "
-        "the rows are forgotten here.",
-        f"wrote {files[0]} (private: Learner.load goes on from it) and {files[1]} (public)",
-        f"The log itself is still in {args.log}: whoever can read that needs no release.",
+        "the rows are not kept.",
+        f"wrote {files[0]} (private: Learner.load continues from it) and {files[1]} (public)",
+        _still_there(args.log),
     ]
     facts = {"rows": rows, "epsilon": spent.epsilon, "delta": spent.delta, "files": files}
     return Answer(facts, "\n".join(lines))
 
 
-def _column(columns: JsonObject, name: str, kind: str) -> Any:
-    if name not in columns:
-        raise InvalidInput(
-            f"{kind} must be a column of the log; got {name!r}. {nearest(name, columns)}"
-        )
-    values = columns[name]
-    if kind in ("action", "user") and values.dtype.kind == "f" and not (values % 1).any():
-        return values.astype(np.int64)  # a file of numbers does not say which are whole
-    return values
-
-
-def _contexts(plan: Plan, columns: JsonObject, others: list[str]) -> Any:
-    """Return columns by name for a schema; else all columns that are left, in their order."""
-    from discreet.simulate.schema_columns import column_contexts
-
-    if isinstance(plan.contexts, Schema):
-        return column_contexts(plan.contexts, columns)
-    left = [name for name in columns if name not in others]
-    words = [name for name in left if columns[name].dtype.kind == "O"]
-    if len(left) != plan.contexts.dimension or words:
-        raise InvalidInput(
-            f"log must have {plan.contexts.dimension} columns of numbers beside action and "
-            f"outcome; got {len(left)}, {len(words)} of them words: {', '.join(left[:8])}. Name "
-            "those that are no feature with --ignore, or declare a schema."
-        )
-    return np.stack([columns[name] for name in left], axis=-1)
+def _still_there(path: str) -> str:
+    return f"The log itself is still in {path}, without protection: delete it, or restrict access."

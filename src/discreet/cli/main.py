@@ -5,10 +5,13 @@ All files are imported to build the parser, so commands import heavy libraries w
 
 from __future__ import annotations
 
+import argparse
 import os
+import platform
 import sys
 from collections.abc import Sequence
 
+import discreet
 from discreet.cli import (
     audit_command,
     backup_command,
@@ -32,11 +35,17 @@ from discreet.cli import (
     serve_command,
     theory_command,
     traffic_command,
-    version_command,
 )
-from discreet.cli.answer import as_json, printed_advice
+from discreet.cli.command_line import (
+    RAW,
+    Answer,
+    Commands,
+    Parser,
+    as_json,
+    command,
+    printed_advice,
+)
 from discreet.cli.flags import import_modules
-from discreet.cli.parser import RAW, Commands, Parser
 from discreet.errors import DiscreetError
 from discreet.validate import one_of
 
@@ -47,41 +56,67 @@ Start with   discreet demo
 Then plan    discreet plan --data fried --epsilon 1
 and run      discreet run --data fried --policy SquareCB --epsilon 1
 """
+LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting", "scikit-learn", "matplotlib", "torch")
+
+
+def version(args: argparse.Namespace) -> Answer:  # noqa: ARG001
+    """Report versions of discreet, Python and the libraries, without importing them."""
+    libraries = {name: _version_of(name) for name in LIBRARIES}
+    python = platform.python_version()
+    document = {"discreet": discreet.__version__, "python": python, "libraries": libraries}
+    found = ", ".join(f"{name} {number}" for name, number in libraries.items() if number)
+    return Answer(document, f"discreet {discreet.__version__} (Python {python}, {found})")
+
+
+def _version_of(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _add_version(commands: Commands) -> None:
+    command(commands, "version", "print the versions of discreet and its libraries", version)
+
+
 COMMANDS = (
-    demo_command,
-    run_command,
-    plan_command,
-    curve_command,
-    data_command,
-    schema_command,
-    import_command,
-    campaign_command,
-    serve_command,
-    experiment_command,
-    keys_command,
-    backup_command,
-    restore_command,
-    observe_command,
-    export_command,
-    traffic_command,
-    theory_command,
-    audit_command,
-    ledger_command,
-    label_command,
-    lift_command,
-    release_command,
-    version_command,
+    demo_command.add,
+    run_command.add,
+    plan_command.add,
+    curve_command.add,
+    data_command.add,
+    schema_command.add,
+    import_command.add,
+    campaign_command.add,
+    serve_command.add,
+    experiment_command.add,
+    keys_command.add,
+    backup_command.add,
+    restore_command.add,
+    observe_command.add,
+    export_command.add,
+    traffic_command.add,
+    theory_command.add,
+    audit_command.add,
+    ledger_command.add,
+    label_command.add,
+    lift_command.add,
+    release_command.add,
+    _add_version,
 )
-"""In the order of the help."""
+"""Functions that add a command, in the order of the help."""
 
 
 def build_parser() -> tuple[Parser, Commands]:
-    """Every command with its flags; nothing heavy is imported here."""
+    """Return the parser with every command and its flags; nothing heavy is imported here."""
     parser = Parser("discreet", description=DESCRIPTION, formatter_class=RAW)
     parser.add_argument("--version", action="store_true", help="the same as: discreet version")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    for module in COMMANDS:
-        module.add(commands)
+    for add in COMMANDS:
+        add(commands)
     return parser, commands
 
 
@@ -102,7 +137,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        return _complain(f"{error.strerror}: {error.filename}. Check it.", "--json" in argv)
+        return _complain(
+            f"{error.strerror}: {error.filename}. Check the path and the disk.",
+            "--json" in argv,
+        )
 
 
 def _answer(argv: list[str]) -> int:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import replace
 
-from discreet.cli.answer import Answer, table
-from discreet.cli.flags import EXPERIMENT, experiment_flags, experiment_from
-from discreet.cli.parser import Commands, command
-from discreet.cli.reward_flags import (
-    expected_sizes,
+from discreet.cli.command_line import Answer, Commands, command, table
+from discreet.cli.flags import (
+    EXPERIMENT,
+    expected_rewards,
+    experiment_flags,
+    experiment_from,
     reward_flags,
     reward_lines,
-    with_rewards,
 )
 from discreet.design.outcome import UNIT_LOSS, Outcome, declared
 from discreet.plan.config import config_text
@@ -37,8 +36,8 @@ examples:
 
 def add(commands: Commands) -> None:
     """Add flags for an experiment or a problem without data, and for records of a person."""
-    summary = "what will happen, before any data: batches, noise, cost"
-    parser = command(commands, "plan", summary, plan, EXPERIMENT + EXAMPLES)
+    summary = "forecast batches, noise and cost before any data"
+    parser = command(commands, "plan", summary, forecast, EXPERIMENT + EXAMPLES)
     experiment_flags(parser)
     flag = parser.add_argument
     flag("--horizon", type=int, metavar="T", help="number of rounds, if known in advance")
@@ -46,10 +45,15 @@ def add(commands: Commands) -> None:
         "--actions",
         type=_count_or_names,
         metavar="A|NAMES",
-        help="how many actions, or their names (none,mail,call), without data",
+        help="number of actions, or their names (none,mail,call), without data",
     )
-    flag("--dimension", type=int, metavar="D", help="numbers per context, without data")
-    flag("--records-per-person", type=int, metavar="K", help="also for a person with K records")
+    flag("--dimension", type=int, metavar="D", help="number of columns of a context, without data")
+    flag(
+        "--records-per-person",
+        type=int,
+        metavar="K",
+        help="also report the guarantee for a person with K records",
+    )
     reward_flags(parser)
 
 
@@ -57,17 +61,18 @@ def _count_or_names(text: str) -> int | list[str]:
     return int(text) if text.isdecimal() else text.split(",")
 
 
-def plan(args: argparse.Namespace) -> Answer:
+def forecast(args: argparse.Namespace) -> Answer:
     """Report the schedule, the noise and the guarantee of an experiment."""
     experiment = experiment_from(args)
-    experiment = replace(experiment, plan=with_rewards(experiment.plan, args))
-    epsilons = {*EPSILONS, experiment.plan.budget.epsilon}
+    plan, rewards, sizes = experiment.plan, expected_rewards(args), None
+    if rewards is not None:
+        plan = rewards.declared(plan)
+        sizes = rewards.sizes(plan, {*EPSILONS, plan.budget.epsilon})
     rows = experiment.data.rows if experiment.data else experiment.rows
-    sizes = expected_sizes(experiment.plan, args, epsilons)
-    document = plan_forecast(experiment.plan, rows, sizes)
+    document = plan_forecast(plan, rows, sizes)
     if args.records_per_person is not None:
         count = whole("records-per-person", args.records_per_person, 1)
-        document["person"] = forecast_for_person(experiment.plan, count)
+        document["person"] = forecast_for_person(plan, count)
     return Answer(document, "\n".join(_lines(document, args.quiet)))
 
 

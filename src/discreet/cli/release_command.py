@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
 
-from discreet.cli.answer import Answer, table, write
+from discreet.cli.command_line import Answer, Commands, command, table, write
 from discreet.cli.flags import import_flag
-from discreet.cli.parser import Commands, command
 from discreet.errors import CorruptRelease
 from discreet.plan.config import config_text
-from discreet.privacy.accounting import epsilon
-from discreet.privacy.events import assumptions, event_json
-from discreet.releases.quality import Quality, quality
-from discreet.releases.release import Release
+from discreet.releases.quality import quality, released_document
 from discreet.releases.released import Released
 from discreet.text import epsilon_text, guarantee_text, listed
 from discreet.types import JsonObject
@@ -25,7 +20,7 @@ def add(commands: Commands) -> None:
     release = command(commands, "release", "show, verify or export a file of releases")
     kinds = release.add_subparsers(dest="kind", metavar="show|verify|export", required=True)
     for call, summary in (
-        (show, "the plan, each release and what it cost"),
+        (show, "show the plan, and each release with its cost"),
         (export, "write the newest predictor as an ONNX model"),
         (verify, "check digests and links, recompute predictors; exit code 1 if one fails"),
     ):
@@ -85,39 +80,9 @@ def show(args: argparse.Namespace) -> Answer:
     from discreet.client.billboard import read_released
 
     released = read_released(args.file)
-    plan: Any = released.plan
-    delta = float(plan["budget"]["delta"])
-    known = {each.number: each for each in quality(released)}
-    word = released.outcome.word
-    releases = [_summary(item, delta, known.get(item.number), word) for item in released.items]
-    sentences = [sentence for item in released.items for sentence in assumptions(item.event)]
-    document = {
-        "file": args.file,
-        "plan": plan,
-        "rounds": released.rounds,
-        "assumptions": list(dict.fromkeys(sentences)),
-        "releases": releases,
-    }
-    outcomes = {number: each.text for number, each in known.items()}
+    document = {"file": args.file, **released_document(released)}
+    outcomes = {each.number: each.text for each in quality(released)}
     return Answer(document, "\n".join(_lines(document, released, outcomes)))
-
-
-def _summary(item: Release, delta: float, known: Quality | None, word: str) -> JsonObject:
-    pure = epsilon(item.event, 0.0)
-    cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
-    return {
-        "number": item.number,
-        "records": item.records,
-        "epsilon": cost,
-        "delta": at,
-        "event": event_json(item.event),
-        "link": item.predictor.link,
-        "shape": list(item.predictor.weights.shape),
-        "gram": item.gram is not None,
-        f"mean_{word}": None if known is None else known.mean,
-        f"mean_{word}_error": None if known is None else known.mean_error,
-        "digest": item.digest,
-    }
 
 
 def _lines(document: JsonObject, released: Released, outcomes: dict[int, str]) -> list[str]:

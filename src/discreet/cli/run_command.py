@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import math
 
-from discreet.cli.answer import Answer, as_json, table, write
+from discreet.cli.command_line import Answer, Commands, as_json, command, table, write
 from discreet.cli.flags import EXPERIMENT, experiment_flags, experiment_from, group_flag
-from discreet.cli.parser import Commands, command
 from discreet.plan.config import config_text
 from discreet.privacy.budget import Participation
-from discreet.simulate.experiment import group_losses, play, result_document
+from discreet.simulate.experiment import losses_by_group, play_seeds, result_document
 from discreet.simulate.group_losses import GroupLosses
 from discreet.text import guarantee_text
 from discreet.types import JsonObject
@@ -29,15 +28,15 @@ def add(commands: Commands) -> None:
     parser = command(commands, "run", summary, run, EXPERIMENT + EXAMPLES)
     experiment_flags(parser)
     group_flag(parser)
-    parser.add_argument("--out", metavar="FILE", help="also write the JSON result here")
+    parser.add_argument("--out", metavar="FILE", help="also write the result as JSON")
 
 
 def run(args: argparse.Namespace) -> Answer:
     """Play every seed and report the losses."""
     experiment = experiment_from(args, needs_data=True)
-    results = play(experiment, args.group)
+    results = play_seeds(experiment, args.group)
     document = result_document(experiment, results)
-    losses = None if args.group is None else group_losses(results)
+    losses = None if args.group is None else losses_by_group(results)
     if losses is not None:
         document["groups"] = losses.to_json()
     if args.out:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from discreet.cli.answer import Answer, write
-from discreet.cli.parser import Commands, command
+from discreet.cli.command_line import Answer, Commands, command, write
 from discreet.errors import InvalidInput
 from discreet.validate import installed, whole
 
@@ -17,7 +16,7 @@ The first three commands of a new service:
   curl http://127.0.0.1:8000/v1/decide -H "Authorization: Bearer KEY" \\
        --json '{"context": {"hour": 9, "device": "phone"}}'
 
-Many experiments on one server, each in a folder of its own:
+Several experiments on one server, each in a separate folder:
   discreet serve --folder experiments --init
   discreet experiment new welcome --folder experiments
   discreet serve --folder experiments
@@ -31,20 +30,24 @@ FIRST_DECISION = """\
 
 def add(commands: Commands) -> None:
     """Add flags for the address and for ``--init``."""
-    parser = command(commands, "serve", "private decisions over HTTP", serve, TEXT)
+    parser = command(commands, "serve", "serve private decisions over HTTP", serve, TEXT)
     config_flag(parser)
     flag = parser.add_argument
     flag("--folder", metavar="DIR", help="serve all experiments of this folder, by server.toml")
-    flag("--init", action="store_true", help="write an example, begin its experiment, print a key")
+    flag(
+        "--init",
+        action="store_true",
+        help="write an example file, begin its experiment, and print a key",
+    )
     flag(
         "--anchor",
         metavar="FILE",
-        help="with --init: where to note what was published, best on another disk "
-        "(default: in this user's state folder)",
+        help="with --init: file that records what was published, best on another disk "
+        "(default: in the state folder of this user)",
     )
-    flag("--host", metavar="HOST", help="where to listen (default: as the file says)")
-    flag("--port", type=int, metavar="PORT", help="(default: as the file says)")
-    flag("--workers", type=int, default=1, metavar="N", help="processes, with PostgreSQL")
+    flag("--host", metavar="HOST", help="address to listen on (default: as in the file)")
+    flag("--port", type=int, metavar="PORT", help="port to listen on (default: as in the file)")
+    flag("--workers", type=int, default=1, metavar="N", help="number of processes, with PostgreSQL")
 
 
 def config_flag(parser: argparse.ArgumentParser) -> None:
@@ -111,40 +114,24 @@ def _init_folder(folder: Path) -> Answer:
 
 
 def _init(path: Path, named: str | None) -> Answer:
-    from discreet.client.documents import public_key
     from discreet.plan.explanation import plan_size
-    from discreet.service.experiment_file import EXPERIMENT_EXAMPLE
-    from discreet.service.runtime.lifecycle import begin, check_new
-    from discreet.service.secrets.vault import Vault
-    from discreet.service.settings import Settings
-    from discreet.service.storage.database import storage_errors
-    from discreet.service.storage.locations import in_same_folder, open_database, put_anchor
+    from discreet.service.runtime.experiment_folder import write_and_begin
+    from discreet.service.storage.locations import in_same_folder
 
     written = not path.exists()
-    settings = Settings.of_text(EXPERIMENT_EXAMPLE, path) if written else Settings.read(path)
-    vault = Vault(settings.place(settings.vault))
-    with storage_errors(open_database(settings)):
-        check_new(settings)
-        if written:
-            write(path, EXPERIMENT_EXAMPLE)
-        vault.create()
-        anchor = put_anchor(settings, named)
-        key = begin(settings)
-    public = public_key(vault.signing)
-    kept = (
-        "beside the database: put it on another disk"
-        if in_same_folder(settings, anchor)
-        else "apart"
-    )
+    settings, begun = write_and_begin(path, named)
+    kept = "in another folder"
+    if in_same_folder(settings, Path(begun.anchor)):
+        kept = "next to the database: move it to another disk"
     log = settings.plan.imported  # rows that must be there before the first decision
     size = plan_size(settings.plan)
     document = {
         "config": str(path),
         "written": written,
         "experiment": settings.experiment,
-        "admin_key": key,
-        "public_key": public,
-        "anchor": str(anchor),
+        "admin_key": begun.admin_key,
+        "public_key": begun.public_key,
+        "anchor": begun.anchor,
         "document_bytes": size.document,
         "fit_seconds": size.seconds,
         "fit_memory_bytes": size.memory,
@@ -152,15 +139,15 @@ def _init(path: Path, named: str | None) -> Answer:
     }
     lines = [
         f"{'wrote' if written else 'read'} {path}: experiment {settings.experiment!r} has begun",
-        f"admin key, shown this once: {key}",
-        f"public key, for those who verify releases: {public}",
-        f"anchor, which notices restored backups ({kept}): {anchor}",
+        f"admin key, shown this once: {begun.admin_key}",
+        f"public key, for those who verify releases: {begun.public_key}",
+        f"anchor, which notices restored backups ({kept}): {begun.anchor}",
         size.text,
         *([f"Warning: {size.warning}"] if size.warning else []),
         f"next: discreet {'serve --config' if log is None else 'import --log FILE'} {path}",
     ]
     if written:
-        lines += ["then, from another terminal:", FIRST_DECISION.format(key=key)]
+        lines += ["then, from another terminal:", FIRST_DECISION.format(key=begun.admin_key)]
     return Answer(document, "\n".join(lines))
 
 

@@ -6,23 +6,20 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from discreet.cli.answer import Answer, table
-from discreet.cli.parser import Commands, command
-from discreet.errors import InvalidInput
+from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.text import duration
 from discreet.types import JsonMapping
-from discreet.validate import in_range, positive, whole
+from discreet.validate import in_range, positive
 
 if TYPE_CHECKING:
-    from discreet.data.dataset import Dataset
     from discreet.design.outcome import Outcome
 
 TEXT = """\
-Requests leave at the given rate, however long answers take. The loss of an action is 0 where it is
-the label of the row, else 1; a service that hears rewards gets its highest and its lowest reward.
-Late losses arrive after --late-by seconds: the window of the service unless said. Without --key the
-environment's DISCREET_API_KEY is used. Exit code 1 if a request failed; 410, for a loss that came
-too late, is no failure.
+Requests are sent at the given rate, independent of response times. The loss of an action is 0 if
+it is the label of the row, else 1. A service with rewards receives its highest and lowest reward.
+Late losses are sent after --late-by seconds. Without --key the environment variable
+DISCREET_API_KEY is used. The exit code is 1 if a request failed; the status 410, for a loss that
+arrived too late, is not a failure.
 
 example:
   discreet simulate-traffic --url http://127.0.0.1:8000 --key dk_… --data linear \\
@@ -32,30 +29,59 @@ example:
 
 def add(commands: Commands) -> None:
     """Add flags for data, address, rate, and late, missing or duplicate losses."""
-    summary = "play labelled data against a service"
+    summary = "send a labelled data set to a service as simulated traffic"
     flag = command(commands, "simulate-traffic", summary, traffic, TEXT).add_argument
-    flag("--url", required=True, metavar="URL", help="where discreet serve listens")
+    flag("--url", required=True, metavar="URL", help="address of discreet serve")
     flag("--key", metavar="KEY", help="an API key with the scopes decide and observe")
     flag("--data", required=True, metavar="NAME|FILE", help="as for discreet run: linear, fried, …")
     flag("--rate", type=float, default=100.0, metavar="R", help="decisions per second (100)")
-    flag("--rows", type=int, metavar="N", help="how many rows are played (default: all)")
-    flag("--late", type=float, default=0.0, metavar="SHARE", help="of losses that arrive late")
-    flag("--late-by", type=float, metavar="SECONDS", help="how late (default: the window)")
-    flag("--missing", type=float, default=0.0, metavar="SHARE", help="of losses that never come")
-    flag("--duplicates", type=float, default=0.0, metavar="SHARE", help="of losses sent twice")
-    flag("--seed", type=int, default=0, metavar="N", help="who is late, silent or doubled")
+    flag("--rows", type=int, metavar="N", help="number of rows (default: all)")
+    flag(
+        "--late",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="share of losses that are sent late",
+    )
+    flag(
+        "--late-by",
+        type=float,
+        metavar="SECONDS",
+        help="delay of late losses (default: the window of the service)",
+    )
+    flag(
+        "--missing",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="share of losses that are never sent",
+    )
+    flag(
+        "--duplicates",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="share of losses that are sent twice",
+    )
+    flag(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of late, missing and duplicate losses",
+    )
 
 
 def traffic(args: argparse.Namespace) -> Answer:
     """Report loss over time, latency percentiles and answers by code."""
     from discreet.client import Client
     from discreet.design.outcome import declared
-    from discreet.lab.traffic import Habits, contexts, labels, play, summary
+    from discreet.lab.traffic import Habits, contexts, first_rows, labels, play, summary
 
     rate = positive("rate", args.rate)
     for name in ("late", "missing", "duplicates"):
         in_range(name, getattr(args, name), 0.0, 1.0)
-    data = _data(args.data, args.rows)
+    data = first_rows(args.data, args.rows)
     # No second attempts: what fails is counted.
     with Client(args.url, args.key or os.environ.get("DISCREET_API_KEY"), retries=0) as client:
         status, schema = client.status(), client.schema()
@@ -85,22 +111,6 @@ def traffic(args: argparse.Namespace) -> Answer:
     return Answer(
         document, "\n".join(_lines(document, declared(schema))), code=1 if found["errors"] else 0
     )
-
-
-def _data(name: str, rows: int | None) -> Dataset:
-    """Return the first rows of a set; a generated one has the requested number."""
-    from dataclasses import replace
-
-    from discreet.data import load
-    from discreet.data.lookup import GENERATORS
-
-    if rows is None or name in GENERATORS:
-        return load(name, rows=rows)
-    data = load(name)
-    if whole("rows", rows, 1) > data.rows:
-        raise InvalidInput(f"rows must be at most {data.rows}; got {rows}. Play fewer.")
-    known = None if data.expected is None else data.expected[:rows]
-    return replace(data, contexts=data.contexts[:rows], labels=data.labels[:rows], expected=known)
 
 
 def _lines(document: JsonMapping, outcome: Outcome) -> list[str]:

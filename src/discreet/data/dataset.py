@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -11,6 +12,10 @@ import numpy as np
 
 from discreet.data.table import Column, SourceColumns, class_column, in_order, table
 from discreet.errors import InvalidInput
+from discreet.features.category import Category
+from discreet.features.flag import Flag
+from discreet.features.schema import Field, Schema
+from discreet.features.unit_ball import SQRT_HALF
 from discreet.types import Array, NumpyArray
 from discreet.validate import nearest
 
@@ -221,3 +226,49 @@ def _ids(name: str, column: NumpyArray) -> NumpyArray:
             "Name the column of ids: a measurement is none."
         )
     return np.asarray([str(int(each)) if isinstance(each, float) else each for each in values])
+
+
+TRUTH = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+
+
+def schema_contexts(schema: Schema, data: Dataset) -> list[dict[str, object]]:
+    """Return one dict per row; columns that the schema does not name are left out."""
+    if data.source is None:
+        raise InvalidInput(
+            f"data must be a file with named columns for a schema; got {data.name!r}. "
+            "Write it as .csv or .parquet, or leave the schema out."
+        )
+    return column_contexts(schema, data.source.by_name())
+
+
+def column_contexts(schema: Schema, columns: Mapping[str, NumpyArray]) -> list[dict[str, object]]:
+    """Return one dict per row of columns by name."""
+    for each in schema.fields:
+        if each.name not in columns:
+            raise InvalidInput(
+                f"column {each.name!r} of the schema must be in the file, and be no class; it is "
+                f"not. {nearest(each.name, columns)}"
+            )
+    chosen = [list(_schema_values(each, columns[each.name])) for each in schema.fields]
+    names = [each.name for each in schema.fields]
+    return [dict(zip(names, row, strict=True)) for row in zip(*chosen, strict=True)]
+
+
+def with_schema(schema: Schema, data: Dataset) -> Dataset:
+    """Return the set with contexts that ``UnitBall`` maps to the features of the schema.
+
+    Its contexts lie in the unit ball already, so that the ball changes them by rounding at most.
+    """
+    features = schema.map(schema_contexts(schema, data))
+    return replace(data, contexts=features[:, 1:] / SQRT_HALF, source=None)
+
+
+def _schema_values(field: Field, column: NumpyArray) -> Iterable[object]:
+    """Return values for the field: a text file has no difference between 1 and "1"."""
+    values = column.tolist()
+    numbers = column.dtype.kind != "O"
+    if isinstance(field, Flag) and not numbers:
+        return (TRUTH.get(each.lower(), each) if each is not None else None for each in values)
+    if isinstance(field, Category) and field.of_words and numbers:
+        return (None if each != each else f"{each:.15g}" for each in values)
+    return list(values)

@@ -8,16 +8,27 @@ else 0). Sets that it does not list are ignored.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from discreet.data.dataset import Dataset, labelled, with_users
 from discreet.data.files import READERS, SUFFIXES, is_file_name, read_file
 from discreet.data.generators import fried, linear, logistic, ringnorm, twonorm, waveform
-from discreet.data.openml import COLLECTIONS, PREFIX, collection, openml
+from discreet.data.openml import (
+    COLLECTIONS,
+    PREFIX,
+    cache_folder,
+    cached_numbers,
+    cached_path,
+    collection,
+    is_unreachable,
+    openml,
+)
 from discreet.data.table import unreadable
 from discreet.errors import InvalidInput
+from discreet.types import JsonObject
 from discreet.validate import installed, nearest
 
 
@@ -298,3 +309,66 @@ def _one_of(name: str, handle: Handle) -> str:
     return (
         handle.name if handle.kind == "openml" else f"{name.removesuffix(':paper')}:{handle.name}"
     )
+
+
+def set_facts(data: Dataset) -> JsonObject:
+    """Return name, size, number of classes and digest of a set."""
+    return {
+        "name": data.name,
+        "rows": data.rows,
+        "features": data.dimension,
+        "classes": data.n_actions,
+        "digest": data.digest,
+    }
+
+
+def known_facts(handle: Handle) -> JsonObject:
+    """Return name, kind and counts of a set without fetching it; an index saves reading a file."""
+    known: JsonObject = {"name": handle.name, "kind": handle.kind}
+    counts = {column: getattr(handle, column) for column in COUNTS}
+    if None not in counts.values() or not is_here(handle):
+        return {**known, **counts}
+    try:
+        found = set_facts(handle.load())
+    except InvalidInput as error:
+        return {**known, **counts, "error": str(error)}
+    return {**known, **{column: found[column] for column in COUNTS}}
+
+
+def is_here(handle: Handle) -> bool:
+    """Return whether a set can be read without the network."""
+    return handle.kind != "openml" or cached_path(int(handle.place)).exists()
+
+
+def fetch_sets(handles: Iterable[Handle]) -> Iterator[JsonObject]:
+    """Read every set once, so that those of OpenML are cached; a failure does not stop the rest."""
+    offline = False
+    for handle in handles:
+        if offline and not is_here(handle):
+            yield {"name": handle.name, "error": "not tried: OpenML cannot be reached"}
+            continue
+        try:
+            yield {**set_facts(handle.load()), "error": None}
+        except InvalidInput as error:
+            yield {"name": handle.name, "error": str(error)}
+            # Each attempt waits for the network, so one is enough.
+            offline = offline or is_unreachable(error)
+
+
+def all_sets() -> JsonObject:
+    """Return the names of all sets that need no path: generated, bundled, and of OpenML."""
+    cached = cached_numbers()
+    members = {name: collection(name) for name in COLLECTIONS}
+    return {
+        "generated": {
+            name: (inspect.getdoc(make) or "").partition("\n")[0]
+            for name, make in GENERATORS.items()
+        },
+        "bundled": list(BUNDLED),
+        "collections": {
+            name: {"sets": len(sets), "cached": len({*sets} & {*cached})}
+            for name, sets in members.items()
+        },
+        "cache": str(cache_folder()),
+        "cached": [f"{PREFIX}{number}" for number in cached],
+    }

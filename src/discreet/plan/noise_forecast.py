@@ -83,7 +83,7 @@ def warn_if_too_noisy(plan: Plan, spread: float | None = None, stacklevel: int =
 
 
 class SampleSize(NamedTuple):
-    """Decisions at one ε until a difference between two actions can be told, or None.
+    """Decisions at one ε until a difference between two actions can be detected, or None.
 
     ``means`` compares predictions of the mean of each action, as an A/B test compares means.
     ``personal`` compares predictions for one context, from a linear model with p features. None
@@ -169,7 +169,7 @@ def sample_sizes(
 
 
 def too_few(plan: Plan, sizes: SampleSizes) -> str | None:
-    """Return a sentence where the horizon ends before the difference can be told."""
+    """Return a sentence where the horizon ends before the difference can be detected."""
     means, personal = sizes.at(plan.budget.epsilon)[1:]
     needed = personal if plan.catalogue is not None else means
     if plan.horizon is None or (needed is not None and needed <= plan.horizon):

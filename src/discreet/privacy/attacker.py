@@ -44,9 +44,9 @@ class Attacker:
         what = "two given records" if unit == "decision" else f"two given histories of one {unit}"
         often = "" if self.exact else "at most "
         return (
-            f"Whoever reads all releases and must choose between {what}, both equally likely, "
-            f"is right {often}{hundredths(self.success, self.exact)} times in 100; "
-            "a guess without looking, 50 times."
+            f"An attacker who reads all releases and must choose between {what}, both equally "
+            f"likely, is right {often}{hundredths(self.success, self.exact)} times in 100; "
+            "a guess without them, 50 times."
         )
 
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.releases.quality import quality
 from discreet.releases.released import Released
+from discreet.types import Axes
 from discreet.validate import installed
 
 if TYPE_CHECKING:
     from discreet.releases.lift import Lift
 
-
-Axes = Any
-"""Matplotlib axes."""
 COLOUR = "#7A1F5C"
 """That of the default plan in every figure."""
 INK = "#222222"

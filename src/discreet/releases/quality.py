@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from discreet.design.outcome import UNIT_LOSS, Outcome
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import assumptions, event_json
 from discreet.releases.policy_view import PolicyView
+from discreet.releases.release import Release
+from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
+from discreet.types import JsonObject
 
 
 @dataclass(frozen=True)
@@ -84,3 +90,38 @@ def _of(
     loss = min(max(0.5 + excess, 0.0), 1.0)
     error = math.sqrt(statistics.variance * variance) / observed
     return Quality(number, records, loss, error, outcome)
+
+
+def released_document(released: Released) -> JsonObject:
+    """Return the plan, and of each release its cost, its shape and the mean of its batch."""
+    plan: Any = released.plan
+    delta = float(plan["budget"]["delta"])
+    known = {each.number: each for each in quality(released)}
+    sentences = [sentence for item in released.items for sentence in assumptions(item.event)]
+    return {
+        "plan": plan,
+        "rounds": released.rounds,
+        "assumptions": list(dict.fromkeys(sentences)),
+        "releases": [
+            _release_document(item, delta, known.get(item.number), released.outcome.word)
+            for item in released.items
+        ],
+    }
+
+
+def _release_document(item: Release, delta: float, known: Quality | None, word: str) -> JsonObject:
+    pure = epsilon(item.event, 0.0)
+    cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
+    return {
+        "number": item.number,
+        "records": item.records,
+        "epsilon": cost,
+        "delta": at,
+        "event": event_json(item.event),
+        "link": item.predictor.link,
+        "shape": list(item.predictor.weights.shape),
+        "gram": item.gram is not None,
+        f"mean_{word}": None if known is None else known.mean,
+        f"mean_{word}_error": None if known is None else known.mean_error,
+        "digest": item.digest,
+    }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.data.dataset import column_contexts
 from discreet.data.decision_logs import log_columns
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
@@ -15,7 +16,6 @@ from discreet.features.unit_ball import UnitBall
 from discreet.plan.config import from_config, to_config
 from discreet.plan.plan import FEATURES
 from discreet.releases.catalogue import ID, Catalogue
-from discreet.simulate.schema_columns import column_contexts
 from discreet.text import read_toml
 
 VARIABLES = {

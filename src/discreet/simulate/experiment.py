@@ -16,9 +16,9 @@ from discreet.plan.plan import Plan
 from discreet.plan.registry import ORACLES, POLICIES
 from discreet.releases.canonical import read_document
 from discreet.simulate import Evaluation, evaluate
-from discreet.simulate.group_losses import GroupLosses, lines_over_seeds
-from discreet.simulate.public_groups import file_groups
+from discreet.simulate.group_losses import GroupLosses, file_groups, lines_over_seeds
 from discreet.text import read_toml
+from discreet.types import Contexts, Values
 from discreet.validate import nearest, one_of, whole
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class Experiment:
     rows: int | None
 
     @property
-    def contexts(self) -> Any:
+    def contexts(self) -> Contexts:
         """Contexts for the plan: numbers, or columns by name for a schema."""
         assert self.data is not None
         if not isinstance(self.plan.features, Schema):
             return self.data.contexts
-        from discreet.simulate.schema_columns import schema_contexts
+        from discreet.data.dataset import schema_contexts
 
         return schema_contexts(self.plan.features, self.data)
 
@@ -136,7 +136,7 @@ def read_experiment(path: str) -> dict[str, Any]:
     return document
 
 
-def _kind(features: Any) -> Any:
+def _kind(features: object) -> object:
     return features.get("kind") if isinstance(features, dict) else None
 
 
@@ -159,7 +159,7 @@ def assign(document: dict[str, Any], assignment: str) -> None:
     places[key][key] = _value(text)
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     for kind in (int, float):
         try:
             return kind(text)
@@ -168,7 +168,7 @@ def _value(text: str) -> Any:
     return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 
-def play(experiment: Experiment, group: str | None = None) -> list[Evaluation]:
+def play_seeds(experiment: Experiment, group: str | None = None) -> list[Evaluation]:
     """Play every seed once."""
     data, contexts = experiment.data, experiment.contexts
     assert data is not None
@@ -179,7 +179,7 @@ def play(experiment: Experiment, group: str | None = None) -> list[Evaluation]:
     ]
 
 
-def group_losses(results: list[Evaluation]) -> GroupLosses:
+def losses_by_group(results: list[Evaluation]) -> GroupLosses:
     """Return losses by group with intervals over seeds, or over the rounds of a single seed."""
     if len(results) == 1:
         return results[0].by_group()
@@ -222,7 +222,7 @@ def result_document(experiment: Experiment, results: list[Evaluation]) -> dict[s
     }
 
 
-def standard_error(values: Any) -> float | None:
+def standard_error(values: Values) -> float | None:
     """Return the standard error of the mean over seeds; None for one seed."""
     if len(values) < 2:
         return None

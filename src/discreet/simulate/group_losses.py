@@ -1,18 +1,130 @@
-"""Losses by group, beside what needs no context: for one run, or over seeds at each ε."""
+"""Losses by group, a public column of public data: for one run, or over seeds at each ε."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from discreet.design.outcome import UNIT_LOSS, Outcome
+from discreet.errors import InvalidInput
 from discreet.features.frames import new_frame
-from discreet.simulate.intervals import LossInterval, over_rounds, over_seeds
-from discreet.simulate.public_groups import Groups
 from discreet.text import epsilon_text, html_table
+from discreet.types import Axes, Frame, NumpyArray, Values
+
+if TYPE_CHECKING:
+    from discreet.data import Dataset
+
+
+class LossInterval(NamedTuple):
+    """Mean, standard error and interval; NaN without a spread."""
+
+    loss: float
+    standard_error: float
+    low: float
+    high: float
+
+
+def over_seeds(losses: Values, confidence: float) -> LossInterval:
+    """Student's t over the seeds (seeds,) that have a loss; NaN where one has none."""
+    from scipy.special import stdtrit
+
+    known = np.asarray(losses)[~np.isnan(losses)]
+    if len(known) < 2:
+        return LossInterval(float(known.sum()) if len(known) else math.nan, *[math.nan] * 3)
+    mean, error = float(known.mean()), float(known.std(ddof=1) / math.sqrt(len(known)))
+    wide = float(stdtrit(len(known) - 1, 0.5 + confidence / 2)) * error
+    return LossInterval(mean, error, mean - wide, mean + wide)
+
+
+def over_rounds(losses: NumpyArray, confidence: float) -> LossInterval:
+    """Wilson's interval of the losses in [0, 1] of one run.
+
+    A loss in [0, 1] with mean m has a variance of at most m(1 − m), with equality for 0 and 1, and
+    rounds whose means differ have a mean variance below that of their mean: so the interval is
+    wide enough for all of them, also where every loss was 0. [Wilson 1927]
+
+    >>> [round(each, 3) for each in over_rounds(np.zeros(20), 0.95)]
+    [0.0, 0.0, 0.0, 0.161]
+    """
+    from scipy.special import ndtri
+
+    rounds = len(losses)
+    if not rounds:
+        return LossInterval(*[math.nan] * 4)
+    mean, z = float(losses.mean()), float(ndtri(0.5 + confidence / 2))
+    variance = mean * (1.0 - mean) / rounds
+    middle = (mean + z**2 / (2 * rounds)) / (1 + z**2 / rounds)
+    wide = z * math.sqrt(variance + (z / (2 * rounds)) ** 2) / (1 + z**2 / rounds)
+    low, high = max(0.0, middle - wide), min(1.0, middle + wide)
+    return LossInterval(mean, math.sqrt(variance), min(low, mean), max(high, mean))
+
+
+SMALLEST = 20
+"""Fewest rounds of a group: with 20, a loss of 0.5 is known to ±0.22."""
+MOST = 50
+"""Most groups; more are nearly always a number that should be cut into classes."""
+OTHERS = "other groups"
+MISSING = "(missing)"
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Names, the largest group first, and for every row the place of its group among them."""
+
+    names: tuple[str, ...]
+    places: NumpyArray = field(repr=False)
+
+    @classmethod
+    def of(cls, values: Values, rows: int, rounds: int | None = None) -> Groups:
+        """Read one value per row; groups with too few rounds are pooled as "other groups".
+
+        >>> Groups.of(["south"] * 30 + ["north"] * 50 + ["east", "west"], 82).names
+        ('north', 'south', 'other groups')
+        """
+        words = _words(values, rows)
+        share = (rounds or rows) / rows
+        counts = sorted(Counter(words).items(), key=lambda each: (-each[1], each[0]))
+        names = [word for word, count in counts if count * share >= SMALLEST]
+        if not 1 <= len(names) <= MOST:
+            raise InvalidInput(
+                f"groups must be at most {MOST}, and one of them must have at least {SMALLEST} "
+                f"rounds; got {len(names)} of that size among {len(counts)}. Cut numbers into a "
+                "few classes, or take more rows."
+            )
+        known = {word: place for place, word in enumerate(names)}
+        places = np.asarray([known.get(word, len(names)) for word in words])
+        pooled = (OTHERS,) * (len(names) < len(counts))
+        return cls((*names, *pooled), places)
+
+
+def file_groups(data: Dataset, name: str) -> NumpyArray:
+    """Return a column of a file as groups; rows without a value are a separate group."""
+    values = data.named_column("group", name).tolist()
+    return np.asarray(
+        [MISSING if each is None or each != each else each for each in values], object
+    )
+
+
+def _words(values: Values, rows: int) -> list[str]:
+    array = np.asarray(values) if isinstance(values, np.ndarray) else np.asarray(values, object)
+    if array.shape != (rows,):
+        raise InvalidInput(
+            f"groups must be one value per context, {rows} of them; got shape {array.shape}. "
+            "Pass an array or a series, or name a column of a frame."
+        )
+    listed = array.tolist()
+    gap = next((row for row, each in enumerate(listed) if each is None or each != each), None)
+    if gap is not None:
+        raise InvalidInput(
+            f"groups must be known for every row; row {gap} has none. "
+            "Give such rows a separate group, or leave them out."
+        )
+    return [f"{each:.15g}" if isinstance(each, float) else str(each) for each in listed]
 
 
 class GroupLoss(NamedTuple):
@@ -47,7 +159,7 @@ class GroupLosses:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[dict[str, object]]:
         """Return one object per group and ε; null where a group has no spread."""
         return [
             {name: None if value != value else value for name, value in line._asdict().items()}
@@ -60,7 +172,7 @@ class GroupLosses:
         return tuple(dict.fromkeys(line.group for line in self.lines))
 
     @property
-    def table(self) -> dict[str, np.ndarray[Any, Any]]:
+    def table(self) -> dict[str, NumpyArray]:
         """Columns, named as the outcome is: loss or reward."""
         columns = dict(
             zip(GroupLoss._fields, map(np.asarray, zip(*self.lines, strict=True)), strict=True)
@@ -77,15 +189,15 @@ class GroupLosses:
             "uniform": value(columns["uniform"]),
         }
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """``table`` as a frame of the library that was played, else of the first installed."""
         return new_frame(self.table, self.library)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes = None) -> Axes:
         """Draw loss against ε for each group on matplotlib axes, new ones unless given."""
-        from discreet.simulate.group_plot import draw
+        from discreet.simulate.evaluation_plots import draw_groups
 
-        return draw(self, ax)
+        return draw_groups(self, ax)
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -124,14 +236,16 @@ class GroupLosses:
 
 @dataclass(frozen=True, eq=False)
 class PlayedGroups:
-    """The groups of the rounds of one run; what needs no context: best fixed and uniform (G, 2)."""
+    """Groups of the rounds of one run, with losses of best fixed and uniform actions (G, 2)."""
 
     groups: Groups
-    plain: np.ndarray[Any, Any]
+    plain: NumpyArray
 
     @classmethod
-    def of(cls, groups: Groups, order: Any, truth: Any, n_actions: int) -> PlayedGroups:
-        """For the rows in ``order``, with all labels (n,) or losses (n, A) as ``truth``."""
+    def of(
+        cls, groups: Groups, order: NumpyArray, truth: NumpyArray, n_actions: int
+    ) -> PlayedGroups:
+        """Take the rows in ``order``; ``truth`` are all labels (n,) or losses (n, A)."""
         places = groups.places[order]
         losses = truth[order] if truth.ndim == 2 else truth[order, None] != np.arange(n_actions)
         plain = np.full((len(groups.names), 2), np.nan)
@@ -141,17 +255,15 @@ class PlayedGroups:
         return cls(Groups(groups.names, places), plain)
 
     @property
-    def rounds(self) -> np.ndarray[Any, Any]:
+    def rounds(self) -> NumpyArray:
         return np.bincount(self.groups.places, minlength=len(self.groups.names))
 
-    def lost(self, losses: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The losses (T,) of the run, summed by group: (G,)."""
+    def lost(self, losses: NumpyArray) -> NumpyArray:
+        """Return the losses (T,) of the run, summed by group: (G,)."""
         return np.bincount(self.groups.places, losses, minlength=len(self.groups.names))
 
-    def lines(
-        self, losses: np.ndarray[Any, Any], epsilon: float, confidence: float
-    ) -> tuple[GroupLoss, ...]:
-        """Those of the losses (T,) of the run, with intervals over its rounds."""
+    def lines(self, losses: NumpyArray, epsilon: float, confidence: float) -> tuple[GroupLoss, ...]:
+        """Return a line per group for losses (T,) of the run, with intervals over its rounds."""
         found = []
         for place, name in enumerate(self.groups.names):
             mean = over_rounds(losses[self.groups.places == place], confidence)
@@ -161,32 +273,22 @@ class PlayedGroups:
 
 def lines_over_seeds(
     played: Sequence[PlayedGroups],
-    lost: np.ndarray[Any, Any],
+    lost: NumpyArray,
     epsilons: Sequence[float],
     confidence: float,
 ) -> tuple[GroupLoss, ...]:
-    """Lines of runs that lost (epsilons, seeds, G) in all; one ``played`` per seed."""
+    """Return lines of runs with summed losses ``lost`` (epsilons, seeds, G)."""
     counts = np.asarray([each.rounds for each in played])
     losses = np.where(counts > 0, lost / np.maximum(counts, 1), np.nan)
     rounds = counts.mean(axis=0)
-    plain = [
-        [
-            over_seeds([each.plain[group, which] for each in played], confidence).loss
-            for which in (0, 1)
-        ]
-        for group in range(len(rounds))
-    ]
-    return tuple(
-        _line(
-            name,
-            epsilon,
-            rounds[group],
-            over_seeds(losses[place, :, group], confidence),
-            plain[group],
-        )
-        for group, name in enumerate(played[0].groups.names)
-        for place, epsilon in enumerate(epsilons)
-    )
+    lines = []
+    for group, name in enumerate(played[0].groups.names):
+        by_seed = zip(*(each.plain[group] for each in played), strict=True)
+        plain = [over_seeds(list(each), confidence).loss for each in by_seed]
+        for place, epsilon in enumerate(epsilons):
+            mean = over_seeds(losses[place, :, group], confidence)
+            lines.append(_line(name, epsilon, rounds[group], mean, plain))
+    return tuple(lines)
 
 
 def _line(

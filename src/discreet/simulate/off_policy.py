@@ -1,14 +1,15 @@
-"""What would another policy have cost? Off-policy estimates from logged propensities.
+"""Off-policy estimates: the loss of another policy, from logged propensities.
 
-For consented or synthetic logs only: rows, actions and propensities are looked at one by one, so
-the result is not private, and its ``event`` says so. Private releases leave no such logs behind.
+For consented or synthetic logs only: rows, actions and propensities are read one by one, so the
+result is not private, and its ``event`` states that. Private releases leave no such logs behind.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from discreet.batches.evaluation_data import evaluation_data
 from discreet.design.action_names import action_index
 from discreet.errors import InvalidInput
 from discreet.features.frames import new_frame
+from discreet.features.unit_ball import SQRT_HALF
 from discreet.learner import Learner
 from discreet.oracles import Problem, Ridge
 from discreet.plan.plan import Plan
@@ -26,9 +28,83 @@ from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.simulate.played_offers import PlayedOffers, offers_alone
-from discreet.simulate.target_policy import Rule, rule_of
-from discreet.types import Floats
+from discreet.types import Array, Contexts, Floats, Frame, Values
 from discreet.validate import in_range, whole
+
+Rule = Callable[[Floats], Array]
+"""Features (n, p) to a number for each action (n, A): probabilities, or predicted losses."""
+
+
+def rule_of(
+    target: object, released: Released | None, features: Floats, offers: PlayedOffers | None = None
+) -> Rule:
+    """Return the rule of a learner, of releases or of a policy with ``released``; or a rule."""
+    if offers is not None and isinstance(target, (Learner, Released, Policy)):
+        return _reading_offers(target, released, offers)
+    if isinstance(target, Learner):
+        return _reading(
+            target.plan.played_policy, target.released, features, target.plan.features.p
+        )
+    if isinstance(target, Released):
+        if target.plan is None:
+            raise InvalidInput(
+                "policy must be known; these releases do not say which plan made them. Pass the "
+                "policy itself, with released= for them."
+            )
+        plan = Plan.from_config(target.plan)
+        return _reading(plan.played_policy, target, features, plan.features.p)
+    if isinstance(target, Policy):
+        if released is None:
+            raise InvalidInput(
+                f"released must be given with a policy; got {type(target).__name__} alone, which "
+                "decides by releases. Add released=learner.released, or pass the learner."
+            )
+        return _reading(target, released, features, _width(released))
+    if isinstance(target, type) or not callable(target):
+        raise InvalidInput(
+            f"policy must be a Learner, its releases, a policy with released=, or a function of "
+            f"features; got {target!r}. Pass the learner whose decisions you want to judge."
+        )
+    return target
+
+
+def _reading_offers(
+    target: Learner | Released | Policy, released: Released | None, offers: PlayedOffers
+) -> Rule:
+    """Return the rule for logs whose rows were offered different actions."""
+    seen = target if isinstance(target, Released) else getattr(target, "released", released)
+    if isinstance(target, Policy):
+        policy = target
+    else:
+        plan = target.plan if isinstance(target, Learner) else Plan.from_config(target.plan or {})
+        policy = plan.played_policy
+    if seen is None:
+        raise InvalidInput(
+            f"released must be given with a policy; got {type(target).__name__} alone, which "
+            "decides by releases. Add released=learner.released, or pass the learner."
+        )
+    return lambda _: offers.probabilities(policy, seen)
+
+
+def _reading(policy: Policy, released: Released, features: Floats, p: int | None) -> Rule:
+    """Return the policy with its releases, after a check that the features are mapped ones."""
+    mapped = bool(np.allclose(features[:, 0], SQRT_HALF, rtol=0, atol=1e-12))
+    if p is not None and (features.shape[1] != p or not mapped):
+        raise InvalidInput(
+            f"logs must hold features of the plan, {p} numbers that begin with √½; got others, of "
+            f"shape {features.shape}. Make the logs of raw contexts with "
+            "Logs.of(plan, contexts, actions, losses, propensities)."
+        )
+    return partial(policy.probabilities, released)
+
+
+def _width(released: Released) -> int | None:
+    """Number of features of the releases; None before the first."""
+    if released.plan is not None:
+        return Plan.from_config(released.plan).features.p
+    latest = released.latest
+    return None if latest is None else int(latest.predictor.weights.shape[-1])
+
 
 NO_NOISE = SeededNoise(0)
 
@@ -50,8 +126,8 @@ class Logs:
     losses: Floats = field(repr=False)
     propensities: Floats = field(repr=False)
     offers: PlayedOffers | None = field(default=None, repr=False)
-    """What each row was offered, where not every row was offered every action; ``actions`` are then
-    places in a row's offer."""
+    """Offers of the rows, if not every row was offered every action; ``actions`` are then places in
+    a row's offer."""
 
     def __post_init__(self) -> None:
         try:
@@ -90,36 +166,36 @@ class Logs:
     def of(
         cls,
         plan: Plan,
-        contexts: Any,
-        actions: Any,
-        losses: Any,
-        propensities: Any,
-        offers: Any = None,
+        contexts: Contexts,
+        actions: Values,
+        losses: Values,
+        propensities: Values,
+        offers: Values = None,
     ) -> Logs:
-        """Logs of raw contexts, which the plan maps to features, and of actions by name.
+        """Make logs of raw contexts, which the plan maps to features, and of actions by name.
 
-        ``contexts`` may be a frame, and the others series or names of its columns. ``offers`` says
-        what each row was offered, as in ``evaluate``; with a catalogue the default is all items.
+        ``contexts`` may be a frame, and the others series or names of its columns. ``offers`` are
+        those of each row, as in ``evaluate``; with a catalogue the default is all items.
 
         Args:
-            plan: It says how contexts become features, and the names of actions.
+            plan: It maps contexts to features, and has the names of actions.
             contexts: (n, d) numbers, dicts or a frame.
-            actions: (n,) what was chosen.
-            losses: (n,) what followed, in the units of the plan's outcome.
+            actions: (n,) chosen actions.
+            losses: (n,) losses, in the units of the plan's outcome.
             propensities: (n,) in (0, 1].
-            offers: What each row was offered.
+            offers: Offers of each row.
         """
         given = evaluation_data(
             plan.contexts, contexts, actions=actions, losses=losses, propensities=propensities
         )
-        beside = given.columns
+        columns = given.columns
         if offers is not None or plan.catalogue is not None:
             features = plan.features.map(given.contexts)
             played = offers_alone(plan, features, offers)
-            beside["actions"] = played.places_of(beside["actions"])
-            return cls(features, **beside, offers=played)
-        beside["actions"] = action_index(plan, beside["actions"], "actions")
-        return cls(plan.features.map(given.contexts), **beside)
+            columns["actions"] = played.places_of(columns["actions"])
+            return cls(features, **columns, offers=played)
+        columns["actions"] = action_index(plan, columns["actions"], "actions")
+        return cls(plan.features.map(given.contexts), **columns)
 
 
 @dataclass(frozen=True)
@@ -140,7 +216,7 @@ class OfflineEvaluation:
     corrects a model's predictions by weighted residuals. ``effective_rows`` is (Σw)²/Σw²: when it
     is small, believe none of them.
 
-    ``event`` says that the estimates are not private: publish none of them.
+    ``event`` states that the estimates are not private: publish none of them.
     """
 
     ips: Estimate
@@ -151,8 +227,8 @@ class OfflineEvaluation:
         default_factory=lambda: NonPrivate("an off-policy estimate from individual logs")
     )
 
-    def to_frame(self) -> Any:
-        """A row per estimate, in the first library of frames that is installed."""
+    def to_frame(self) -> Frame:
+        """Return a row per estimate, in the first library of frames that is installed."""
         names = ("ips", "snips", "dr")
         made = [getattr(self, name) for name in names]
         parts = ("value", "standard_error", "low", "high")
@@ -169,7 +245,7 @@ def evaluate_offline(
     confidence: float = 0.95,
     folds: int = 5,
 ) -> OfflineEvaluation:
-    """The mean loss that ``policy`` would have had on the contexts of the logs.
+    """Estimate the mean loss of ``policy`` on the contexts of the logs.
 
     ``policy`` is a ``Learner``, as it would decide now; its ``released``; a policy, with the
     ``released`` that it reads; or a function from features to probabilities (n, A). ``predictor``
@@ -179,11 +255,11 @@ def evaluate_offline(
     [Horvitz and Thompson 1952; Swaminathan and Joachims 2015; Dudík et al. 2011]
 
     Args:
-        logs: What was decided before, with propensities.
-        policy: What is estimated.
-        released: The releases that a bare policy reads.
+        logs: Earlier decisions, with propensities.
+        policy: The policy to estimate.
+        released: Releases for a bare policy.
         predictor: Expected losses for the doubly robust estimate.
-        confidence: Of the intervals.
+        confidence: Confidence of the intervals.
         folds: Parts of the logs for the ridge regressions.
 
     Returns:
@@ -239,7 +315,7 @@ def _quantile(confidence: float) -> float:
     return float(ndtri(0.5 + confidence / 2))
 
 
-def _checked(chances: Any, rows: int) -> Floats:
+def _checked(chances: Array, rows: int) -> Floats:
     array = np.asarray(chances, dtype=np.float64)
     on_simplex = array.ndim == 2 and len(array) == rows
     if not on_simplex or not np.allclose(array.sum(axis=-1), 1.0, atol=1e-8) or array.min() < 0:
@@ -264,8 +340,8 @@ def _cross_fitted(logs: Logs, actions: int, folds: int) -> Floats:
     for number in range(folds):
         inside, outside = np.flatnonzero(fold == number), fold != number
         fit = mechanism.fit(Batch(rows[outside], losses[outside], observed[outside]), NO_NOISE)
-        asked: Any = logs.features[inside]
+        predicted_rows: Array = logs.features[inside]
         if logs.offers is not None:
-            asked = logs.offers.part(inside).offered
-        predicted[inside] = np.clip(fit.predictor.losses(asked), 0.0, 1.0)
+            predicted_rows = logs.offers.part(inside).offered
+        predicted[inside] = np.clip(fit.predictor.losses(predicted_rows), 0.0, 1.0)
     return predicted

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
+from discreet.design.outcome import UNIT_LOSS, Reward
 from discreet.design.schedule import Schedule
+from discreet.errors import InvalidInput
 from discreet.plan.explanation import plan_size
 from discreet.plan.noise_forecast import (
     HELPFUL,
     LARGEST_SPREAD,
     SampleSizes,
     prediction_noise,
+    sample_sizes,
     too_few,
     too_noisy,
 )
@@ -156,3 +160,30 @@ def reward_document(plan: Plan, found: SampleSizes) -> dict[str, Any]:
         "range": [plan.outcome.low, plan.outcome.high],
         "sample_sizes": [size._asdict() for size in found.table],
     }
+
+
+class ExpectedRewards(NamedTuple):
+    """Mean reward that somebody expects, its spread, its range, and the difference to detect."""
+
+    mean: float
+    spread: float | None = None
+    range: Sequence[float] | None = None
+    difference: float | None = None
+
+    def declared(self, plan: Plan) -> Plan:
+        """Return the plan with this range, with its declared rewards, or with rewards in [0, 1]."""
+        if self.range is not None:
+            low, high = self.range
+            return replace(plan, outcome=Reward(low, high))
+        if plan.outcome == UNIT_LOSS:
+            return replace(plan, outcome=Reward(0.0, 1.0))
+        if not isinstance(plan.outcome, Reward):
+            raise InvalidInput(
+                f"outcome must be a Reward where reward_mean is given; got {plan.outcome!r}. "
+                "Add --reward-range LOW HIGH, or leave --reward-mean out."
+            )
+        return plan
+
+    def sizes(self, plan: Plan, epsilons: Iterable[float]) -> SampleSizes:
+        """Return the number of decisions after which the difference is detected, for each ε."""
+        return sample_sizes(plan, self.mean, self.spread, self.difference, epsilons=epsilons)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from discreet.policies import Policy
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.simulate.played_offers import PlayedOffers
-from discreet.types import Array
+from discreet.types import Array, NumpyArray
 
 
 class Playable(Calibration, Protocol):
@@ -32,26 +32,26 @@ class Playable(Calibration, Protocol):
     def control_action(self) -> int | None: ...
 
 
-def shuffle(seed: int, rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The order of a seed's rows and its uniforms (rows, 2), shared by all algorithms."""
+def shuffle(seed: int, rows: int) -> tuple[NumpyArray, NumpyArray]:
+    """Return the order of a seed's rows and its uniforms (rows, 2), shared by all algorithms."""
     order, draws = seeded_draws(seed, rows)
     return order, draws.random((rows, 2))
 
 
-def seeded_draws(seed: int, rows: int) -> tuple[np.ndarray[Any, Any], np.random.Generator]:
-    """The order of a seed's rows, and the generator whose next draws are its uniforms."""
+def seeded_draws(seed: int, rows: int) -> tuple[NumpyArray, np.random.Generator]:
+    """Return the order of a seed's rows, and the generator whose next draws are its uniforms."""
     rng = np.random.default_rng([seed, 2**31])
     return rng.permutation(rows), rng
 
 
 def played_control(
     control: Control, planned: Schedule, rounds: int, owners: list[str] | None
-) -> np.ndarray[Any, Any]:
-    """Return which of the ``rounds`` (T,) of a run are of the control: by slot, or by person.
+) -> NumpyArray:
+    """Return a mask (T,) of the rounds of a run that are of the control, by slot or by person.
 
     By slot, as a ``Learner`` plays: rounds of a batch that the ``planned`` schedule never fits take
-    no slot, and follow the policy. A batch that only the data end is one that would be fitted.
-    Of people a simulation hashes the ids without a secret, so that runs can be repeated.
+    no slot, and follow the policy. A batch that only the data end counts as fitted. Ids of people
+    are hashed without a secret, so that runs can be repeated.
     """
     if owners is not None:
         return people_in_control(control.share, b"", owners)
@@ -62,9 +62,9 @@ def played_control(
 
 
 class PlayedBatch(NamedTuple):
-    """Actions and losses (..., n) of a batch, and what was released of it; the last has none.
+    """Actions and losses (..., n) of a batch, and its release; the last batch has none.
 
-    With labels the losses are bool: which rounds were lost.
+    With labels the losses are bool.
     """
 
     chosen: Array
@@ -82,14 +82,14 @@ def play(
     counts: Array | None = None,
     control: Array | None = None,
 ) -> Iterator[PlayedBatch]:
-    """Batch by batch, without a loop over rounds.
+    """Play batch by batch, without a loop over rounds.
 
     ``features`` (..., T, p), or offers of as many rounds, and ``u`` (..., T, 2) may have leading
     axes (seeds, 1) that meet the (runs,) of a stacked policy and mechanism. ``truth`` are labels
-    (..., T), or the losses of all actions (..., T, A), or of what is offered (..., T, K).
+    (..., T), or the losses of all actions (..., T, A), or of the offered ones (..., T, K).
     ``release`` fits a batch after the releases before it.
-    ``counts`` (..., T) says which slots count; the others are void.
-    ``control`` (T,) says which rounds are of the plan's control share.
+    ``counts`` (..., T) is a mask of the slots that count; the others are void.
+    ``control`` (T,) is a mask of the rounds of the plan's control share.
     """
     schedule = released.schedule
     play_rows = _offers_played if isinstance(features, PlayedOffers) else _played
@@ -97,11 +97,11 @@ def play(
         rows = slice(schedule.start(number), schedule.start(number) + length)
         part = None if control is None else control[rows]
         played = play_rows(plan, released, features, truth, u[..., rows, :], rows, part)
-        chosen, incurred, told_rows = played
+        chosen, incurred, batch_rows = played
         if not schedule.fitted(number):
             yield PlayedBatch(chosen, incurred, None)
             return
-        x, losses, observed = told_rows()
+        x, losses, observed = batch_rows()
         if counts is not None:
             observed = observed & counts[..., rows, None]
         made = release(Batch(x, losses, observed, part), released)
@@ -110,7 +110,7 @@ def play(
 
 
 Played = tuple[Array, Array, Callable[[], tuple[Array, Array, Array]]]
-"""Actions and losses (..., n) of some rounds, and how they become features, losses, observed."""
+"""Actions and losses (..., n) of some rounds, and a function of features, losses, observed."""
 
 
 def _played(
@@ -122,7 +122,7 @@ def _played(
     rows: slice,
     control: Array | None,
 ) -> Played:
-    """Rounds in which every action of the plan is offered."""
+    """Play rounds in which every action of the plan is offered."""
     xp, x = namespace(features), features[..., rows, :]
     labels = truth.ndim < features.ndim
     actions = np.arange(released.n_actions)[:, None]
@@ -139,7 +139,7 @@ def _played(
         losses = truth[..., rows, :]
         incurred = xp.where(taken, losses, xp.zeros_like(losses)).sum(-1)
 
-    def told() -> tuple[Array, Array, Array]:
+    def batch_rows() -> tuple[Array, Array, Array]:
         # Stored with the rows contiguous, as the predictions are.
         taken = (chosen[..., None, :] == actions).mT
         if labels:
@@ -148,7 +148,7 @@ def _played(
             losses = truth[..., rows, :]
         return x, losses, taken if plan.feedback == "bandit" else taken | ~taken
 
-    return chosen, incurred, told
+    return chosen, incurred, batch_rows
 
 
 def _offers_played(
@@ -160,7 +160,7 @@ def _offers_played(
     rows: slice,
     control: Array | None,
 ) -> Played:
-    """Rounds that offer different actions; chosen are places in what a round offers."""
+    """Play rounds that offer different actions; chosen are places in the offers."""
     some, table = features.part(rows), truth[..., rows, :]
     xp = namespace(table)
     chosen = some.sample(plan.played_policy, released, u)
@@ -171,7 +171,7 @@ def _offers_played(
     picked = xp.broadcast_to(chosen, shape)[..., None]
     incurred = xp.take_along_axis(table, picked, axis=-1)[..., 0]
 
-    def told() -> tuple[Array, Array, Array]:
+    def batch_rows() -> tuple[Array, Array, Array]:
         x, blocks = some.offered.stored(chosen)
         if isinstance(some.offered, OfferedPairs):
             losses = incurred[..., None]
@@ -182,4 +182,4 @@ def _offers_played(
         observed = blocks[..., None] == actions
         return x, xp.where(observed, incurred[..., None], 0.0), observed
 
-    return chosen, incurred, told
+    return chosen, incurred, batch_rows

@@ -1,10 +1,9 @@
-"""What each round of a simulation offers, and what each offered action would cost."""
+"""Offers of the rounds of a simulation, and the losses of offered actions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from discreet.features.offered import Offered
 from discreet.plan.plan import Plan
 from discreet.policies import Policy
 from discreet.releases.policy_view import PolicyView
-from discreet.simulate.labels import label_actions, loss_table
-from discreet.types import Array, Floats
+from discreet.simulate.labelled_data import label_actions, loss_table
+from discreet.types import Array, Floats, NumpyArray, Values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,8 +28,8 @@ class PlayedOffers:
 
     offered: Offered
     sizes: Floats | None = None
-    names: Sequence[Any] = ()
-    """By the places that the offers hold."""
+    names: Sequence[str | int] = ()
+    """Names of actions by the places that the offers hold."""
 
     def __len__(self) -> int:
         return int(self.offered.contexts.shape[-2])
@@ -41,19 +40,19 @@ class PlayedOffers:
         joint = getattr(self.offered, "joint", None)
         return len(self), self.offered.contexts.shape[-1] if joint is None else joint.p
 
-    def part(self, rows: Any) -> PlayedOffers:
-        """Some of the rounds."""
+    def part(self, rows: slice | NumpyArray) -> PlayedOffers:
+        """Return some of the rounds."""
         sizes = None if self.sizes is None else self.sizes[rows]
         return PlayedOffers(self.offered.part(rows), sizes, self.names)
 
     @property
     def inside(self) -> Floats:
-        """Which places (n, K) are offered."""
+        """Mask (n, K) of the places that are offered."""
         sizes = np.full(len(self), self.offered.count) if self.sizes is None else self.sizes
         return np.asarray(np.arange(self.offered.count) < sizes[:, None])
 
-    def places_of(self, actions: Any) -> Floats:
-        """Where each round's action stands in its offer, by name."""
+    def places_of(self, actions: Values) -> Floats:
+        """Return the place of each round's action in its offer, by name."""
         places = {name: place for place, name in enumerate(self.names)}
         numbers = np.array([places.get(each, -1) for each in np.asarray(actions).tolist()])
         every = np.arange(self.offered.count)[None]
@@ -68,7 +67,7 @@ class PlayedOffers:
         return np.asarray(found.argmax(axis=1))
 
     def sample(self, policy: Policy, released: PolicyView, u: Array) -> Array:
-        """Places (..., n) of the chosen actions, without a loop over rounds: size by size."""
+        """Return places (..., n) of the chosen actions, size by size without a loop over rounds."""
         if self.sizes is None:
             return policy.sample(released.offering(self.offered.count), self.offered, u)
         xp = namespace(u)
@@ -87,7 +86,7 @@ class PlayedOffers:
         return joined[..., back]
 
     def probabilities(self, policy: Policy, released: PolicyView) -> Array:
-        """Chances (n, K) of what each round offers, zero beyond its size: for one seed alone."""
+        """Return chances (n, K) of the offered actions, zero beyond their number, for one seed."""
         if self.sizes is None:
             return policy.probabilities(released.offering(self.offered.count), self.offered)
         chances = np.zeros((len(self), self.offered.count))
@@ -99,7 +98,7 @@ class PlayedOffers:
         return chances
 
     def at_random(self, u: Array) -> Array:
-        """Places (..., n) of actions drawn evenly from what each round offers."""
+        """Return places (..., n) of actions drawn uniformly from each offer."""
         xp = namespace(u)
         sizes = as_like(self.offered.count if self.sizes is None else self.sizes, u)
         return xp.astype(xp.minimum(xp.floor(u[..., 0] * sizes), sizes - 1.0), xp.int64)
@@ -112,11 +111,11 @@ class PlayedOffers:
             assert some.actions is not None
             yield rounds, replace(some, actions=some.actions[..., : int(size)])
 
-    def in_order(self, orders: Any, place: Any) -> PlayedOffers:
-        """Rounds in the order of each seed (S, T), with arrays that ``place`` moves to a machine:
-        contexts become (S, 1, T, …)."""
+    def in_order(self, orders: NumpyArray, place: Callable[[NumpyArray], Array]) -> PlayedOffers:
+        """Return rounds in the order of each seed (S, T), with arrays that ``place`` moves to a
+        machine: contexts become (S, 1, T, …)."""
         given, where = self.offered, place(orders)
-        changes: dict[str, Any] = {"contexts": place(given.contexts)[where][:, None]}
+        changes: dict[str, Array] = {"contexts": place(given.contexts)[where][:, None]}
         if given.actions is not None:
             changes["actions"] = place(np.ascontiguousarray(given.actions))[where][:, None]
         if hasattr(given, "items"):
@@ -126,17 +125,17 @@ class PlayedOffers:
 
 
 def played_offers(
-    plan: Plan, features: Floats, offers: Any, labels: Any, losses: Any
+    plan: Plan, features: Floats, offers: Values, labels: Values, losses: Values
 ) -> tuple[PlayedOffers, Floats]:
-    """The offers of all rounds, and losses (T, K) of what they offer; NaN beyond a round's own."""
+    """Return the offers of all rounds and their losses (T, K), NaN beyond a round's size."""
     played = offers_alone(plan, features, offers)
     if offers is None:
         return played, _whole_table(plan, len(features), labels, losses)
     return played, _offered_table(played, labels, losses)
 
 
-def offers_alone(plan: Plan, features: Floats, offers: Any) -> PlayedOffers:
-    """What each round offers; None is all that the plan has."""
+def offers_alone(plan: Plan, features: Floats, offers: Values) -> PlayedOffers:
+    """Return the offers of all rounds; None offers all actions of the plan."""
     if isinstance(offers, np.ndarray):
         offers = offers.tolist()
     read = read_offers(plan, available_actions(plan, ()), features, offers, single=False)
@@ -149,21 +148,21 @@ def offers_alone(plan: Plan, features: Floats, offers: Any) -> PlayedOffers:
     places = np.zeros((len(features), most), dtype=np.int64)
     for requests, offered in read.groups:
         places[requests, : offered.count] = np.asarray(offered.actions)
-    changes: dict[str, Any] = {"contexts": features, "actions": places}
+    changes: dict[str, Array] = {"contexts": features, "actions": places}
     every = bool((sizes == most).all())
     whole = replace(read.groups[0].offered, **changes)
     return PlayedOffers(whole, None if every else sizes, read.names)
 
 
-def _whole_table(plan: Plan, rows: int, labels: Any, losses: Any) -> Floats:
+def _whole_table(plan: Plan, rows: int, labels: Values, losses: Values) -> Floats:
     if losses is not None:
         return loss_table(losses, rows, plan.n_actions, plan.losses)
     right = label_actions(labels, rows, plan.n_actions, plan.actions)
     return np.asarray(np.arange(plan.n_actions) != right[:, None], dtype=np.float64)
 
 
-def _offered_table(played: PlayedOffers, labels: Any, losses: Any) -> Floats:
-    """Losses (T, K) of what each round offers."""
+def _offered_table(played: PlayedOffers, labels: Values, losses: Values) -> Floats:
+    """Return losses (T, K) of the offered actions."""
     inside = played.inside
     if losses is None:
         right = played.places_of(labels)
@@ -187,10 +186,9 @@ def _offered_table(played: PlayedOffers, labels: Any, losses: Any) -> Floats:
     return table
 
 
-def without_contexts(offers: PlayedOffers, table: Floats) -> tuple[float, float]:
-    """Mean losses of the item that is best on average among those offered, and of uniform draws.
-
-    Where all actions are offered to everybody the first is the best fixed action.
+def context_free_offer_losses(offers: PlayedOffers, table: Floats) -> tuple[float, float]:
+    """Return mean losses of the item that is best on average among those offered, and of uniform
+    draws. If all actions are offered in every round the first is the best fixed action.
     """
     offered = offers.offered
     inside = ~np.isnan(table)

@@ -1,7 +1,7 @@
-"""What each ε would cost: the same plan at several ε on a public or simulated set.
+"""Privacy curve: loss of a plan at several ε on a public or simulated set.
 
-This is for choosing ε before the first person comes. The set is looked at freely, so it must hold
-no one's private data.
+It is for choosing ε before the first person comes. The set is read freely, so it must hold no
+private data.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,26 +22,26 @@ from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.simulate import engine
-from discreet.simulate.data_advice import advise_on_contexts
-from discreet.simulate.environment import (
-    given_losses,
-    refuse_groups_of_offers,
-    truth_of,
-    without_contexts,
-)
+from discreet.simulate.evaluation import refuse_groups_of_offers
 from discreet.simulate.group_losses import (
     GroupLoss,
     GroupLosses,
+    Groups,
     PlayedGroups,
+    file_groups,
     lines_over_seeds,
+    over_seeds,
 )
-from discreet.simulate.intervals import over_seeds
+from discreet.simulate.labelled_data import (
+    advise_on_contexts,
+    context_free_losses,
+    given_losses,
+    truth_of,
+)
 from discreet.simulate.played_batches import shuffle
-from discreet.simulate.played_offers import played_offers
-from discreet.simulate.played_offers import without_contexts as offers_without_contexts
-from discreet.simulate.privacy_verdict import verdict
-from discreet.simulate.public_groups import Groups, file_groups
+from discreet.simulate.played_offers import context_free_offer_losses, played_offers
 from discreet.text import epsilon_text, html_table
+from discreet.types import Array, Axes, Contexts, Frame, NumpyArray, Values
 from discreet.validate import in_range, whole
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, math.inf)
@@ -63,8 +63,8 @@ class PrivacyCurve:
     """Loss against ε. ``losses`` (epsilons, seeds) are mean losses of whole runs.
 
     ``best_fixed`` and ``uniform`` need no contexts: the mean losses of the best single action and
-    of random actions on the same rounds. Intervals say how runs differ in their order, their draws
-    and their noise; they do not say how another set would differ.
+    of random actions on the same rounds. Intervals cover the order of rows, the
+    draws and the noise; they do not cover another set.
 
     They have the given ``confidence``. Numbers are losses in [0, 1]; what is printed and drawn has
     the units of the plan's outcome.
@@ -75,7 +75,7 @@ class PrivacyCurve:
     """
 
     epsilons: tuple[float, ...]
-    losses: np.ndarray[Any, Any] = field(repr=False)
+    losses: NumpyArray = field(repr=False)
     best_fixed: float
     uniform: float
     rounds: int
@@ -83,7 +83,7 @@ class PrivacyCurve:
     """The plan that was played, at the largest ε."""
     confidence: float = 0.95
     library: str | None = None
-    """That of the frame which was played: pandas, polars or pyarrow."""
+    """Library of the frame that was played: pandas, polars or pyarrow."""
     group_lines: tuple[GroupLoss, ...] = field(default=(), repr=False)
     """One per group and ε, where groups were given."""
 
@@ -111,11 +111,32 @@ class PrivacyCurve:
 
     @property
     def verdict(self) -> str:
-        """Which ε is enough, or that the set is too small for any, in words."""
-        return verdict(self)
+        """Describe from which ε on the plan beats the best fixed action, and its cost."""
+        first, rounds = self.helps_from, f"{self.rounds:,} rounds"
+        if first is None:
+            reason = "not even ε = ∞" if math.isinf(self.epsilons[-1]) else "not even the largest"
+            return (
+                f"The set is too small for any ε to help: on {rounds} no interval lies below the "
+                f"best fixed action, {reason}. Take more rounds, fewer columns, or better scaled "
+                "ones."
+            )
+        if math.isinf(first) and math.isfinite(self.epsilons[0]):
+            return (
+                f"The set is too small for any of these ε: on {rounds} only ε = ∞ beats the best "
+                "fixed action, so there is something to learn, but not with this noise. Take more "
+                "rounds or a larger ε."
+            )
+        least = f"ε = {epsilon_text(first)}"
+        text = f"From {least} on, the plan beats the best fixed action on {rounds}"
+        if math.isinf(self.epsilons[-1]) and math.isfinite(first):
+            losses, outcome = {each.epsilon: each.loss for each in self.table}, self.plan.outcome
+            change = outcome.difference_of(losses[first] - losses[math.inf])
+            compared = f"{abs(change):.2g} {'more' if change > 0 else 'less'} {outcome.word}"
+            text += f"; {least} has {compared} than no privacy"
+        return f"{text}."
 
     def by_group(self) -> GroupLosses:
-        """Each group's loss at each ε, with intervals over seeds."""
+        """Return each group's loss at each ε, with intervals over seeds."""
         if not self.group_lines:
             raise InvalidInput(
                 "groups must be given to privacy_curve for losses by group; got none. "
@@ -123,22 +144,16 @@ class PrivacyCurve:
             )
         return GroupLosses(self.group_lines, self.confidence, self.plan.outcome, self.library)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """``table`` as a frame of the library that was played, else of the first installed."""
-        columns = zip(*self.table, strict=True)
-        return new_frame(
-            {
-                name: np.asarray(values)
-                for name, values in zip(PrivacyPoint._fields, columns, strict=True)
-            },
-            self.library,
-        )
+        columns = map(np.asarray, zip(*self.table, strict=True))
+        return new_frame(dict(zip(PrivacyPoint._fields, columns, strict=True)), self.library)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes = None) -> Axes:
         """Draw the curve on matplotlib axes, new ones unless some are given; return them."""
-        from discreet.simulate.privacy_plot import draw
+        from discreet.simulate.evaluation_plots import draw_privacy_curve
 
-        return draw(self, ax)
+        return draw_privacy_curve(self, ax)
 
     def __repr__(self) -> str:
         text = self.plan.outcome.text_of
@@ -156,35 +171,30 @@ class PrivacyCurve:
     @property
     def _cells(self) -> list[tuple[str, str, str]]:
         """ε, mean and interval of each line, in the units of the outcome."""
-        outcome = self.plan.outcome
-        return [
-            (
-                epsilon_text(point.epsilon),
-                outcome.text_of(point.loss),
-                " … ".join(
-                    map(outcome.text_of, sorted((point.low, point.high), key=outcome.value_of))
-                ),
-            )
-            for point in self.table
-        ]
+        value, text = self.plan.outcome.value_of, self.plan.outcome.text_of
+        cells = []
+        for point in self.table:
+            interval = " … ".join(map(text, sorted((point.low, point.high), key=value)))
+            cells.append((epsilon_text(point.epsilon), text(point.loss), interval))
+        return cells
 
 
 def privacy_curve(
-    contexts: Any,
-    labels: Any = None,
+    contexts: Contexts,
+    labels: Values = None,
     *,
-    losses: Any = None,
-    rewards: Any = None,
-    offers: Any = None,
-    groups: Any = None,
-    users: Any = None,
+    losses: Values = None,
+    rewards: Values = None,
+    offers: Values = None,
+    groups: Values = None,
+    users: Values = None,
     plan: Plan | None = None,
     epsilons: Sequence[float] = EPSILONS,
     seeds: int = 10,
     horizon: int | None = None,
     confidence: float = 0.95,
 ) -> PrivacyCurve:
-    """Play a *public* set at several ε, all seeds at once, and say which ε is enough.
+    """Play a *public* set at several ε, all seeds at once.
 
     ``contexts`` and ``labels``, or ``losses`` or ``rewards`` (n, A), are those of ``evaluate``;
     ``contexts`` may also be the name of a set, or a file. The plan is the default one for them, or
@@ -200,14 +210,14 @@ def privacy_curve(
         labels: (n,) right actions, or a series or column name.
         losses: (n, A) instead of labels.
         rewards: (n, A) instead of both, in the range that ``plan`` declares.
-        offers: What each context may be given.
+        offers: Actions that each context is offered.
         groups: A public column for losses by group.
         users: (n,) ids of people.
         plan: Instead of the default plan.
         epsilons: The ε to play; δ is the plan's, or 1e-5.
         seeds: Runs at each ε.
         horizon: Rounds of each run; by default all rows.
-        confidence: Of the intervals over seeds.
+        confidence: Confidence of the intervals over seeds.
 
     Returns:
         A ``PrivacyCurve``: ``table``, ``verdict``, ``plot()``, ``to_frame()``.
@@ -234,7 +244,7 @@ def privacy_curve(
     outcomes = {"labels": labels, "losses": losses, "rewards": rewards, "offers": offers}
     losses = given_losses(plan, contexts, len(given.contexts), **outcomes)
     plan = plan or _default(given.contexts, labels, losses, "decision" if users is None else "user")
-    features: Any = plan.features.map(given.contexts)
+    features: Array = plan.features.map(given.contexts)
     with_offers = offers is not None or plan.catalogue is not None
     if with_offers:
         refuse_groups_of_offers(groups)
@@ -251,7 +261,7 @@ def privacy_curve(
     found = None
     if groups is not None:
         found = Groups.of(given.columns["groups"], len(features), rounds)
-    lost, _ = engine.lost(
+    lost, _ = engine.summed_losses(
         *(plans, features, truth, list(range(seeds))),
         rounds=rounds,
         groups=None if found is None else found.places,
@@ -259,9 +269,9 @@ def privacy_curve(
     )
     orders = [shuffle(seed, len(features))[0][:rounds] for seed in range(seeds)]
     if with_offers:
-        plain = [offers_without_contexts(features.part(order), truth[order]) for order in orders]
+        plain = [context_free_offer_losses(features.part(order), truth[order]) for order in orders]
     else:
-        plain = [without_contexts(truth[order], plan.n_actions) for order in orders]
+        plain = [context_free_losses(truth[order], plan.n_actions) for order in orders]
     lines: tuple[GroupLoss, ...] = ()
     if found is not None:
         by_seed = [PlayedGroups.of(found, order, truth, plan.n_actions) for order in orders]
@@ -280,8 +290,8 @@ def privacy_curve(
     )
 
 
-def _default(contexts: Any, labels: Any, losses: Any, unit: str) -> Plan:
-    """What discreet does when only the problem is named."""
+def _default(contexts: Contexts, labels: Values, losses: Values, unit: str) -> Plan:
+    """Return the default plan of a problem."""
     table = np.asarray(contexts)
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise InvalidInput(
@@ -296,8 +306,8 @@ def _default(contexts: Any, labels: Any, losses: Any, unit: str) -> Plan:
     return Plan(n_actions=n_actions, features=features, budget=Budget.none(), unit=unit)
 
 
-def _classes(labels: Any) -> int:
-    """Whole numbers count up to the largest; of words there are as many as occur."""
+def _classes(labels: Values) -> int:
+    """Return the largest whole number plus one, or the number of words."""
     array = np.asarray(labels)
     if array.dtype.kind in "iuf" and array.size and np.isfinite(array).all():
         return max(2, int(array.max()) + 1)

@@ -1,9 +1,8 @@
-"""Priors from public records: logs that anybody may see, or what another experiment released."""
+"""Priors from public records: public logs, or the releases of another experiment."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,40 +16,42 @@ from discreet.privacy.events import NonPrivate, flattened
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.canonical import digest_of
 from discreet.releases.prior import Prior, shared_digest
+from discreet.releases.release import Fit
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
+from discreet.types import Contexts, Values
 from discreet.validate import instance
 
 ROUNDS = 3
-"""So often rows of public logs are stretched anew; more changes nothing."""
+"""Repetitions of stretching rows of public logs; more changes nothing."""
 
 
 def prior_from_logs(
     plan: Plan,
-    contexts: Any,
-    actions: Any,
-    losses: Any = None,
+    contexts: Contexts,
+    actions: Values,
+    losses: Values = None,
     *,
-    reward: Any = None,
+    reward: Values = None,
     weight: float = 1.0,
     source: str = "public logs",
 ) -> Prior:
-    """Sums over logs that are PUBLIC: they become part of the plan, without noise.
+    """Sum over logs that are PUBLIC: the sums become part of the plan, without noise.
 
     ``contexts`` may be a frame, and the others series or names of its columns. Report rewards
     where the plan declares them. A loss is regressed on its context, action by action, so no
     propensities are needed. With full feedback ``actions`` is None and ``losses`` has a column
-    per action. ``weight`` is what a record counts beside one of the experiment's.
+    per action. ``weight`` is that of a record compared with one of the experiment.
     Private logs do not belong here: import them with ``Learner.import_log``.
 
     Args:
         plan: The plan that the prior is for.
         contexts: (n, d) numbers, dicts or a frame.
-        actions: (n,) actions that were taken, or None with full feedback.
+        actions: (n,) chosen actions, or None with full feedback.
         losses: (n,), or (n, A) with full feedback.
         reward: Instead of losses, where the plan declares rewards.
-        weight: What a record counts, above 0.
-        source: Words that say where the logs come from.
+        weight: Weight of a record, above 0.
+        source: Source of the logs, in words.
 
     Returns:
         A ``Prior``, for ``dataclasses.replace(plan, prior=prior)``.
@@ -66,35 +67,35 @@ def prior_from_logs(
     public logs: 100 records, each worth 0.5
     """
     mechanism = _pooling(plan)
-    # The rows are public, whoever they are from: no user is needed.
-    anybody = replace(plan, unit="decision", batches_per_user=None, records_per_batch=None)
-    rows = logged_rows(anybody, contexts, actions, losses, reward)
+    # The rows are public: no user is needed.
+    without_users = replace(plan, unit="decision", batches_per_user=None, records_per_batch=None)
+    rows = logged_rows(without_users, contexts, actions, losses, reward)
     table, observed = rows.losses, np.ones((len(rows.actions), plan.n_actions), dtype=bool)
     if plan.feedback == "bandit":
         observed = np.arange(plan.n_actions) == rows.actions[:, None]
         table = np.repeat(rows.losses[:, None], plan.n_actions, axis=-1)
     silent = replace(mechanism, gram=0.0, response=0.0)
     batch = Batch(rows.features, table, observed)
-    found: Any = silent.fit(batch, SeededNoise(0)).statistics
-    # The rows are public, so they may be summed again, stretched as the sums before tell.
+    found = _statistics(silent.fit(batch, SeededNoise(0)))
+    # The rows are public, so they may be summed again, stretched by the sums before.
     for _ in range(ROUNDS if mechanism.stretched else 0):
-        found = silent.fit(batch, SeededNoise(0), (found,)).statistics
+        found = _statistics(silent.fit(batch, SeededNoise(0), (found,)))
         made = silent.conclusion((found,))
         found = replace(found, following=made.following, signal=made.signal)
     return _prior(plan, found, len(rows.actions), source, weight)
 
 
 def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) -> Prior:
-    """Everything that another experiment released, with the same features, actions and outcome.
+    """Pool the releases of another experiment with the same features, actions and outcome.
 
     Releases are public, so this costs no privacy; their noise stays in them, and is allowed for.
-    Releases that are marked ``NonPrivate`` protect nobody, and are refused: the ledger of the new
-    plan would not say so.
+    Releases that are marked ``NonPrivate`` protect no one, and are refused: the ledger of the new
+    plan would not show it.
 
     Args:
         plan: The plan that the prior is for.
         released: Releases of ``PooledRidge``, of this experiment or another.
-        weight: What a record counts beside one of the experiment's.
+        weight: Weight of a record compared with one of the experiment.
 
     Returns:
         A ``Prior``, for ``dataclasses.replace(plan, prior=prior)``.
@@ -122,7 +123,7 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
     if wrong or shared_digest(released.plan) != shared_digest(plan.to_config()):
         raise InvalidInput(
             "released must have the features, actions, outcome and feedback of the plan, and its "
-            "geometry; it has others. Give the plan those of the released file, or log rows anew."
+            "geometry; it has others. Give the plan those of the released file, or log rows again."
         )
     # Privacy: sums without protection would be part of a plan that claims to protect.
     # [docs/warm-start.md, "Public rows: a prior"]
@@ -145,6 +146,11 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
     number = len(released.items)
     source = f"{number} releases of plan {digest_of(released.plan)[:12]}"
     return _prior(plan, found, records, source, weight)
+
+
+def _statistics(fit: Fit) -> Statistics:
+    assert fit.statistics is not None  # those of pooled statistics
+    return fit.statistics
 
 
 def _pooling(plan: Plan) -> PooledStatistics:

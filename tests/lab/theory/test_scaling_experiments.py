@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from discreet.cli.answer import as_json
+from discreet.cli.command_line import as_json
 from discreet.lab import theory
 from discreet.lab.report.scaling_report import summary, write_report
 from discreet.lab.theory import scaling_experiments

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from discreet.client.pages import rendered
 from discreet.lab.report.figures import Drawing
 from discreet.lab.report.tables import Table, bold, number
-from discreet.simulate.group_plot import draw as draw_groups
+from discreet.simulate.evaluation_plots import draw_groups, draw_privacy_curve
 from discreet.simulate.privacy_curve import PrivacyCurve
-from discreet.simulate.privacy_plot import draw
 from discreet.text import epsilon_text
 
 if TYPE_CHECKING:
@@ -79,4 +78,4 @@ def _draw_groups(curve: PrivacyCurve, figure: Figure, ink: str) -> None:
 
 
 def _draw(curve: PrivacyCurve, figure: Figure, ink: str) -> None:
-    draw(curve, figure.subplots(), ink)
+    draw_privacy_curve(curve, figure.subplots(), ink)

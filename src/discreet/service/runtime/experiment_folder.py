@@ -17,7 +17,7 @@ from pathlib import Path
 
 from discreet.client.documents import public_key
 from discreet.errors import DiscreetError, InvalidInput, StateClaimed
-from discreet.service.experiment_file import FOLDER_EXAMPLE
+from discreet.service.experiment_file import EXPERIMENT_EXAMPLE, FOLDER_EXAMPLE
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.lifecycle import close_down, refuse_under_way
 from discreet.service.secrets.vault import Vault
@@ -35,10 +35,12 @@ from discreet.service.settings import (
     schema_name,
 )
 from discreet.service.settings_sources import from_environment, named_files
+from discreet.service.storage.api_keys import DATABASE
 from discreet.service.storage.batches import under_way
 from discreet.service.storage.database import Connection, Database, step, storage_errors
 from discreet.service.storage.locations import POINTER, anchor_of, open_database, put_anchor
 from discreet.service.storage.migrations import migrate
+from discreet.service.storage.sqlite import Sqlite
 
 
 def check_movable(settings: Settings, file: Path, server: ServerSettings) -> None:
@@ -119,6 +121,40 @@ class ListedExperiment:
     wrong: str = ""
 
 
+def begin_experiment(settings: Settings, anchor: str | None) -> NewExperiment:
+    """Create the database, the vault and the anchor of a new experiment."""
+    vault = Vault(settings.place(settings.vault))
+    with storage_errors(open_database(settings)):
+        lifecycle.check_new(settings)
+        vault.create()
+        put = put_anchor(settings, anchor)
+        key = lifecycle.begin(settings)
+    return NewExperiment(settings.experiment, key, public_key(vault.signing), str(put))
+
+
+def write_and_begin(path: Path, anchor: str | None) -> tuple[Settings, NewExperiment]:
+    """Begin the experiment of a file; an example is written where the file does not exist."""
+    if path.exists():
+        settings = Settings.read(path)
+    else:
+        settings = Settings.of_text(EXPERIMENT_EXAMPLE, path)
+        with storage_errors(open_database(settings)):
+            lifecycle.check_new(settings)
+        path.write_text(EXPERIMENT_EXAMPLE, encoding="utf-8")
+    return settings, begin_experiment(settings, anchor)
+
+
+def back_up(database: Database, target: Path) -> None:
+    """Copy a database to a new file."""
+    with storage_errors(database):
+        try:
+            database.back_up(target)
+        except FileExistsError:
+            raise InvalidInput(
+                f"backup must be a new file; {target} exists. Choose another name."
+            ) from None
+
+
 class ExperimentFolder:
     """Experiments of one server."""
 
@@ -174,16 +210,22 @@ class ExperimentFolder:
 
     def _begin(self, name: str, place: Path) -> NewExperiment:
         settings, server = Settings.read(place / EXPERIMENT_FILE), self.server
-        database, vault = open_database(settings), Vault(settings.place(settings.vault))
-        with storage_errors(database):
-            if server.database and settings.database == server.schema(name):
+        if server.database and settings.database == server.schema(name):
+            with storage_errors(open_database(settings)):
                 _make_schema(server, name)
-            lifecycle.check_new(settings)
-            vault.create()
-            named = server.anchors and str(self.path / server.anchors / name / "anchor.jsonl")
-            anchor = put_anchor(settings, named)
-            key = lifecycle.begin(settings)
-        return NewExperiment(name, key, public_key(vault.signing), str(anchor))
+        named = server.anchors and str(self.path / server.anchors / name / "anchor.jsonl")
+        return begin_experiment(settings, named)
+
+    def back_up(self, target: Path) -> tuple[dict[str, Path], Path]:
+        """Copy every experiment, by its name, and the keys of the server."""
+        files = {}
+        for name in self.names():
+            settings = Settings.read(self.file(name))
+            files[name] = target / f"{name}.{'dump' if settings.postgres else 'db'}"
+            back_up(open_database(settings), files[name])
+        keys = target / DATABASE
+        back_up(Sqlite(self.path / DATABASE), keys)
+        return files, keys
 
     def _free_place(self, name: str) -> Path:
         for kind in (SERVED, ARCHIVE):

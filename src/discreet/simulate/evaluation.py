@@ -1,19 +1,17 @@
-"""A labelled set as a bandit: loss 0 for the right label and 1 for a wrong one, or given losses."""
+"""Evaluation of a plan on a labelled set: loss 0 for the right label, else 1, or given losses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from discreet.batch import Batch
 from discreet.batches.evaluation_data import evaluation_data
-from discreet.batches.observations import action_columns
 from discreet.batches.release_batch import release_batch
 from discreet.batches.users import numbered, slots_that_count, user_ids
-from discreet.design.outcome import UNIT_LOSS, Outcome, Reward
+from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput
 from discreet.features.frames import library_of, new_frame
 from discreet.plan.noise_forecast import warn_if_too_noisy
@@ -24,26 +22,29 @@ from discreet.privacy.noise import Noise, SeededNoise
 from discreet.releases.lift import Lift, lift_of
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.simulate.data_advice import advise_on_contexts
-from discreet.simulate.group_losses import GroupLosses, PlayedGroups
-from discreet.simulate.labels import action_table, label_actions, loss_table
+from discreet.simulate.group_losses import GroupLosses, Groups, PlayedGroups
+from discreet.simulate.labelled_data import (
+    advise_on_contexts,
+    context_free_losses,
+    given_losses,
+    truth_of,
+)
 from discreet.simulate.played_batches import play, played_control, shuffle
-from discreet.simulate.played_offers import played_offers
-from discreet.simulate.played_offers import without_contexts as offers_without_contexts
-from discreet.simulate.public_groups import Groups
+from discreet.simulate.played_offers import context_free_offer_losses, played_offers
 from discreet.text import html_table
+from discreet.types import Array, Axes, Contexts, Frame, NumpyArray, Values
 from discreet.validate import in_range, instance
 
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """What one run did: losses round by round, the releases, and what may be claimed.
+    """Result of one run: losses round by round, releases and ledger.
 
     ``losses`` and ``actions`` (T,) are those of the rounds, in the order of play. ``best_fixed`` is
     the mean loss of the best action that ignores the context, and ``uniform`` that of actions drawn
     at random, both on the rounds that were played: a policy that learns stays below both.
-    ``noise_scale_of`` is the budget whose noise was added; the ledger says what may be claimed, and
-    ``released`` is what was published.
+    ``noise_scale_of`` is the budget whose noise was added; ``ledger`` has the guarantee, and
+    ``released`` the releases.
 
     >>> from discreet import Budget, UnitBall
     >>> x = np.random.default_rng(0).uniform(-0.7, 0.7, size=(200, 2))
@@ -53,36 +54,36 @@ class Evaluation:
     ((200,), True)
     """
 
-    losses: np.ndarray[Any, Any] = field(repr=False)
+    losses: NumpyArray = field(repr=False)
     released: Released = field(repr=False)
     ledger: Ledger = field(repr=False)
     noise_scale_of: Budget
-    actions: np.ndarray[Any, Any] = field(repr=False)
+    actions: NumpyArray = field(repr=False)
     best_fixed: float
     uniform: float
     outcome: Outcome = UNIT_LOSS
-    """The units in which people would report; ``losses`` are in [0, 1] whatever it is."""
+    """Units in which people would report; ``losses`` are in [0, 1] for all outcomes."""
     library: str | None = field(default=None, repr=False)
-    """That of the frame which was played: pandas, polars or pyarrow."""
+    """Library of the frame that was played: pandas, polars or pyarrow."""
     groups: PlayedGroups | None = field(default=None, repr=False)
-    """What ``by_group`` counts by, where ``evaluate`` was told groups."""
+    """Groups of the rounds for ``by_group``, if ``evaluate`` got groups."""
     lift: Lift | None = field(default=None, repr=False)
-    """Policy beside control, as the releases tell it, where the plan has a control share."""
+    """Policy compared with control by the releases, if the plan has a control share."""
 
     @cached_property
-    def curve(self) -> np.ndarray[Any, Any]:
+    def curve(self) -> NumpyArray:
         """Progressive-validation loss L(t) = (1/t) Σ_{s≤t} ℓ_s, for t = 1 … T."""
         rounds = np.arange(1, self.losses.shape[-1] + 1)
         return np.asarray(np.cumsum(self.losses, axis=-1) / rounds)
 
     @property
     def loss(self) -> float:
-        """The curve's last value: the mean loss over the run."""
+        """Mean loss over the run: the last value of the curve."""
         return float(self.losses.mean())
 
     @cached_property
-    def table(self) -> dict[str, np.ndarray[Any, Any]]:
-        """At the end of each batch: rounds, the mean so far, best fixed action and uniform.
+    def table(self) -> dict[str, NumpyArray]:
+        """Rounds, mean so far, best fixed action and uniform, at the end of each batch.
 
         The means have the units of ``outcome``, and its name: loss or reward.
         """
@@ -95,12 +96,12 @@ class Evaluation:
             "uniform": value(self.uniform * same),
         }
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Frame:
         """``table`` as a frame of the library that was played, else of the first installed."""
         return new_frame(self.table, self.library)
 
     def by_group(self, confidence: float = 0.95) -> GroupLosses:
-        """Each group's rounds, mean loss with an interval, best fixed action and uniform.
+        """Return each group's rounds, mean loss with an interval, best fixed action and uniform.
 
         Intervals are over the rounds of this run: another run has other noise, and
         ``privacy_curve(…, groups=…)`` has intervals over seeds.
@@ -114,11 +115,11 @@ class Evaluation:
         lines = self.groups.lines(self.losses, self.noise_scale_of.epsilon, confidence)
         return GroupLosses(lines, confidence, self.outcome, self.library)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes = None) -> Axes:
         """Draw the mean so far on matplotlib axes, new ones unless some are given; return them."""
-        from discreet.simulate.evaluation_plot import draw
+        from discreet.simulate.evaluation_plots import draw_evaluation
 
-        return draw(self, ax)
+        return draw_evaluation(self, ax)
 
     def __repr__(self) -> str:
         return f"Evaluation({'; '.join(f'{name} {value}' for name, value in self._facts)})"
@@ -142,47 +143,47 @@ class Evaluation:
 
 def evaluate(
     plan: Plan,
-    contexts: Any,
-    labels: Any = None,
+    contexts: Contexts,
+    labels: Values = None,
     *,
-    losses: Any = None,
-    rewards: Any = None,
-    offers: Any = None,
-    groups: Any = None,
+    losses: Values = None,
+    rewards: Values = None,
+    offers: Values = None,
+    groups: Values = None,
     seed: int = 0,
     noise: Noise | None = None,
-    users: Any = None,
+    users: Values = None,
 ) -> Evaluation:
     """Play a labelled set once, in an order that the seed shuffles, until the plan's horizon.
 
     ``labels`` are actions 0 … A−1, or words: the right one has loss 0, the others 1. ``losses``
-    (n, A) in [0, 1] says instead what each action costs in each context; with bandit feedback the
-    learner hears only that of the action it chose. ``rewards`` (n, A) are the same in the units of
+    (n, A) in [0, 1] are the losses of all actions instead; with bandit feedback the learner
+    observes only that of the chosen action. ``rewards`` (n, A) are the same in the units of
     a plan with ``outcome=Reward(low, high)``. ``contexts`` may be a frame, ``labels`` then a series
     or the name of a column, and ``losses`` or ``rewards`` a frame with a column for each action.
 
-    ``offers`` says what each context is offered, a list of ids each, or one list for all; labels
-    are then ids, and ``losses`` or ``rewards`` a list for each offer, in its order. ``best_fixed``
-    is the loss of always taking the item that is best on average among those offered.
+    ``offers`` are the actions that each context is offered, a list of ids each, or one list for
+    all; labels are then ids, and ``losses`` or ``rewards`` a list for each offer, in its order.
+    ``best_fixed`` is the loss of the offered item that is best on average.
 
     ``groups`` is one value per context, or the name of a column, for ``by_group()``. Like all that
-    is played it must be public: losses of a group say something about each of its members. The
+    is played it must be public: losses of a group reveal something about each member. The
     plan does not see it, unless its schema has that column too.
 
     ``users`` are the ids of people, one per context, where the plan has the unit "user": slots
     beyond what a person may contribute are played and not learned from, as in a ``Learner``.
 
     The seed gives permutation, action draws and noise, so runs of different plans are paired
-    and repeatable; seeded noise has the scale that the budget asks for but protects nobody, and
-    the ledger says ``NonPrivate``. Pass ``noise=SecureNoise()`` for private releases.
+    and repeatable; seeded noise has the scale of the budget but protects no one, and the ledger
+    has ``NonPrivate``. Pass ``noise=SecureNoise()`` for private releases.
 
     Args:
-        plan: What is played; its budget sets the noise.
+        plan: The plan; its budget sets the noise.
         contexts: (n, d) numbers, a list of dicts, or a frame.
         labels: (n,) right actions, or a series or column name.
         losses: (n, A) instead of labels.
         rewards: (n, A) instead of both, in the range that the plan declares.
-        offers: What each context may be given; all actions by default.
+        offers: Actions that each context is offered; all by default.
         groups: A public column for ``by_group()``.
         seed: Fixes order, draws and noise.
         noise: Another source of noise than the seed.
@@ -204,7 +205,7 @@ def evaluate(
     instance("plan", plan, (Plan,), "Make a Plan; that of a learner is learner.plan.")
     refuse_imported(plan)
     given = evaluation_data(plan.contexts, contexts, groups, labels=labels, users=users)
-    features: Any = plan.features.map(given.contexts)
+    features: Array = plan.features.map(given.contexts)
     labels = given.columns["labels"]
     with_offers = offers is not None or plan.catalogue is not None
     outcomes = {"labels": labels, "losses": losses, "rewards": rewards, "offers": offers}
@@ -249,9 +250,9 @@ def evaluate(
         if batch.release is not None:
             released = released.add(batch.release)
     if with_offers:
-        best_fixed, uniform = offers_without_contexts(rounds_played, truth[order])
+        best_fixed, uniform = context_free_offer_losses(rounds_played, truth[order])
     else:
-        best_fixed, uniform = without_contexts(truth[order], plan.n_actions)
+        best_fixed, uniform = context_free_losses(truth[order], plan.n_actions)
     return Evaluation(
         losses=np.concatenate([batch.incurred for batch in batches]).astype(float),
         released=released,
@@ -268,7 +269,7 @@ def evaluate(
 
 
 def refuse_imported(plan: Plan) -> None:
-    """A set has no log to begin with."""
+    """Refuse a plan with an imported log: a set has none."""
     if plan.imported is not None:
         raise InvalidInput(
             f"plan must have no imported log to be evaluated; got imported={plan.imported}. "
@@ -277,72 +278,16 @@ def refuse_imported(plan: Plan) -> None:
 
 
 def lift_of_plan(plan: Plan, released: Released) -> Lift | None:
-    """What releases tell of policy and control; None where they tell nothing."""
+    """Return the lift of the releases; None without a control share or releases."""
     if plan.control is None or not released.items:
         return None
     return lift_of(released.items, plan.control.share, plan.participation, plan.outcome)
 
 
-def truth_of(plan: Plan, rows: int, labels: Any, losses: Any) -> np.ndarray[Any, Any]:
-    """What ``play`` takes as truth: labels (rows,) as actions, or losses (rows, A)."""
-    if losses is not None:
-        return loss_table(losses, rows, plan.n_actions, plan.losses)
-    return label_actions(labels, rows, plan.n_actions, getattr(plan, "actions", None))
-
-
-def refuse_groups_of_offers(groups: Any) -> None:
-    """Best fixed actions by group are not known where rounds offer different actions."""
+def refuse_groups_of_offers(groups: Values) -> None:
+    """Refuse groups where rounds offer different actions: best fixed actions are unknown."""
     if groups is not None:
         raise InvalidInput(
             "groups must be left out where rounds offer different actions; got some. "
             "Evaluate each group alone."
         )
-
-
-def given_losses(
-    plan: Plan | None,
-    contexts: Any,
-    rows: int,
-    *,
-    labels: Any,
-    losses: Any,
-    rewards: Any,
-    offers: Any,
-) -> Any:
-    """Return the losses of all actions, converted where rewards were given; None for labels.
-
-    Without a plan actions have no names, and rewards no declared range.
-    """
-    given = {"labels": labels, "losses": losses, "rewards": rewards}
-    names = [name for name, values in given.items() if values is not None]
-    if len(names) != 1:
-        raise InvalidInput(
-            f"labels, losses or rewards must be given, and only one of them; got "
-            f"{' and '.join(names) or 'none'}. Pass labels for the right action of each context, "
-            "losses= for what each action costs, or rewards= for what it earns."
-        )
-    outcome = UNIT_LOSS if plan is None else plan.outcome
-    if rewards is not None and not isinstance(outcome, Reward):
-        raise InvalidInput(
-            f"rewards must be of a plan that declares a range of rewards; got {outcome!r}. "
-            "Make it with Plan(…, outcome=Reward(low, high)), or pass losses=."
-        )
-    values = losses if rewards is None else rewards
-    if offers is None:
-        values = action_columns(values, None if plan is None else plan.actions, contexts)
-    if rewards is None:
-        return values
-    if offers is not None:
-        return [outcome.losses_of(each, np.shape(each)) for each in values]
-    assert plan is not None
-    table = action_table("rewards", values, rows, plan.n_actions)
-    return outcome.losses_of(table, table.shape)
-
-
-def without_contexts(truth: np.ndarray[Any, Any], n_actions: int) -> tuple[float, float]:
-    """Mean losses of the best fixed action and of uniform actions: no context is needed."""
-    if truth.ndim == 2:
-        means = truth.mean(axis=0)
-    else:
-        means = 1.0 - np.bincount(truth, minlength=n_actions) / len(truth)
-    return float(means.min()), float(means.mean())

@@ -1,0 +1,264 @@
+"""Labelled sets before they are played: labels or losses of every action, advice on contexts.
+
+Advice looks at all rows, so it is for public or simulated sets: a learner, whose rows are private,
+never gives any. [docs/warnings.md]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from discreet.batches.observations import action_columns
+from discreet.design.outcome import UNIT_LOSS, Reward
+from discreet.errors import InvalidInput
+from discreet.features.sample_schema import is_identifier
+from discreet.features.schema import Schema
+from discreet.features.unit_ball import UnitBall
+from discreet.plan.plan import Plan
+from discreet.text import advise
+from discreet.types import Contexts, NumpyArray, Values
+from discreet.validate import nearest
+
+NUMBERS = (int, float, np.integer, np.floating)
+SHOWN = 5
+"""Number of classes that an error names."""
+
+
+def label_actions(
+    labels: Values, rows: int, n_actions: int, names: Sequence[str] | None = None
+) -> NumpyArray:
+    """Return labels (rows,) as actions 0 … A−1.
+
+    Whole numbers are actions already. Words and other classes become actions in sorted order, so
+    there must be A of them; where the plan has names for its actions, words are these names.
+
+    >>> label_actions(["no", "yes", "no"], 3, 2)
+    array([0, 1, 0])
+    >>> label_actions(["call", "mail"], 2, 3, names=["none", "mail", "call"])
+    array([2, 1])
+    """
+    array = _one_per_row(labels, rows, n_actions)
+    if array.dtype.kind in "iufb":  # False is 0 and True is 1, also in sorted order
+        return _numbered(array, n_actions)
+    words = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in array]
+    if any(each is None or each != each for each in words):
+        raise _missing()
+    if array.dtype.kind == "O" and all(isinstance(each, NUMBERS) for each in words):
+        return _numbered(np.asarray(words, dtype=np.float64), n_actions)
+    if names is not None:
+        return _named([str(each) for each in words], names)
+    found = _sorted_words({str(each) for each in words})
+    if len(found) != n_actions:
+        listed = ", ".join(found[:SHOWN]) + ", …" * (len(found) > SHOWN)
+        # With too few words the absent action is unknown.
+        step = f"Encode the classes as 0 … {n_actions - 1} yourself"
+        if len(found) > n_actions:
+            step = f"Make the plan with n_actions={len(found)}"
+        raise InvalidInput(
+            f"labels must be of {n_actions} classes, one for each action; got {len(found)}: "
+            f"{listed}. {step}."
+        )
+    places = {word: place for place, word in enumerate(found)}
+    return np.asarray([places[str(each)] for each in words], dtype=np.int64)
+
+
+def loss_table(losses: Values, rows: int, n_actions: int, structure: str) -> NumpyArray:
+    """Return losses (rows, A) in [0, 1], of the structure that the plan declares."""
+    array = action_table("losses", losses, rows, n_actions)
+    if not bool(((array >= 0.0) & (array <= 1.0)).all()):
+        raise InvalidInput(
+            "losses must be numbers in [0, 1]; some are not. Rescale them with a fixed public "
+            "range: (losses - low) / (high - low). Rewards go into rewards=, in their own units."
+        )
+    one_label = (array == 0.0).sum(axis=1) == 1
+    if structure == "one_label" and not bool(
+        (one_label & (array.sum(axis=1) == n_actions - 1)).all()
+    ):
+        raise InvalidInput(
+            "losses must be 0 for one action of a row and 1 for the others, as the plan's "
+            "losses='one_label' says; some rows are not. Make the plan with losses='general'."
+        )
+    return array
+
+
+def action_table(name: str, values: Values, rows: int, n_actions: int) -> NumpyArray:
+    """Return numbers (rows, A), or refuse another shape."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.shape != (rows, n_actions) or not rows:
+        raise InvalidInput(
+            f"{name} must be numbers of shape ({rows}, {n_actions}), a row per context and a "
+            f"column per action; got shape {array.shape}. With one class per context, pass labels "
+            "instead."
+        )
+    return array
+
+
+def _one_per_row(labels: Values, rows: int, n_actions: int) -> NumpyArray:
+    try:
+        array = np.asarray(labels)
+        if array.dtype.kind == "U" and not isinstance(labels, np.ndarray):
+            array = np.asarray(labels, dtype=object)  # in a list NaN would become a word
+    except ValueError:  # lists of different lengths
+        array = np.empty((0, 0))
+    if array.shape != (rows,) or not rows:
+        raise InvalidInput(
+            f"labels must be one class per context, {rows} of them; got shape {array.shape}. "
+            f"Pass a one-dimensional array of 0 … {n_actions - 1} or of words; for a loss of each "
+            "action, pass losses=."
+        )
+    return array
+
+
+def _numbered(array: NumpyArray, n_actions: int) -> NumpyArray:
+    array = array.astype(np.int8) if array.dtype.kind == "b" else array
+    if bool(np.isnan(array).any()):
+        raise _missing()
+    if not bool((array == np.floor(array)).all()) or not bool(np.isfinite(array).all()):
+        raise InvalidInput(
+            "labels must be classes; got fractions or infinity. Cut a target into classes "
+            "first, for example with np.digitize(labels, borders)."
+        )
+    low, high = int(array.min()), int(array.max())
+    if low >= 0 and high < n_actions:
+        return array.astype(np.int64)
+    if low == 1 and high == n_actions:
+        step = "Count from 0: pass np.asarray(labels) - 1."
+    elif len(np.unique(array)) == n_actions:
+        step = "Number the classes: pass np.unique(labels, return_inverse=True)[1]."
+    else:
+        step = "Set n_actions of the plan to the number of classes, and number them from 0."
+    raise InvalidInput(f"labels must be actions 0 … {n_actions - 1}; got {low} … {high}. {step}")
+
+
+def _missing() -> InvalidInput:
+    return InvalidInput(
+        "labels must be given for every context; some are missing. Drop those rows first."
+    )
+
+
+def _named(words: list[str], names: Sequence[str]) -> NumpyArray:
+    places = {name: place for place, name in enumerate(names)}
+    unknown = next((word for word in words if word not in places), None)
+    if unknown is not None:
+        raise InvalidInput(
+            f"labels must be names of actions, {', '.join(map(repr, names))}; got {unknown!r}. "
+            f"{nearest(unknown, names)}"
+        )
+    return np.asarray([places[word] for word in words], dtype=np.int64)
+
+
+def _sorted_words(words: set[str]) -> list[str]:
+    from discreet.data.table import in_order  # as files do; discreet alone needs no data
+
+    unordered = list(words)
+    return [unordered[place] for place in in_order(unordered)]
+
+
+LONG = 0.5
+"""Share of rows longer than 1 from which on their length is worth a warning."""
+DOMINANT = 0.95
+"""Share of all squares in one column from which on the other columns hardly count."""
+
+
+def advise_on_contexts(
+    features: UnitBall | Schema, contexts: Contexts, columns: Sequence[str] = ()
+) -> None:
+    """Warn about numbers that lose information; a schema scales by declared ranges."""
+    if isinstance(features, UnitBall):
+        rows = np.atleast_2d(np.asarray(contexts, dtype=np.float64))
+        for topic, words in findings(rows, columns):
+            advise(topic, words, stacklevel=4)
+
+
+def findings(contexts: NumpyArray, columns: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+    """Yield topic and words of everything that is odd about contexts (n, d)."""
+    rows, width = contexts.shape
+    names = [repr(name) for name in columns] or [f"{place}" for place in range(1, width + 1)]
+    ids = [
+        name
+        for place, name in enumerate(names)
+        if is_identifier(contexts[:, place], name.strip("'"))
+    ]
+    if ids:
+        yield (
+            "identifiers",
+            f"column {', '.join(ids)} looks like an identifier: it has another whole number in "
+            "each row. Leave it out: nothing that is learned from it holds for the next person.",
+        )
+    largest = max(float(np.abs(contexts).max(initial=0.0)), 1.0)
+    squares = (contexts / largest) ** 2  # so that none overflows
+    long = float((squares.sum(axis=1) > largest**-2).mean())
+    shares = squares.sum(axis=0) / max(float(squares.sum()), np.finfo(float).tiny)
+    if width > 1 and shares.max() > DOMINANT and not ids:
+        yield (
+            "a-column-that-dominates",
+            f"column {names[int(shares.argmax())]} makes up {shares.max():.0%} of the squared "
+            "length of all rows, so the others hardly count. Declare ranges with a Schema.",
+        )
+    if long > LONG:
+        yield (
+            "long-rows",
+            f"{long:.0%} of {rows:,} rows are longer than 1 and are shortened to 1, so their "
+            "length is lost. Scale columns by public ranges: declare a Schema.",
+        )
+
+
+def truth_of(plan: Plan, rows: int, labels: Values, losses: Values) -> NumpyArray:
+    """Return the truth for ``play``: labels (rows,) as actions, or losses (rows, A)."""
+    if losses is not None:
+        return loss_table(losses, rows, plan.n_actions, plan.losses)
+    return label_actions(labels, rows, plan.n_actions, plan.actions)
+
+
+def given_losses(
+    plan: Plan | None,
+    contexts: Contexts,
+    rows: int,
+    *,
+    labels: Values,
+    losses: Values,
+    rewards: Values,
+    offers: Values,
+) -> Values:
+    """Return the losses of all actions, converted where rewards were given; None for labels.
+
+    Without a plan actions have no names, and rewards no declared range.
+    """
+    given = {"labels": labels, "losses": losses, "rewards": rewards}
+    names = [name for name, values in given.items() if values is not None]
+    if len(names) != 1:
+        raise InvalidInput(
+            f"labels, losses or rewards must be given, and only one of them; got "
+            f"{' and '.join(names) or 'none'}. Pass labels for the right action of each context, "
+            "losses= for what each action costs, or rewards= for what it earns."
+        )
+    outcome = UNIT_LOSS if plan is None else plan.outcome
+    if rewards is not None and not isinstance(outcome, Reward):
+        raise InvalidInput(
+            f"rewards must be of a plan that declares a range of rewards; got {outcome!r}. "
+            "Make it with Plan(…, outcome=Reward(low, high)), or pass losses=."
+        )
+    values = losses if rewards is None else rewards
+    if offers is None:
+        values = action_columns(values, None if plan is None else plan.actions, contexts)
+    if rewards is None:
+        return values
+    if offers is not None:
+        return [outcome.losses_of(each, np.shape(each)) for each in values]
+    assert plan is not None
+    table = action_table("rewards", values, rows, plan.n_actions)
+    return outcome.losses_of(table, table.shape)
+
+
+def context_free_losses(truth: NumpyArray, n_actions: int) -> tuple[float, float]:
+    """Return mean losses of the best fixed action and of uniform actions."""
+    if truth.ndim == 2:
+        means = truth.mean(axis=0)
+    else:
+        means = 1.0 - np.bincount(truth, minlength=n_actions) / len(truth)
+    return float(means.min()), float(means.mean())
