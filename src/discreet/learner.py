@@ -64,7 +64,7 @@ class Learner:
     "pipeline"), or decisions are served and not stored ("gap"). A batch waits for as many more
     decisions as ``window`` gives, or for a time such as "6h"; losses that did not come are then
     missing. With None it waits until ``close()``. ``clock`` returns seconds. ``noise`` is
-    ``SecureNoise()`` unless it is a ``SeededNoise`` for experiments, which protects nobody;
+    ``SecureNoise()`` unless it is a ``SeededNoise`` for experiments, which protects no one;
     ``draws`` is a NumPy generator for the actions.
 
     >>> import numpy as np
