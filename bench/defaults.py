@@ -40,8 +40,8 @@ from joblib import Parallel, delayed
 
 import discreet as dc
 from discreet.lab.campaign.hardware import machine, one_thread, shared_gpu
-from discreet.lab.campaign.presets import DOUBLING, EPSILONS, budget_of
-from discreet.lab.campaign.tasks import FEATURES, scaled
+from discreet.lab.campaign.presets import DOUBLING, EPSILONS, FEATURES, budget_of
+from discreet.lab.campaign.tasks import scaled
 from discreet.oracles.mechanisms import geometry
 from discreet.simulate.engine import Machine, run
 

@@ -25,8 +25,8 @@ import discreet as dc
 from discreet.audit.finding import gaussian_epsilon
 from discreet.audit.rival_audits import DELTA, RIVALS, RivalSubject
 from discreet.data import linear
-from discreet.lab.campaign.presets import budget_of
-from discreet.lab.campaign.tasks import FEATURES, scaled
+from discreet.lab.campaign.presets import FEATURES, budget_of
+from discreet.lab.campaign.tasks import scaled
 from discreet.lab.rivals import AdaSSP, BatchedLinUCB, LocalLinUCB, ShuffledLinUCB, TreeLinUCB
 from discreet.lab.rivals.coded_bandit import crowd_divergences, sampling
 from discreet.lab.rivals.rival_contract import RivalPlan, Scales

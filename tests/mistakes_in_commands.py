@@ -33,13 +33,13 @@ COMMANDS = [
     ("run --data sale.csv", "file must be readable; sale.csv is not", "Check the path."),
     (
         "run --data sales.csv --sedes 1",
-        "arguments must be as discreet run takes them; got '--sedes'",
+        "arguments must be those of discreet run; got '--sedes'",
         "Did you mean '--seeds'? See discreet run --help.",
         "run --data sales.csv --seeds 1",
     ),
     (
         "run --data sales.csv --epsilon one",
-        "arguments must be as discreet run takes them; argument --epsilon: invalid float value",
+        "arguments must be those of discreet run; argument --epsilon: invalid float value",
         "See discreet run --help.",
     ),
     (
@@ -111,7 +111,7 @@ COMMANDS = [
     ),
     (
         "curve",
-        "arguments must be as discreet curve takes them; the following arguments are required: --d",
+        "arguments must be those of discreet curve; the following arguments are required: --d",
         "See discreet curve --help.",
     ),
     (

@@ -1329,7 +1329,7 @@ FAULTS = (
             "        for person in people:",
         ),
         (
-            "batches/test_people_counts.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
+            "batches/test_users.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
             "test_learner_users.py::test_k_counts_the_slots_of_a_batch_and_not_of_a_call",
         ),
     ),

@@ -294,7 +294,10 @@ def test_an_anchor_next_to_its_database_is_reported_at_every_start(
         assert status["anchor"] == "beside"
         assert "anchor is in the folder" in status["text"]
         stated = running.stop()[2]
-        assert len([line for line in stated.splitlines() if "lies beside" in line]) == 1
+        assert (
+            len([line for line in stated.splitlines() if "is in the folder that it guards" in line])
+            == 1
+        )
 
 
 def test_an_anchor_of_another_experiment_is_refused_by_its_name(here, capsys):

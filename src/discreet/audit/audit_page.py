@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,10 @@ from discreet.client.pages import rendered
 from discreet.lab.report.figures import Drawing, plain
 from discreet.lab.report.tables import Table
 from discreet.text import epsilon_text
+from discreet.types import JsonMapping
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -57,7 +59,7 @@ def _draw(
         axis.tick_params(axis="y", length=0)
         plain(axis, ink)
     axes[0].set_ylim(len(names) - 0.4, -0.6)
-    drawn: dict[str, Any] = {}
+    drawn: dict[str, Artist] = {}
     for axis in axes:
         handles, labels = axis.get_legend_handles_labels()
         drawn |= dict(zip(labels, handles, strict=True))
@@ -107,7 +109,7 @@ def _share(value: float | None, claim: float | None) -> float:
 SHOWN = {"black box": "Single releases", "transcript": "Whole runs of a learner"}
 
 
-def audit_page(document: Mapping[str, Any], findings: Sequence[Finding]) -> str:
+def audit_page(document: JsonMapping, findings: Sequence[Finding]) -> str:
     """One self-contained HTML file, light and dark, for screens, phones and paper."""
     shown = {"bounds": _bounds(findings), "answers": _answers(findings)}
     return rendered("discreet.audit", "audit.html", **document, **shown)

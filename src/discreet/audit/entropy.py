@@ -108,7 +108,7 @@ def known(stream: Stream, moment: int) -> Iterator[StandIn]:
         np.random.set_state(generators[1])
 
 
-def drawn(noise: Noise, stream: Stream, moment: int) -> dict[str, Any]:
+def drawn(noise: Noise, stream: Stream, moment: int) -> dict[str, Array]:
     """One draw of each law."""
     with known(stream, moment):
         return {

@@ -40,7 +40,7 @@ from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import event_json
 from discreet.privacy.ledger import Ledger
-from discreet.types import NumpyArray
+from discreet.types import JsonObject, NumpyArray
 
 MANY = 10
 _LEADING = 4.0 * math.exp(-0.5) / math.sqrt(2.0 * math.pi) / 48.0
@@ -122,7 +122,7 @@ def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
     touched = _touched(subject, objective)
     bend = math.log1p(_BEND / objective.ridge)
     error = 2.0 * TOLERANCE / objective.ridge
-    parts: list[dict[str, Any]] = []
+    parts: list[JsonObject] = []
     pure = 0.0
     if objective.gaussian:
         shift = 2.0 / objective.scale
@@ -146,7 +146,7 @@ def _touched(subject: Subject, objective: Objective) -> int:
     return int((np.abs(one - two).max(axis=-1) > 0.0).sum())
 
 
-def _objective_event(shift: float, kappa: float, blocks: int) -> dict[str, Any]:
+def _objective_event(shift: float, kappa: float, blocks: int) -> JsonObject:
     return {
         "kind": "ObjectivePerturbation",
         "noise": "gaussian",
@@ -156,12 +156,12 @@ def _objective_event(shift: float, kappa: float, blocks: int) -> dict[str, Any]:
     }
 
 
-def _gaussian_event(moved: float, deviation: float) -> dict[str, Any]:
+def _gaussian_event(moved: float, deviation: float) -> JsonObject:
     multiplier = deviation / moved
     return {"kind": "Gaussian", "multiplier": multiplier or 1e-9, "sampler_distance": 0.0}
 
 
-def _gram_event(subject: Subject) -> dict[str, Any]:
+def _gram_event(subject: Subject) -> JsonObject:
     """Features at right angles lie furthest apart."""
     apart = GaussianRelease(subject, gram_only=True).distance(
         subject.record([1.0], 1.0), subject.record([-1.0], 1.0)

@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from discreet.privacy.budget import Budget
+from discreet.types import JsonObject
 
 HOLDS, WEAK, FAILS = "holds", "weak", "FAILS"
 POWER = 0.7
@@ -55,7 +55,7 @@ class Finding:
     def failed(self) -> bool:
         return self.verdict == FAILS
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return asdict(self)
 
 

@@ -25,6 +25,7 @@ from discreet.privacy.ledger import Ledger, disjoint, partitions
 from discreet.releases.canonical import read_document
 from discreet.releases.released import FILE_FORMAT, Released
 from discreet.text import epsilon_text
+from discreet.types import JsonMapping, JsonObject
 
 ASSUMED = (
     "One person is in all of these experiments, once as the unit of each of them.",
@@ -43,8 +44,8 @@ class Source:
     """
 
     kind: str
-    ledger: Mapping[str, Any]
-    about: Mapping[str, Any]
+    ledger: JsonMapping
+    about: JsonMapping
 
 
 def read(source: str) -> Source:
@@ -63,7 +64,7 @@ def read(source: str) -> Source:
     return Source("ledger", document, {})
 
 
-def _saved(path: str) -> Mapping[str, Any]:
+def _saved(path: str) -> JsonMapping:
     """Return the ledger in the header of a saved learner, which is not claimed; no row is read."""
     import numpy as np
 
@@ -74,7 +75,7 @@ def _saved(path: str) -> Mapping[str, Any]:
             header = json.loads(file["header"].tobytes())
         if header["format"] != FORMAT:
             raise ValueError
-        ledger: Mapping[str, Any] = header["ledger"]
+        ledger: JsonMapping = header["ledger"]
     except (LookupError, TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile):
         raise CorruptRelease(
             f"saved state must be a file that Learner.save wrote; {Path(path).name} is not, or it "
@@ -83,7 +84,7 @@ def _saved(path: str) -> Mapping[str, Any]:
     return ledger
 
 
-def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _of_chain(contents: list[bytes]) -> tuple[JsonMapping, JsonMapping]:
     """Return the ledger that published documents imply, with the budget of the genesis."""
     from discreet.client.chain import Chain
 
@@ -109,7 +110,7 @@ def _of_chain(contents: list[bytes]) -> tuple[Mapping[str, Any], Mapping[str, An
     return _implied(chain.config, str(chain.genesis["unit"]), budget, charged), about
 
 
-def _of_releases(released: Released, head: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _of_releases(released: Released, head: str) -> tuple[JsonMapping, JsonMapping]:
     """Return the ledger that releases imply: one charge per batch, with the budget of the plan."""
     plan: Any = released.plan
     if plan["unit"] != "decision" and not _participation(plan):
@@ -125,8 +126,8 @@ def _of_releases(released: Released, head: str) -> tuple[Mapping[str, Any], Mapp
 
 
 def _implied(
-    plan: Mapping[str, Any], unit: str, budget: Mapping[str, str], charged: list[tuple[str, Any]]
-) -> dict[str, Any]:
+    plan: JsonMapping, unit: str, budget: Mapping[str, str], charged: list[tuple[str, Any]]
+) -> JsonObject:
     """Return the ledger of a plan after the events that its batches were ``charged``."""
     charges = [
         {"partition": each, "event": event, "unit": unit}
@@ -137,13 +138,13 @@ def _implied(
     return {"budget": budget, "unit": unit, **_participation(plan), "entries": entries}
 
 
-def _because(plan: Mapping[str, Any]) -> str:
+def _because(plan: JsonMapping) -> str:
     """Return the assumption under which the batches of a plan are disjoint."""
     early = (plan["releases"], plan["unit"]) == ("automatic", "decision")  # as the plan says it
     return disjoint(control="control" in plan, on_last_answer=early)
 
 
-def _participation(plan: Mapping[str, Any]) -> dict[str, Any]:
+def _participation(plan: JsonMapping) -> JsonObject:
     """Return the participation of users of a plan; empty where the unit is in one batch."""
     if plan.get("batches_per_user") is None:
         return {}
@@ -151,7 +152,7 @@ def _participation(plan: Mapping[str, Any]) -> dict[str, Any]:
     return {"participation": counts}
 
 
-def own_cost(document: Mapping[str, Any]) -> dict[str, float]:
+def own_cost(document: JsonMapping) -> dict[str, float]:
     """Return the cost that the ledger computes, and the cost stated in its document, if any."""
     try:
         spent = Ledger.from_json(document).spent()
@@ -177,9 +178,7 @@ def checked(source: Source, name: str) -> Ledger:
     return Ledger.from_json(source.ledger)
 
 
-def complaints(
-    ledger: Mapping[str, Any], found: Recomputed, stated: Mapping[str, float]
-) -> list[str]:
+def complaints(ledger: JsonMapping, found: Recomputed, stated: Mapping[str, float]) -> list[str]:
     """Return sentences about costs that disagree or exceed the budget."""
     wrong, recomputed = [], epsilon_text(found.epsilon, 5)
     for name, who in (("epsilon", "the ledger's own ε"), ("said_epsilon", "the ε that was sent")):
@@ -196,7 +195,7 @@ def complaints(
     return wrong
 
 
-def verification_document(source: Source) -> dict[str, Any]:
+def verification_document(source: Source) -> JsonObject:
     """Return the cost of a ledger, recomputed and as it states it, with all disagreements."""
     ledger = source.ledger
     found = recompute(ledger)
@@ -217,7 +216,7 @@ def verification_document(source: Source) -> dict[str, Any]:
     }
 
 
-def total_document(names: Sequence[str]) -> dict[str, Any]:
+def total_document(names: Sequence[str]) -> JsonObject:
     """Return the cost of several experiments for one person who is in all of them."""
     sources = [read(name) for name in names]
     ledgers = [checked(source, name) for source, name in zip(sources, names, strict=True)]

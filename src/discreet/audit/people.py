@@ -12,7 +12,6 @@ import sqlite3
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -37,11 +36,11 @@ from discreet.plan.plan import Plan
 from discreet.privacy.accounting import person_event
 from discreet.privacy.budget import Participation
 from discreet.privacy.noise import Noise, SecureNoise
-from discreet.types import NumpyArray
+from discreet.types import JsonObject, NumpyArray
 
 SIZES = (5, 63, 64, 65, 200)
 _EPOCH, _BATCH = 1, 1
-ONE_RECORD: dict[str, Any] = {"unit": "user", "batches_per_user": 1, "records_per_batch": 1}
+ONE_RECORD: JsonObject = {"unit": "user", "batches_per_user": 1, "records_per_batch": 1}
 WAYS = ("written at once", "with a loss for silence", "written with the answer")
 ANSWERED = {"everything": (0, 1), "nothing": (0, 0), "all but the first": (1, 1), "half": (0, 2)}
 """The turns on which one person answers: the first, and the step to the next (0: no turn)."""

@@ -34,7 +34,7 @@ from discreet.privacy.noise import Noise
 from discreet.releases.canonical import decode_array
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.types import NumpyArray
+from discreet.types import JsonMapping, JsonObject, NumpyArray
 
 FIRST = 66
 """Slots of the first batch, so many that a rule kept only in small batches would show."""
@@ -126,7 +126,7 @@ def _hash(document: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def public_part(document: Mapping[str, Any]) -> dict[str, Any]:
+def public_part(document: JsonMapping) -> JsonObject:
     """A document without its noisy numbers; the link to the one before is checked elsewhere."""
     return {key: _shape(value) for key, value in document.items() if key != "previous"}
 

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from discreet.errors import CorruptRelease
+from discreet.types import JsonMapping
 
 STEP = 1e-4
 """Width of the discretisation of privacy losses; a recomputed ε is off by about as much."""
@@ -45,16 +45,16 @@ class Sums:
     pure: float = 0.0
     multipliers: tuple[float, ...] = ()
     distance: float = 0.0
-    objectives: tuple[Mapping[str, Any], ...] = ()
+    objectives: tuple[JsonMapping, ...] = ()
     private: bool = True
 
 
-def epsilon_of(events: Sequence[Mapping[str, Any]], delta: float) -> float:
+def epsilon_of(events: Sequence[JsonMapping], delta: float) -> float:
     """ε at δ of events (as JSON objects) on the same records; ∞ if no finite ε holds."""
     return _epsilon(_sums(events), delta)
 
 
-def _sums(events: Sequence[Mapping[str, Any]], records: int = 1) -> Sums:
+def _sums(events: Sequence[JsonMapping], records: int = 1) -> Sums:
     """The events for a person with so many records in each release."""
     parts = [part for event in events for part in _parts(event)]
     gaussians = [part for part in parts if part["kind"] == "Gaussian"]
@@ -96,14 +96,14 @@ def _epsilon(sums: Sums, delta: float) -> float:
     return sums.pure + at(delta)
 
 
-def recompute(document: Mapping[str, Any]) -> Recomputed:
+def recompute(document: JsonMapping) -> Recomputed:
     """The cost of a ledger's document: charges on a partition compose.
 
     Partitions do not, except that a person enters as many of them as the document declares.
     """
     try:
         delta = float(document["budget"]["delta"])
-        partitions: dict[str, list[Mapping[str, Any]]] = {}
+        partitions: dict[str, list[JsonMapping]] = {}
         for group in document["entries"]:
             for charge in group["charges"]:
                 partitions.setdefault(str(charge["partition"]), []).append(charge["event"])
@@ -124,7 +124,7 @@ def recompute(document: Mapping[str, Any]) -> Recomputed:
 
 
 def _person(
-    partitions: list[list[Mapping[str, Any]]], often: Mapping[str, Any], delta: float
+    partitions: list[list[JsonMapping]], often: JsonMapping, delta: float
 ) -> dict[str, float]:
     """Every quantity that adds up, over the batches where it is largest."""
     batches, records = int(often["batches"]), int(often["records"])
@@ -159,24 +159,24 @@ def agree(one: float, two: float) -> bool:
     return abs(one - two) <= max(AGREE * max(one, two), 10 * STEP)
 
 
-def _batches(partitions: Mapping[str, list[Any]]) -> list[list[Any]]:
+def _batches(partitions: Mapping[str, list[JsonMapping]]) -> list[list[JsonMapping]]:
     """The cost of each batch for a person: one of its parts, or all of them where they differ."""
-    batches: dict[str, dict[str, list[Any]]] = {}
+    batches: dict[str, dict[str, list[JsonMapping]]] = {}
     for name, events in partitions.items():
         whole = name.removesuffix(", policy").removesuffix(", control")
         batches.setdefault(whole, {})[repr(events)] = events
     return [[event for events in parts.values() for event in events] for parts in batches.values()]
 
 
-def _distinct(partitions: Mapping[str, list[Mapping[str, Any]]]) -> list[tuple[str, Any]]:
+def _distinct(partitions: Mapping[str, list[JsonMapping]]) -> list[tuple[str, list[JsonMapping]]]:
     """One partition of each cost: all batches of a plan have equal charges."""
-    seen: dict[str, tuple[str, Any]] = {}
+    seen: dict[str, tuple[str, list[JsonMapping]]] = {}
     for name, events in partitions.items():
         seen.setdefault(repr(events), (name, events))
     return list(seen.values())
 
 
-def _parts(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _parts(event: JsonMapping) -> list[JsonMapping]:
     if event["kind"] == "Composed":
         return [part for each in event["events"] for part in _parts(each)]
     if event["kind"] not in (
@@ -189,7 +189,7 @@ def _parts(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [event]
 
 
-def _pure(part: Mapping[str, Any]) -> float:
+def _pure(part: JsonMapping) -> float:
     if part["kind"] == "ExponentialMechanism":
         return float(part["epsilon"])
     if part["kind"] == "ObjectivePerturbation" and part["noise"] == "gamma":
@@ -211,7 +211,9 @@ def _loss_epsilon(multipliers: tuple[float, ...], delta: float) -> float:
     return float(accountant.get_epsilon(delta))
 
 
-def _renyi_epsilon(multipliers: tuple[float, ...], objectives: list[Any], delta: float) -> float:
+def _renyi_epsilon(
+    multipliers: tuple[float, ...], objectives: list[JsonMapping], delta: float
+) -> float:
     """Rényi curves, with the moment of a Gaussian objective by quadrature."""
     from dp_accounting import rdp
 
@@ -223,7 +225,7 @@ def _renyi_epsilon(multipliers: tuple[float, ...], objectives: list[Any], delta:
     return float(rdp.compute_epsilon(np.asarray(_ORDERS), np.asarray(curve), delta)[0])
 
 
-def _objective_curve(part: Mapping[str, Any], order: float) -> float:
+def _objective_curve(part: JsonMapping, order: float) -> float:
     """κ + m²/2 + log E exp((α−1)·m|N|) / (α−1) for each block, N standard normal."""
     shift, blocks = float(part["shift"]), int(part["blocks"])
     rate = (order - 1.0) * shift

@@ -45,6 +45,7 @@ from discreet.audit.rival_audits import (
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
 from discreet.privacy.noise import SecureNoise
 from discreet.text import duration, epsilon_text
+from discreet.types import JsonObject
 
 FORMAT = "discreet-audit/1"
 FALSE_ALARM = 1e-4
@@ -263,7 +264,7 @@ def audit_document(
     mechanisms: Sequence[str],
     command: str,
     seconds: float,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return verdict, summary and findings of an audit, with its error rates."""
     alpha = error_rate(listed)
     statements = sum(check.statements for check in listed)

@@ -72,7 +72,7 @@ class PeopleCounts(Generic[Person]):
         return np.array(slots, dtype=bool)
 
     def use_up(self, person: Person) -> None:
-        """Let no later slot of this person count, whatever came before.
+        """Let no later slot of this person count, also if none was before.
 
         Privacy: a person who was forgotten instead could enter M batches more.
         [docs/privacy/users.md, "Counts must not be forgotten"]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from discreet.audit.suite import Effort
 
 TEXT = """\
-For every mechanism: what is claimed, what is exactly true, and what an attacker can measure:
-sensitivities and likelihood ratios by computation, the noise that is really added, attacks on
-worst pairs of batches, and whole runs of a learner. One verdict per question; exit code 1 if any
-claim fails. docs/audit.md explains the answers.
+For every mechanism the audit compares the claimed guarantee with computed sensitivities and
+likelihood ratios, with the noise that is added, with attacks on worst-case pairs of batches, and
+with whole runs of a learner. It gives one verdict per question. The exit code is 1 if a claim
+fails. docs/audit.md explains the results.
 
 examples:
   discreet audit --quick
@@ -34,25 +34,29 @@ examples:
 
 def add(commands: Commands) -> None:
     """Add flags for effort, mechanisms, parts and ε."""
-    summary = "attack every mechanism that ships and judge it"
+    summary = "attack every mechanism of the library and report verdicts"
     parser = command(commands, "audit", summary, audit, TEXT)
     effort = parser.add_mutually_exclusive_group()
     effort.add_argument(
         "--quick", action="store_true", help="ε = 2, a minute on two cores (default)"
     )
-    effort.add_argument(
-        "--full", action="store_true", help="ε = 1, 2, 4, 8; a quarter of an hour at most"
-    )
+    effort.add_argument("--full", action="store_true", help="ε = 1, 2, 4, 8, at most 15 minutes")
     parser.add_argument(
         "--mechanism", nargs="+", metavar="NAME", help="ridge-structured, logistic-gamma, finite, …"
     )
     parser.add_argument(
         "--part", nargs="+", metavar="NAME", help="exact, noise, black-box, transcript"
     )
-    parser.add_argument("--epsilon", nargs="+", type=float, metavar="E", help="other values of ε")
-    parser.add_argument("--html", metavar="FILE", help="also write a page")
     parser.add_argument(
-        "--jobs", type=int, default=0, metavar="N", help="processes (default: cores)"
+        "--epsilon", nargs="+", type=float, metavar="E", help="values of ε to audit"
+    )
+    parser.add_argument("--html", metavar="FILE", help="also write the report as HTML")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of processes (default: one per core)",
     )
 
 

@@ -9,10 +9,10 @@ from discreet.cli.command_line import Answer, Commands, command
 from discreet.cli.serve_command import config_flag, need_extra
 
 TEXT = """\
-The copy has mode 0600, and its folder is made. It holds no key of the vault: rows in it
-cannot be read after their release. A PostgreSQL database is copied by pg_dump, for pg_restore.
-With --folder every experiment of a server is copied, and the server's own keys. To go on from a
-copy, see discreet restore.
+The copy has mode 0600, and missing folders are created. It contains no key of the vault, so rows
+cannot be read after their release. A PostgreSQL database is copied with pg_dump, for pg_restore.
+With --folder all experiments of a server and its API keys are copied. discreet restore continues
+from a copy.
 
 examples:
   discreet backup backup/2026-05-01.db
@@ -23,8 +23,10 @@ def add(commands: Commands) -> None:
     """Add the flags of the copy."""
     parser = command(commands, "backup", "copy the database of a service", backup, TEXT)
     config_flag(parser)
-    parser.add_argument("--folder", metavar="DIR", help="a folder of experiments; copies all")
-    parser.add_argument("file", metavar="FILE", help="the copy, which must not exist yet")
+    parser.add_argument(
+        "--folder", metavar="DIR", help="folder of experiments, all of which are copied"
+    )
+    parser.add_argument("file", metavar="FILE", help="new file, or with --folder new folder")
 
 
 def backup(args: argparse.Namespace) -> Answer:

@@ -78,9 +78,9 @@ if TYPE_CHECKING:
 
 NEEDED = ("pyarrow", "joblib", "sklearn")
 TEXT = """\
-A campaign plays a grid of settings on many data sets and keeps every result in a folder. What is
-there already is never computed again: run the same command to go on after a stop, or another one
-with more seeds, levels, algorithms or data to add them. A TOML file has the same keys as the flags.
+A campaign plays a grid of settings on many data sets and stores every result in a folder. Stored
+results are not computed again: repeat the command to continue after an interruption, or run it with
+more seeds, levels, algorithms or data to add them. A TOML file has the same keys as the flags.
 
 examples:
   discreet campaign run --preset quick --data fried digits --out results
@@ -93,13 +93,13 @@ examples:
 
 def add(commands: Commands) -> None:
     """Add ``run``, which takes a grid and data, and commands that take its folder."""
-    group = command(commands, "campaign", "thousands of settings on many data sets")
+    group = command(commands, "campaign", "evaluate thousands of settings on many data sets")
     kinds = group.add_subparsers(dest="kind", metavar="run|status|report|compare", required=True)
     command(kinds, "run", "compute the runs that are missing", run, TEXT).flags_on_use = _run_flags
     looks = (
-        (status, "what is there, what is missing, what failed"),
-        (report, "tables, figures and one page from the results"),
-        (compare, "win rates compared with the paper's"),
+        (status, "report complete, missing and failed runs"),
+        (report, "write tables, figures and one page from the results"),
+        (compare, "compare win rates with those of the paper"),
     )
     for call, summary in looks:
         name = call.__name__
@@ -107,9 +107,9 @@ def add(commands: Commands) -> None:
         parser = command(kinds, name, summary, call, example)
         import_flag(parser)
         flag = parser.add_argument
-        flag("folder", metavar="DIR", help="the --out of campaign run")
+        flag("folder", metavar="DIR", help="folder of results, as --out of campaign run")
         if call is report:
-            flag("--out", metavar="DIR", help="where to write (default: DIR/report)")
+            flag("--out", metavar="DIR", help="output folder (default: DIR/report)")
             flag(
                 "--select",
                 default="seeds",
@@ -122,10 +122,10 @@ def add(commands: Commands) -> None:
                 nargs="+",
                 default=["paper"],
                 metavar="NAME",
-                help="sets whose curves are drawn: paper (its six), all, or names",
+                help="data sets with a plot of curves: paper (its six), all, or names",
             )
         if call is compare:
-            flag("--cells", action="store_true", help="cell by cell as well")
+            flag("--cells", action="store_true", help="also print every cell")
 
 
 def _run_flags(parser: argparse.ArgumentParser) -> None:

@@ -124,7 +124,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise InvalidInput(
-            f"arguments must be as {self.prog} takes them; {message}. See {self.prog} --help."
+            f"arguments must be those of {self.prog}; {message}. See {self.prog} --help."
         )
 
     def parse_known_args(self, *args: Any, **options: Any) -> Any:
@@ -135,7 +135,7 @@ class Parser(argparse.ArgumentParser):
             near = nearest(unknown[0], self._option_string_actions)
             hint = f"{near} " if near.startswith("Did") else ""
             raise InvalidInput(
-                f"arguments must be as {self.prog} takes them; got {unknown[0]!r}. "
+                f"arguments must be those of {self.prog}; got {unknown[0]!r}. "
                 f"{hint}See {self.prog} --help."
             )
         return found, unknown

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from discreet.simulate import PrivacyCurve
 
 TEXT = """\
-The default plan plays a public or simulated set at several ε. Never give it people's private data:
-the result depends on every row. --horizon is the number of people you expect. --group shows
-the losses of each group, for a public column only; groups with fewer than 20 rounds are pooled.
---reward-mean adds the number of decisions that rarer or smaller outcomes than labels would need.
+The default plan is played on a public or simulated set at several ε. Never use private data: the
+result depends on every row. --horizon is the number of people that you expect. --group reports the
+losses of each group of a public column; groups with fewer than 20 rounds are pooled. --reward-mean
+reports the number of decisions that are needed for rewards that are rarer or smaller than labels.
 
 examples:
   discreet curve --data fried --horizon 5000
@@ -43,23 +43,31 @@ examples:
 
 def add(commands: Commands) -> None:
     """Add flags for the data, ε and the page."""
-    summary = "loss against ε on a public set, to choose ε beforehand"
+    summary = "plot loss against ε on a public set, to choose ε in advance"
     parser = command(commands, "curve", summary, curve, TEXT)
     flag = parser.add_argument
-    flag("--data", required=True, metavar="NAME|FILE", help="a public set: fried, …, FILE.csv")
+    flag("--data", required=True, metavar="NAME|FILE", help="public data set: fried, …, FILE.csv")
     target_flag(parser)
     user_flag(parser)
     often_flags(parser)
     schema_flag(parser)
     group_flag(parser)
-    flag("--rows", type=int, metavar="N", help="size of a generated set, or rows drawn from a file")
-    flag("--horizon", type=int, metavar="T", help="rounds of a run (default: all rows)")
-    flag("--features", default="raw", metavar="raw|ranges", help="columns as in campaigns")
-    flag("--epsilon", type=float, nargs="+", metavar="E", help="default: 0.5 1 2 4 8 inf")
-    flag("--seeds", type=int, default=10, metavar="N", help="runs per ε (default: 10)")
+    flag("--rows", type=int, metavar="N", help="rows to generate, or to draw at random from a file")
+    flag("--horizon", type=int, metavar="T", help="number of rounds of a run (default: all rows)")
+    flag(
+        "--features", default="raw", metavar="raw|ranges", help="scaling of columns (default: raw)"
+    )
+    flag(
+        "--epsilon",
+        type=float,
+        nargs="+",
+        metavar="E",
+        help="privacy levels (default: 0.5 1 2 4 8 inf)",
+    )
+    flag("--seeds", type=int, default=10, metavar="N", help="number of runs per ε (default: 10)")
     reward_flags(parser)
     quiet_flag(parser)
-    flag("--out", metavar="DIR", help="also write a page, figures and curve.json here")
+    flag("--out", metavar="DIR", help="folder for a page, figures and curve.json")
 
 
 def curve(args: argparse.Namespace) -> Answer:

@@ -23,14 +23,14 @@ def add(commands: Commands) -> None:
     data = command(commands, "data", "list, show or fetch labelled data sets")
     kinds = data.add_subparsers(dest="kind", metavar="list|show|fetch", required=True)
     examples = "examples:\n  discreet data list\n  discreet data list FOLDER"
-    listed = command(kinds, "list", "which sets there are", list_, examples)
-    listed.add_argument("sources", nargs="*", metavar="SOURCE", help="a folder, a collection, …")
+    listed = command(kinds, "list", "list the available sets", list_, examples)
+    listed.add_argument("sources", nargs="*", metavar="SOURCE", help="folder or collection")
     example = "example:\n  discreet data show fried"
-    shown = command(kinds, "show", "size, classes and digest of one set", show, example)
+    shown = command(kinds, "show", "show size, classes and digest of one set", show, example)
     shown.add_argument("name", metavar="NAME", help="fried, digits, openml:901, a file, DIR:NAME")
     target_flag(shown)
     examples = "examples:\n  discreet data fetch openml:901\n  discreet data fetch paper"
-    fetched = command(kinds, "fetch", "get sets from OpenML and keep them", fetch, examples)
+    fetched = command(kinds, "fetch", "download sets from OpenML into the cache", fetch, examples)
     fetched.add_argument("names", nargs="+", metavar="NAME", help="openml:901, or paper for all")
 
 
@@ -68,7 +68,7 @@ def show(args: argparse.Namespace) -> Answer:
         "",
         *table(["label", "class", "rows"], rows),
         "",
-        f"always the commonest class has loss {document['constant_loss']:.4f}",
+        f"the most frequent class has loss {document['constant_loss']:.4f}",
         *best,
         f"digest {data.digest}",
     ]

@@ -19,13 +19,13 @@ def add(commands: Commands) -> None:
     summary = "nine algorithms, three privacy levels: a table and a page"
     example = "example:\n  discreet demo --out demo"
     flag = command(commands, "demo", summary, demo, example).add_argument
-    flag("--out", default="demo", metavar="DIR", help="where to write (default: demo)")
+    flag("--out", default="demo", metavar="DIR", help="output folder (default: demo)")
     flag("--rows", type=int, default=20_000, help=argparse.SUPPRESS)
     flag("--seeds", type=int, default=5, help=argparse.SUPPRESS)
 
 
 def demo(args: argparse.Namespace) -> Answer:
-    """Play, and write results, figure and page."""
+    """Play the algorithms, and write results, figure and page."""
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)
     installed("campaign", "for the demo's page", "matplotlib", "jinja2")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from discreet.service.runtime.experiment_folder import ExperimentFolder
 
 TEXT = """\
-A server that runs on the folder notices each change within a second or two.
+A running server applies each change within two seconds.
 
 example:
   discreet serve --folder experiments --init
@@ -24,32 +24,38 @@ example:
 def add(commands: Commands) -> None:
     """Add commands with ``--folder``, most of them with the name of an experiment."""
     parent = command(
-        commands, "experiment", "begin, pause, end or archive experiments of a server", text=TEXT
+        commands, "experiment", "create, pause, end or archive experiments of a server", text=TEXT
     )
     kinds = parent.add_subparsers(
         dest="kind", metavar="new|list|pause|resume|end|archive|adopt", required=True
     )
-    made = command(kinds, "new", "begin an experiment, and print its admin key", new)
+    made = command(kinds, "new", "create an experiment and print its admin key", new)
     made.add_argument("name", metavar="NAME", help="small letters, digits and hyphens")
-    made.add_argument("--from", dest="source", metavar="FILE", help="its experiment file")
-    listed = command(kinds, "list", "all experiments of the folder", list_)
-    paused = command(kinds, "pause", "serve decisions and store none", pause)
+    made.add_argument(
+        "--from", dest="source", metavar="FILE", help="experiment file (default: an example)"
+    )
+    listed = command(kinds, "list", "list the experiments of the folder", list_)
+    paused = command(kinds, "pause", "continue to decide, but store nothing", pause)
     resumed = command(kinds, "resume", "store decisions again", resume)
-    ended = command(kinds, "end", "store nothing more, for good; what waits is released", end)
-    put_away = command(kinds, "archive", "end it, and move its folder to archive/", archive)
+    ended = command(kinds, "end", "stop storing permanently, and release pending batches", end)
+    put_away = command(
+        kinds, "archive", "end an experiment and move its folder to archive/", archive
+    )
     put_away.add_argument(
         "--burn",
         action="store_true",
-        help="give up rows that were stored and are not released; nothing brings them back",
+        help="delete stored rows that are not released; this cannot be undone",
     )
     for kind in (paused, resumed, ended, put_away):
-        kind.add_argument("name", metavar="NAME", help="as discreet experiment list shows it")
-    adopted = command(kinds, "adopt", "take over a folder with a single experiment", adopt)
-    adopted.add_argument("path", metavar="PATH", help="that folder, or its experiment file")
-    adopted.add_argument("--name", metavar="NAME", help="(default: as its file calls it)")
+        kind.add_argument("name", metavar="NAME", help="name of the experiment")
+    adopted = command(kinds, "adopt", "move a single experiment into the folder", adopt)
+    adopted.add_argument("path", metavar="PATH", help="folder of the experiment, or its file")
+    adopted.add_argument(
+        "--name", metavar="NAME", help="name of the experiment (default: as in its file)"
+    )
     for kind in (made, listed, paused, resumed, ended, put_away, adopted):
         kind.add_argument(
-            "--folder", default=".", metavar="DIR", help="the folder with server.toml (default: .)"
+            "--folder", default=".", metavar="DIR", help="folder with server.toml (default: .)"
         )
 
 

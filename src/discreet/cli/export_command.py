@@ -20,7 +20,7 @@ example:
 
 def add(commands: Commands) -> None:
     """Add the kind of rows and the file."""
-    parser = command(commands, "export", "decisions as a private file", export, TEXT)
+    parser = command(commands, "export", "export decisions as a private file", export, TEXT)
     config_flag(parser)
     parser.add_argument("what", choices=["decisions"], help="rows of batches under way")
     parser.add_argument("--to", required=True, metavar="FILE", help="a new .parquet file")

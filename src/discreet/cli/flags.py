@@ -15,8 +15,8 @@ from discreet.types import JsonObject
 
 EXPERIMENT = """\
 An experiment is a TOML file, or flags, or a file that flags correct. The policy is AdaptivePO
-and the oracle PooledRidge unless said otherwise: they need no tuning. --set reaches every
-parameter of policy, oracle and plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
+and the oracle PooledRidge by default: they need no tuning. --set changes any parameter of the
+policy, the oracle and the plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
 Supervised is --policy Greedy --set feedback=full --set losses=one_label.
 """
 
@@ -37,10 +37,19 @@ def experiment_flags(parser: argparse.ArgumentParser) -> None:
     flag("--rows", type=int, metavar="N", help="size of a generated set")
     flag("--policy", metavar="NAME", help=", ".join(POLICIES))
     flag("--oracle", metavar="NAME", help=", ".join(ORACLES))
-    flag("--set", action="append", metavar="KEY=VALUE", help="a parameter; may be repeated")
-    flag("--epsilon", type=float, metavar="E", help="noise scale; inf for none (default: 1)")
-    flag("--delta", type=float, metavar="D", help="0 for pure mechanisms (default: 1e-5)")
-    flag("--seeds", type=int, metavar="N", help="runs, seeded 0 … N−1 (default: 5)")
+    flag(
+        "--set", action="append", metavar="KEY=VALUE", help="value of a parameter; may be repeated"
+    )
+    flag(
+        "--epsilon", type=float, metavar="E", help="privacy level ε; inf for no noise (default: 1)"
+    )
+    flag(
+        "--delta",
+        type=float,
+        metavar="D",
+        help="privacy parameter δ; 0 for pure mechanisms (default: 1e-5)",
+    )
+    flag("--seeds", type=int, metavar="N", help="number of runs, with seeds 0 … N−1 (default: 5)")
     quiet_flag(parser)
     import_flag(parser)
     parser.set_defaults(horizon=None, actions=None, dimension=None)
@@ -48,19 +57,19 @@ def experiment_flags(parser: argparse.ArgumentParser) -> None:
 
 def target_flag(parser: argparse.ArgumentParser) -> None:
     """Add the flag for the class column of a file."""
-    words = "the class of a file: a column's name or number from 1 (default: the last)"
+    words = "column of the class in a file, by name or by number from 1 (default: the last)"
     parser.add_argument("--target", metavar="COLUMN", help=words)
 
 
 def schema_flag(parser: argparse.ArgumentParser) -> None:
     """Add the flag for the schema of a file."""
-    words = "what the columns of a file mean, by public rules (default: numbers as they are)"
+    words = "schema of the columns of a file (default: numbers, unscaled)"
     parser.add_argument("--schema", metavar="FILE.toml", help=words)
 
 
 def group_flag(parser: argparse.ArgumentParser) -> None:
     """Add the flag for the column by which losses are broken down."""
-    words = "also losses by group: a public column of a file; never one that is private"
+    words = "public column of a file: also report the loss of each of its groups"
     parser.add_argument("--group", metavar="COLUMN", help=words)
 
 
@@ -106,22 +115,22 @@ def apply_flags(document: JsonObject, args: argparse.Namespace) -> None:
 
 def user_flag(parser: argparse.ArgumentParser) -> None:
     """Add the flag for the column of user ids."""
-    words = "ids of people in a file, by a column's name: ε is then for all that one of them gives"
+    words = "column of user ids in a file; ε then protects all records of one user"
     parser.add_argument("--user", metavar="COLUMN", help=words)
 
 
 def often_flags(parser: argparse.ArgumentParser) -> None:
     """Add flags for the number of contributions of a user, where no plan has them."""
     flag = parser.add_argument
-    batches = f"with --user: batches in which one person counts (default: {USUAL.batches})"
+    batches = f"with --user: number of batches in which one user counts (default: {USUAL.batches})"
     flag("--batches-per-user", type=int, metavar="M", help=batches)
-    records = f"with --user: records of theirs in each of these (default: {USUAL.records})"
+    records = f"with --user: records of one user in each batch (default: {USUAL.records})"
     flag("--records-per-batch", type=int, metavar="K", help=records)
 
 
 def quiet_flag(parser: argparse.ArgumentParser) -> None:
     """Add ``--quiet``, for commands that give advice."""
-    words = "no warnings about the data or the plan"
+    words = "print no warnings about the data or the plan"
     parser.add_argument("--quiet", action="store_true", help=words)
 
 
@@ -132,7 +141,7 @@ def import_flag(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="imports",
         metavar="MODULE",
-        help="import it first: it registers policies or oracles; may be repeated",
+        help="module that registers policies or oracles, imported first; may be repeated",
     )
 
 
@@ -147,7 +156,7 @@ def import_modules(args: argparse.Namespace) -> None:
 def reward_flags(parser: argparse.ArgumentParser) -> None:
     """Add flags for the mean reward, its spread, its range, and the difference to detect."""
     flag = parser.add_argument
-    mean = "mean reward that you expect: also show how many decisions tell actions apart"
+    mean = "expected mean reward: also report how many decisions detect a difference"
     flag("--reward-mean", type=float, metavar="M", help=mean)
     spread = "standard deviation of a reward between decisions (default: that of clicks)"
     flag("--reward-spread", type=float, metavar="S", help=spread)

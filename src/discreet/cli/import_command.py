@@ -23,10 +23,11 @@ with labels action:cost:probability, whose columns are called action, cost and p
 log in dsjson of Vowpal Wabbit or Azure Personalizer (.dsjson, .jsonl, .json). The experiment file
 has the keys of a plan; actions and features must be in it.
 
-Private rows become the first batches: each costs ε once, and is forgotten. Two files are written:
-NAME.state, private, from which Learner.load goes on, and NAME.released.json, which is public.
-With --public the rows become a prior without noise, NAME.prior.json, which whoever sees the plan
-sees too: only for logs that are public already. Name it in an experiment file with the key prior.
+Private rows become the first batches. Each batch costs ε once, and its rows are deleted. Two files
+are written: NAME.state, which is private and from which Learner.load continues, and
+NAME.released.json, which is public. With --public the rows become a prior without noise,
+NAME.prior.json, which is published with the plan: use it only for logs that are public already.
+Name it in an experiment file with the key prior.
 
 Where the file is that of a service, with imported in its [plan], private rows go into its database,
 sealed, after discreet serve --init and before the first start; then nothing else is written.
@@ -46,18 +47,33 @@ FIXED = (
 
 def add(commands: Commands) -> None:
     """Add flags for the log, its columns, and for public logs."""
-    summary = "begin with a log of earlier decisions"
+    summary = "import a log of earlier decisions"
     parser = command(commands, "import", summary, import_, TEXT)
     experiment_flags(parser)
     flag = parser.add_argument
-    flag("--log", required=True, metavar="FILE", help="a row per decision")
-    flag("--action", default="action", metavar="COLUMN", help="what was played (action)")
-    flag("--loss", metavar="COLUMN", help="its loss (loss, or cost in a log of Vowpal Wabbit)")
-    flag("--reward", metavar="COLUMN", help="its reward, where the plan declares rewards")
-    flag("--ignore", action="append", default=[], metavar="COLUMN", help="no feature; repeat it")
-    flag("--public", action="store_true", help="the log is public: make a prior, without noise")
-    flag("--weight", type=float, metavar="W", help="what a row of a prior counts, at most 1 (1)")
-    flag("--out", metavar="NAME", help="where to write; for the file of a service only a prior is")
+    flag("--log", required=True, metavar="FILE", help="log with one row per decision")
+    flag("--action", default="action", metavar="COLUMN", help="column of actions (default: action)")
+    flag(
+        "--loss",
+        metavar="COLUMN",
+        help="column of losses (default: loss, or cost in a log of Vowpal Wabbit)",
+    )
+    flag("--reward", metavar="COLUMN", help="column of rewards, if the plan declares rewards")
+    flag(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="column that is no feature; may be repeated",
+    )
+    flag("--public", action="store_true", help="make a prior without noise; the log must be public")
+    flag(
+        "--weight",
+        type=float,
+        metavar="W",
+        help="weight of a row of the prior, at most 1 (default: 1)",
+    )
+    flag("--out", metavar="NAME", help="prefix of the output files")
 
 
 def import_(args: argparse.Namespace) -> Answer:

@@ -18,29 +18,29 @@ def add(commands: Commands) -> None:
     keys = command(commands, "keys", "create, list or revoke keys of a service")
     kinds = keys.add_subparsers(dest="kind", metavar="create|list|revoke", required=True)
     example = "example:\n  discreet keys create --scope decide --scope observe --label shop"
-    created = command(kinds, "create", "a new key, printed once", create, example)
+    created = command(kinds, "create", "create a key and print it once", create, example)
     created.add_argument(
         "--scope",
         action="append",
         metavar="SCOPE",
         help="decide, observe, ticket, release:read, audit or admin; may be repeated",
     )
-    created.add_argument("--label", default="", metavar="TEXT", help="what it is for")
+    created.add_argument("--label", default="", metavar="TEXT", help="description of the key")
     created.add_argument(
-        "--expires-in", metavar="TIME", help="how long it works, as in 90d (default: no end)"
+        "--expires-in", metavar="TIME", help="lifetime, such as 90d (default: unlimited)"
     )
     created.add_argument(
         "--rate", type=int, metavar="N", help="requests per second instead of rate_limit"
     )
-    listed = command(kinds, "list", "all keys, without their secrets", list_)
-    revoked = command(kinds, "revoke", "a key stops working within a second", revoke)
-    revoked.add_argument("id", metavar="ID", help="as discreet keys list shows it")
+    listed = command(kinds, "list", "list all keys, without their secrets", list_)
+    revoked = command(kinds, "revoke", "revoke a key; it stops working within a second", revoke)
+    revoked.add_argument("id", metavar="ID", help="id of the key, from discreet keys list")
     for kind in (created, listed, revoked):
         config_flag(kind)
         kind.add_argument(
             "--folder",
             metavar="DIR",
-            help="keys of the server of this folder",
+            help="folder of a server, whose keys are meant",
         )
 
 

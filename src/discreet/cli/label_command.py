@@ -14,9 +14,9 @@ from discreet.validate import installed
 
 TEXT = """\
 SOURCE is what discreet ledger verify takes: a file of releases, a file with one signed document a
-line, a saved learner, a ledger, or the address of a service. It is verified first; what does not
-verify gets no label. Two files are written, NAME.html for people and NAME.json for programs, the
-second signed if a key is given. docs/label.md explains every point.
+line, a saved learner, a ledger, or the address of a service. It is verified first. Two files are
+written, NAME.html for people and NAME.json for programs. The second is signed if a key is given.
+docs/label.md explains every entry.
 
 examples:
   discreet label released.json
@@ -26,12 +26,12 @@ examples:
 
 def add(commands: Commands) -> None:
     """Add flags for the source, statements of the operator, and the output."""
-    summary = "write one page that says what the guarantee means"
+    summary = "write one page that explains the privacy guarantee"
     parser = command(commands, "label", summary, label, TEXT)
     parser.add_argument("source", metavar="SOURCE", help="a file, or the address of a service")
     parser.add_argument("--out", default="label", metavar="NAME", help="NAME.html and NAME.json")
     parser.add_argument("--key", metavar="FILE", help="the private key that signs the document")
-    parser.add_argument("--audit", metavar="FILE", help="what discreet audit --json printed")
+    parser.add_argument("--audit", metavar="FILE", help="output of discreet audit --json")
     parser.add_argument("--facts", metavar="FILE", help="TOML: operator, contact, data held")
 
 

@@ -11,10 +11,10 @@ from discreet.text import guarantee_text
 from discreet.types import JsonObject
 
 TEXT = """\
-A ledger is recomputed from its events by code of its own, through dp_accounting, and compared with
-what the ledger says and with its budget. FILE is a saved learner, a file of releases, a file with
-one signed document a line, or the JSON of a ledger; URL is a service's /v1/ledger. A service that
-asks for a key finds it in the environment variable DISCREET_API_KEY. Nothing is claimed or changed.
+A ledger is recomputed from its events by separate code, with dp_accounting, and compared with the
+stored ledger and with its budget. FILE is a saved learner, a file of releases, a file with
+one signed document per line, or the JSON of a ledger; URL is /v1/ledger of a service. An API key is
+read from the environment variable DISCREET_API_KEY. Nothing is changed.
 
 examples:
   discreet ledger verify released.json
@@ -24,8 +24,8 @@ examples:
 
 
 ADD_TEXT = """\
-What several experiments cost somebody who is in all of them. Each source is one that verify takes,
-and is verified first. Costs compose at the sum of the δs; the units must be the same.
+Report the total cost for a person who takes part in several experiments. Each source is one that
+verify accepts, and is verified first. Costs compose at the sum of the δs. All units must be equal.
 
 examples:
   discreet ledger add spring/released.json autumn/released.json
@@ -35,11 +35,11 @@ examples:
 
 def add(commands: Commands) -> None:
     """Add ``verify``, with one source, and ``add``, with several."""
-    ledger = command(commands, "ledger", "check what a run or a service has spent")
+    ledger = command(commands, "ledger", "verify and add privacy ledgers")
     kinds = ledger.add_subparsers(dest="kind", metavar="verify|add", required=True)
     parser = command(kinds, "verify", "recompute ε and δ independently", verify, TEXT)
     parser.add_argument("source", metavar="FILE|URL", help="a file, or the address of a service")
-    parser = command(kinds, "add", "what several experiments cost one person", added, ADD_TEXT)
+    parser = command(kinds, "add", "report the total cost of several experiments", added, ADD_TEXT)
     parser.add_argument("sources", nargs="+", metavar="FILE|URL", help="one for each experiment")
 
 
@@ -87,7 +87,7 @@ def _lines(document: JsonObject) -> list[str]:
     if document["charges"]:
         lines.append(f"the largest is on {found['partition']!r}")
     if math.isinf(found["epsilon"]):
-        lines.append("NOT PRIVATE: a release has no noise, or noise that somebody can reproduce")
+        lines.append("NOT PRIVATE: a release has no noise, or noise that can be reproduced")
     lines.append(f"budget: {guarantee_text(budget['epsilon'], budget['delta'])}")
     if document["errors"]:
         return [*lines, *(f"not valid: {each}" for each in document["errors"])]

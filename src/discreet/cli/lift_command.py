@@ -20,9 +20,9 @@ FIGURES = (".png", ".svg", ".pdf")
 
 TEXT = """\
 SOURCE is what released.save() wrote, a file of signed documents, or the address of a service (with
-a key in DISCREET_API_KEY), of a plan with a control share. The interval that is valid at
-any time holds however often you look; the other one holds for one look at a time that was fixed
-before. Both cover sampling and privacy noise, and cost no budget. docs/lift.md explains them.
+a key in DISCREET_API_KEY), of a plan with a control share. The any-time interval is valid however
+often it is computed. The other interval is valid at one time that was fixed in advance. Both cover
+sampling error and privacy noise, and spend no budget. docs/lift.md explains them.
 
 examples:
   discreet lift released.json
@@ -36,9 +36,13 @@ def add(commands: Commands) -> None:
     parser = command(commands, "lift", "compare the policy with the control", compare, TEXT)
     parser.add_argument("source", metavar="SOURCE", help="releases of a plan with a control share")
     parser.add_argument(
-        "--confidence", type=float, default=0.95, metavar="C", help="of intervals (default: 0.95)"
+        "--confidence",
+        type=float,
+        default=0.95,
+        metavar="C",
+        help="confidence of the intervals (default: 0.95)",
     )
-    parser.add_argument("--plot", metavar="FILE", help="also draw it: a .png, .svg or .pdf")
+    parser.add_argument("--plot", metavar="FILE", help="also write a figure: .png, .svg or .pdf")
 
 
 def compare(args: argparse.Namespace) -> Answer:

@@ -137,7 +137,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        return _complain(f"{error.strerror}: {error.filename}. Check it.", "--json" in argv)
+        return _complain(
+            f"{error.strerror}: {error.filename}. Check the path and the disk.",
+            "--json" in argv,
+        )
 
 
 def _answer(argv: list[str]) -> int:

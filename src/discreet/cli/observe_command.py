@@ -34,16 +34,16 @@ LARGE = 200_000
 
 def add(commands: Commands) -> None:
     """Add flags for the table, its columns, and where rows go."""
-    parser = command(commands, "observe", "late outcomes from a table", observe, TEXT)
+    parser = command(commands, "observe", "report late outcomes from a table", observe, TEXT)
     config_flag(parser)
     flag = parser.add_argument
     flag("--from", dest="source", required=True, metavar="SOURCE", help="file or postgresql://…")
-    flag("--query", metavar="SQL", help="for a database: what to read")
+    flag("--query", metavar="SQL", help="query, for a database")
     flag("--id", default="id", metavar="COLUMN", help="ids of decisions (id)")
     flag("--value", metavar="COLUMN", help="their losses or rewards (loss or reward)")
     flag("--url", metavar="URL", help="a running service, instead of the experiment file")
     flag("--key", metavar="KEY", help="an API key with the scope observe (DISCREET_API_KEY)")
-    flag("--progress", metavar="FILE", help="remember here which rows are done")
+    flag("--progress", metavar="FILE", help="file that records which rows are done")
 
 
 def observe(args: argparse.Namespace) -> Answer:
@@ -66,7 +66,7 @@ def observe(args: argparse.Namespace) -> Answer:
         outcome = settings.plan.outcome
     table = OutcomeTable(args.source, args.query, args.id, args.value or outcome.word)
     rows = table.count()
-    progress = ProgressFile(args.progress, args.source, rows)
+    progress = ProgressFile(args.progress, table.mark, rows)
     began, chunks = progress.done, table.chunks(progress.done)
     if client is not None:
         results = send_outcomes(client, outcome, chunks)

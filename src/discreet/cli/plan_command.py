@@ -36,7 +36,7 @@ examples:
 
 def add(commands: Commands) -> None:
     """Add flags for an experiment or a problem without data, and for records of a person."""
-    summary = "what will happen, before any data: batches, noise, cost"
+    summary = "forecast batches, noise and cost before any data"
     parser = command(commands, "plan", summary, forecast, EXPERIMENT + EXAMPLES)
     experiment_flags(parser)
     flag = parser.add_argument
@@ -45,10 +45,15 @@ def add(commands: Commands) -> None:
         "--actions",
         type=_count_or_names,
         metavar="A|NAMES",
-        help="how many actions, or their names (none,mail,call), without data",
+        help="number of actions, or their names (none,mail,call), without data",
     )
-    flag("--dimension", type=int, metavar="D", help="numbers per context, without data")
-    flag("--records-per-person", type=int, metavar="K", help="also for a person with K records")
+    flag("--dimension", type=int, metavar="D", help="number of columns of a context, without data")
+    flag(
+        "--records-per-person",
+        type=int,
+        metavar="K",
+        help="also report the guarantee for a person with K records",
+    )
     reward_flags(parser)
 
 

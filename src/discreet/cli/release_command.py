@@ -20,7 +20,7 @@ def add(commands: Commands) -> None:
     release = command(commands, "release", "show, verify or export a file of releases")
     kinds = release.add_subparsers(dest="kind", metavar="show|verify|export", required=True)
     for call, summary in (
-        (show, "the plan, each release and what it cost"),
+        (show, "show the plan, and each release with its cost"),
         (export, "write the newest predictor as an ONNX model"),
         (verify, "check digests and links, recompute predictors; exit code 1 if one fails"),
     ):

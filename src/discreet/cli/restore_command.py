@@ -8,14 +8,16 @@ from discreet.cli.command_line import Answer, Commands, command
 from discreet.cli.serve_command import config_flag, need_extra
 
 TEXT = """\
-Run it after the database was restored from a backup, with the service stopped. A new
-epoch begins, and every batch that was open or waiting is given up: releasing its rows
-could publish them with a second noise. Releases that the backup lacks are charged."""
+Run this command after the database was restored from a backup, while the service is stopped. A new
+epoch begins. Every batch that was open or pending is deleted, since releasing its rows could
+publish them with a second draw of noise. Releases that are missing in the backup are charged."""
 
 
 def add(commands: Commands) -> None:
     """Add the flag for a lost anchor."""
-    parser = command(commands, "restore", "go on after a backup", restore, TEXT)
+    parser = command(
+        commands, "restore", "continue after a database was restored from a backup", restore, TEXT
+    )
     config_flag(parser)
     parser.add_argument(
         "--anchor-lost",

@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
     parser = command(commands, "run", summary, run, EXPERIMENT + EXAMPLES)
     experiment_flags(parser)
     group_flag(parser)
-    parser.add_argument("--out", metavar="FILE", help="also write the JSON result here")
+    parser.add_argument("--out", metavar="FILE", help="also write the result as JSON")
 
 
 def run(args: argparse.Namespace) -> Answer:

@@ -11,8 +11,8 @@ from discreet.errors import InvalidInput
 from discreet.validate import nearest
 
 TEXT = """\
-The sample must be PUBLIC: made up, published, or of people who are not in the experiment. Ranges
-and words that are read off the people of the experiment tell about them; no noise covers that.
+The sample must be PUBLIC: synthetic, published, or of people who are not in the experiment. Ranges
+and words that are read from the people of the experiment reveal facts about them, without noise.
 Correct the file by what you know of the columns, then use it with --schema or Schema.from_toml.
 From rank requests of Azure Personalizer, one per line, it drafts a whole experiment file.
 
@@ -36,8 +36,14 @@ def add(commands: Commands) -> None:
     parser = command(commands, "schema", summary, schema, TEXT)
     flag = parser.add_argument
     flag("sample", metavar="SAMPLE", help=".csv or .parquet, or requests in .jsonl")
-    flag("--without", nargs="+", default=[], metavar="COLUMN", help="columns that are no context")
-    flag("--out", metavar="FILE", help="write the schema here; an existing file is kept")
+    flag(
+        "--without",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="columns that are not part of the context",
+    )
+    flag("--out", metavar="FILE", help="output file; an existing file is not overwritten")
 
 
 def schema(args: argparse.Namespace) -> Answer:

@@ -16,7 +16,7 @@ The first three commands of a new service:
   curl http://127.0.0.1:8000/v1/decide -H "Authorization: Bearer KEY" \\
        --json '{"context": {"hour": 9, "device": "phone"}}'
 
-Many experiments on one server, each in a folder of its own:
+Several experiments on one server, each in a separate folder:
   discreet serve --folder experiments --init
   discreet experiment new welcome --folder experiments
   discreet serve --folder experiments
@@ -30,20 +30,24 @@ FIRST_DECISION = """\
 
 def add(commands: Commands) -> None:
     """Add flags for the address and for ``--init``."""
-    parser = command(commands, "serve", "private decisions over HTTP", serve, TEXT)
+    parser = command(commands, "serve", "serve private decisions over HTTP", serve, TEXT)
     config_flag(parser)
     flag = parser.add_argument
     flag("--folder", metavar="DIR", help="serve all experiments of this folder, by server.toml")
-    flag("--init", action="store_true", help="write an example, begin its experiment, print a key")
+    flag(
+        "--init",
+        action="store_true",
+        help="write an example file, begin its experiment, and print a key",
+    )
     flag(
         "--anchor",
         metavar="FILE",
-        help="with --init: where to note what was published, best on another disk "
-        "(default: in this user's state folder)",
+        help="with --init: file that records what was published, best on another disk "
+        "(default: in the state folder of this user)",
     )
-    flag("--host", metavar="HOST", help="where to listen (default: as the file says)")
-    flag("--port", type=int, metavar="PORT", help="(default: as the file says)")
-    flag("--workers", type=int, default=1, metavar="N", help="processes, with PostgreSQL")
+    flag("--host", metavar="HOST", help="address to listen on (default: as in the file)")
+    flag("--port", type=int, metavar="PORT", help="port to listen on (default: as in the file)")
+    flag("--workers", type=int, default=1, metavar="N", help="number of processes, with PostgreSQL")
 
 
 def config_flag(parser: argparse.ArgumentParser) -> None:

@@ -24,17 +24,23 @@ example:
 
 def add(commands: Commands) -> None:
     """Add ``bounds``, with a problem, and ``scaling``, with a folder."""
-    group = command(commands, "theory", "the paper's bounds, and experiments on them")
+    group = command(commands, "theory", "regret bounds of the paper, and experiments on them")
     kinds = group.add_subparsers(dest="kind", metavar="bounds|scaling", required=True)
     example = "example:\n  discreet theory bounds --T 100000 --A 10 --F 1000 --epsilon 1"
-    flag = command(kinds, "bounds", "every bound and rate in numbers", bounds, example).add_argument
+    flag = command(kinds, "bounds", "compute every bound and rate", bounds, example).add_argument
     flag("--T", type=int, required=True, metavar="T", help="rounds")
     flag("--A", type=int, required=True, metavar="A", help="actions")
     flag("--F", type=int, required=True, metavar="F", help="functions in the class")
     flag("--epsilon", type=float, default=1.0, metavar="E", help="default: 1")
-    flag("--delta", type=float, default=0.05, metavar="D", help="chance to fail (default: 0.05)")
-    flag = command(kinds, "scaling", "how regret grows, measured", scaling, SCALING).add_argument
-    flag("--out", required=True, metavar="DIR", help="where to write")
+    flag(
+        "--delta",
+        type=float,
+        default=0.05,
+        metavar="D",
+        help="probability of failure (default: 0.05)",
+    )
+    flag = command(kinds, "scaling", "measure how regret grows", scaling, SCALING).add_argument
+    flag("--out", required=True, metavar="DIR", help="output folder")
     flag("--seeds", type=int, default=30, metavar="N", help="default: 30")
     flag("--quick", action="store_true", help=argparse.SUPPRESS)
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from discreet.design.outcome import Outcome
 
 TEXT = """\
-Requests leave at the given rate, however long answers take. The loss of an action is 0 where it is
-the label of the row, else 1; a service that hears rewards gets its highest and its lowest reward.
-Late losses arrive after --late-by seconds: the window of the service unless said. Without --key the
-environment's DISCREET_API_KEY is used. Exit code 1 if a request failed; 410, for a loss that came
-too late, is no failure.
+Requests are sent at the given rate, independent of response times. The loss of an action is 0 if
+it is the label of the row, else 1. A service with rewards receives its highest and lowest reward.
+Late losses are sent after --late-by seconds. Without --key the environment variable
+DISCREET_API_KEY is used. The exit code is 1 if a request failed; the status 410, for a loss that
+arrived too late, is not a failure.
 
 example:
   discreet simulate-traffic --url http://127.0.0.1:8000 --key dk_… --data linear \\
@@ -29,18 +29,47 @@ example:
 
 def add(commands: Commands) -> None:
     """Add flags for data, address, rate, and late, missing or duplicate losses."""
-    summary = "play labelled data against a service"
+    summary = "send a labelled data set to a service as simulated traffic"
     flag = command(commands, "simulate-traffic", summary, traffic, TEXT).add_argument
-    flag("--url", required=True, metavar="URL", help="where discreet serve listens")
+    flag("--url", required=True, metavar="URL", help="address of discreet serve")
     flag("--key", metavar="KEY", help="an API key with the scopes decide and observe")
     flag("--data", required=True, metavar="NAME|FILE", help="as for discreet run: linear, fried, …")
     flag("--rate", type=float, default=100.0, metavar="R", help="decisions per second (100)")
-    flag("--rows", type=int, metavar="N", help="how many rows are played (default: all)")
-    flag("--late", type=float, default=0.0, metavar="SHARE", help="of losses that arrive late")
-    flag("--late-by", type=float, metavar="SECONDS", help="how late (default: the window)")
-    flag("--missing", type=float, default=0.0, metavar="SHARE", help="of losses that never come")
-    flag("--duplicates", type=float, default=0.0, metavar="SHARE", help="of losses sent twice")
-    flag("--seed", type=int, default=0, metavar="N", help="who is late, silent or doubled")
+    flag("--rows", type=int, metavar="N", help="number of rows (default: all)")
+    flag(
+        "--late",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="share of losses that are sent late",
+    )
+    flag(
+        "--late-by",
+        type=float,
+        metavar="SECONDS",
+        help="delay of late losses (default: the window of the service)",
+    )
+    flag(
+        "--missing",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="share of losses that are never sent",
+    )
+    flag(
+        "--duplicates",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="share of losses that are sent twice",
+    )
+    flag(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of late, missing and duplicate losses",
+    )
 
 
 def traffic(args: argparse.Namespace) -> Answer:

@@ -120,7 +120,7 @@ NOT_COVERED = (
     "What the releases teach about people in general, and so about you if you are like them.",
     "The operator, and anybody who gets into the operator's computer before a release.",
     "How long computations take, and other traces of the computer at work.",
-    "OperatorFacts about you that are known from elsewhere.",
+    "Facts about you that are known from elsewhere.",
 )
 PER_RECORD = "Several records of one person: each has the promise, all together have a weaker one."
 NAMES = "A person who appears under two names: each name has the promise."

@@ -80,7 +80,7 @@ def _result(answer: dict[str, Any]) -> str:
 class ProgressFile:
     """Number of rows that are durable, kept in a file so that a later run continues from there.
 
-    ``source`` and ``rows`` tell the table; a file of another table is refused. Without a path
+    ``source`` and ``rows`` identify the table; a file of another table is refused. Without a path
     nothing is kept.
     """
 

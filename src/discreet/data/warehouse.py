@@ -38,6 +38,14 @@ class OutcomeTable:
             cursor.execute(f"SELECT count(*) FROM ({self._numbered()}) AS numbered")
             return int(cursor.fetchone()[0])
 
+    @property
+    def mark(self) -> str:
+        """Text that changes with the query, or with the content of the file; without passwords."""
+        if self._postgres:
+            return str(self.query)
+        found = Path(self.source).stat()
+        return f"{self.source} {self.query or ''} {found.st_size} {found.st_mtime_ns}"
+
     def chunks(self, start: int = 0) -> Iterator[list[Row]]:
         """Yield the rows after the first ``start``, in the order of ids.
 
@@ -97,11 +105,12 @@ class OutcomeTable:
             with library.connect(file, read_only=self.query is not None) as connection:
                 yield connection
         except library.Error as error:
-            # The first line names tables and columns, never values of rows.
+            # An error of data may quote a row; others name tables and columns.
+            reason = "a value is no number" if isinstance(error, library.DataError) else str(error)
             raise InvalidInput(
                 f"source must be a table with the columns {self.id!r} and {self.value!r}; it "
-                f"cannot be read ({str(error).strip().splitlines()[0]}). Name the columns with "
-                "--id and --value."
+                f"cannot be read ({reason.strip().splitlines()[0]}). Name the columns with --id "
+                "and --value."
             ) from None
 
 

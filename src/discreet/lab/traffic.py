@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from discreet.data import Dataset, load
 from discreet.data.lookup import GENERATORS
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput, ServiceError
-from discreet.types import NumpyArray
+from discreet.types import JsonMapping, JsonObject, NumpyArray
 from discreet.validate import whole
 
 THREADS = 64
@@ -141,7 +141,7 @@ EXPECTED = ("200", "410 over")
 """Answers of a healthy service; 410 is for a loss that came too late."""
 
 
-def summary(played: Played) -> dict[str, Any]:
+def summary(played: Played) -> JsonObject:
     """Return loss over time, latencies in milliseconds and answers by code."""
     return {
         "seconds": played.seconds,
@@ -161,7 +161,7 @@ def summary(played: Played) -> dict[str, Any]:
     }
 
 
-def _over_time(played: Played) -> list[dict[str, Any]]:
+def _over_time(played: Played) -> list[JsonObject]:
     """Return the mean loss of intervals with equally many decisions, in the order of requests."""
     if not played.losses:
         return []
@@ -197,7 +197,7 @@ def first_rows(name: str, rows: int | None) -> Dataset:
     return replace(data, contexts=data.contexts[:rows], labels=data.labels[:rows], expected=known)
 
 
-def contexts(data: Dataset, schema: Mapping[str, Any]) -> list[Any]:
+def contexts(data: Dataset, schema: JsonMapping) -> list[Any]:
     """Return every row as a context that the service accepts.
 
     An array service takes the numbers as they are. Else the first field takes the first column,
@@ -226,14 +226,14 @@ def contexts(data: Dataset, schema: Mapping[str, Any]) -> list[Any]:
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def labels(data: Dataset, schema: Mapping[str, Any]) -> list[int | str]:
+def labels(data: Dataset, schema: JsonMapping) -> list[int | str]:
     """Return the right action of every row; class 0 is the first action of the service."""
     names = schema["actions"]
     numbers: list[int] = data.labels.tolist()
     return [number if names is None else names[number] for number in numbers]
 
 
-def _column(field: Mapping[str, Any], values: NumpyArray) -> list[Any]:
+def _column(field: JsonMapping, values: NumpyArray) -> list[Any]:
     if field["kind"] == "Number":
         low, high = float(field["low"]), float(field["high"])
         spread = float(np.ptp(values)) or 1.0

@@ -281,24 +281,14 @@ def lines_over_seeds(
     counts = np.asarray([each.rounds for each in played])
     losses = np.where(counts > 0, lost / np.maximum(counts, 1), np.nan)
     rounds = counts.mean(axis=0)
-    plain = [
-        [
-            over_seeds([each.plain[group, which] for each in played], confidence).loss
-            for which in (0, 1)
-        ]
-        for group in range(len(rounds))
-    ]
-    return tuple(
-        _line(
-            name,
-            epsilon,
-            rounds[group],
-            over_seeds(losses[place, :, group], confidence),
-            plain[group],
-        )
-        for group, name in enumerate(played[0].groups.names)
-        for place, epsilon in enumerate(epsilons)
-    )
+    lines = []
+    for group, name in enumerate(played[0].groups.names):
+        by_seed = zip(*(each.plain[group] for each in played), strict=True)
+        plain = [over_seeds(list(each), confidence).loss for each in by_seed]
+        for place, epsilon in enumerate(epsilons):
+            mean = over_seeds(losses[place, :, group], confidence)
+            lines.append(_line(name, epsilon, rounds[group], mean, plain))
+    return tuple(lines)
 
 
 def _line(

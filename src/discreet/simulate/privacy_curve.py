@@ -146,14 +146,8 @@ class PrivacyCurve:
 
     def to_frame(self) -> Frame:
         """``table`` as a frame of the library that was played, else of the first installed."""
-        columns = zip(*self.table, strict=True)
-        return new_frame(
-            {
-                name: np.asarray(values)
-                for name, values in zip(PrivacyPoint._fields, columns, strict=True)
-            },
-            self.library,
-        )
+        columns = map(np.asarray, zip(*self.table, strict=True))
+        return new_frame(dict(zip(PrivacyPoint._fields, columns, strict=True)), self.library)
 
     def plot(self, ax: Axes = None) -> Axes:
         """Draw the curve on matplotlib axes, new ones unless some are given; return them."""
@@ -177,17 +171,12 @@ class PrivacyCurve:
     @property
     def _cells(self) -> list[tuple[str, str, str]]:
         """ε, mean and interval of each line, in the units of the outcome."""
-        outcome = self.plan.outcome
-        return [
-            (
-                epsilon_text(point.epsilon),
-                outcome.text_of(point.loss),
-                " … ".join(
-                    map(outcome.text_of, sorted((point.low, point.high), key=outcome.value_of))
-                ),
-            )
-            for point in self.table
-        ]
+        value, text = self.plan.outcome.value_of, self.plan.outcome.text_of
+        cells = []
+        for point in self.table:
+            interval = " … ".join(map(text, sorted((point.low, point.high), key=value)))
+            cells.append((epsilon_text(point.epsilon), text(point.loss), interval))
+        return cells
 
 
 def privacy_curve(

@@ -147,8 +147,8 @@ def test_an_event_is_one_slot_and_its_first_reward_stays(settings, play, release
         assert await caller.reward("gap", 1.0) == "not stored"
         release = await released(service)
         assert len(release.items) == 1
-        assert await caller.reward("a", 1.0) == "unknown"  # its batch is over
-        assert await caller.reward(events[1], 1.0) == "unknown"
+        assert await caller.reward("a", 1.0) == "over"
+        assert await caller.reward(events[1], 1.0) == "over"
         again = await caller.rank(eventId="a")
         assert (again.status, again.body["error"]["innerError"]["code"]) == (
             400,

@@ -152,7 +152,7 @@ def test_the_status_page_shows_the_lift(settings, play, released):
     async def scenario(service):
         visitor = Visitor(service)
         await visitor.log_in(settings.key())
-        assert "The first release tells how the policy fared" in (await visitor.get("/ui")).text
+        assert "The first release compares the policy" in (await visitor.get("/ui")).text
         await first_release(service, released, 100)
         page = (await visitor.get("/ui")).text
         assert f"<dd>{answer(service.lift()).policy}</dd>" in page

@@ -199,8 +199,8 @@ def test_a_killed_run_is_continued(tmp_path, experiment, monkeypatch, capsys):
     assert [*rewards(given).values()] == pytest.approx([*range(10)] * 4)
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["read"] == 0
-    other = written(tmp_path, ids[:3], [1, 2, 3], "other.parquet")
-    assert main([*words[:4], other, *words[5:]]) == 2
+    written(tmp_path, ids[::-1], [*range(10)] * 4)  # another table of the same name and length
+    assert main(words) == 2
     assert "same table" in capsys.readouterr().out
 
 
@@ -249,6 +249,8 @@ def test_a_query_of_postgresql(postgres, tmp_path, experiment, capsys):
     assert observe(capsys, *words)[1]["results"] == {STORED: 40}
     code, answer = observe(capsys, *words[:-1], "SELECT 1 AS id")
     assert (code, "reward" in answer["error"]) == (2, True)
+    code, answer = observe(capsys, *words[:-1], "SELECT 'x' AS id, 'marker' AS reward")
+    assert (code, "marker" in answer["error"]) == (2, False)  # rows are private
 
 
 def test_values_that_are_no_numbers_are_refused_with_their_rows(tmp_path, experiment, capsys):

@@ -19,6 +19,7 @@ from discreet.plan.config import to_config
 from discreet.privacy.budget import user_participation
 from discreet.releases.canonical import digest_of
 from discreet.text import read_toml
+from discreet.types import JsonMapping, JsonObject
 from discreet.validate import nearest, positive, whole
 
 PARTICIPATION = ("batches_per_user", "records_per_batch")
@@ -89,7 +90,7 @@ class Campaign:
         return schema | {name: column for name, column in named.items() if column is not None}
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Campaign:
+    def from_document(cls, document: JsonMapping) -> Campaign:
         """Return the campaign of a file, of flags, or of both merged.
 
         Without a preset the grid is the paper's; with ``plans`` it is the default plan and these.
@@ -125,7 +126,7 @@ SETTINGS: Mapping[str, Setting] = {
 """Keys of a campaign file."""
 
 
-def read_campaign(path: str) -> dict[str, Any]:
+def read_campaign(path: str) -> JsonObject:
     """Return the document of a TOML file; relative paths start at its folder."""
     document = read_toml(path, "campaign")
     folder = Path(path).parent

@@ -34,13 +34,14 @@ from discreet.plan.plan import Plan
 from discreet.plan.registry import ORACLES, POLICIES
 from discreet.privacy.budget import Budget, Participation
 from discreet.releases.canonical import digest_of
+from discreet.types import JsonMapping, JsonObject
 from discreet.validate import one_of, positive, whole
 
 ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default", *ROUNDS)
 GRID_ORACLES = ("Ridge", "Logistic")
 """Oracles of the grid's policies; ``Default`` and declared plans have other ones."""
 MECHANISMS = ("paper", "structured")
-PRESETS: Mapping[str, Mapping[str, Any]] = {
+PRESETS: Mapping[str, JsonMapping] = {
     "paper": {"epsilons": EPSILONS, "seeds": 10},
     "quick": {"epsilons": (math.inf, 4.0, 1.0), "ridges": (1e-6, 0.1), "seeds": 3},
     "default": {
@@ -58,7 +59,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """``Default``, in all of them, is the untuned plan with all defaults."""
-USUAL: Mapping[str, Any] = {
+USUAL: JsonMapping = {
     "mechanism": "paper",
     "algorithms": (*PAPER_POLICIES, "Default"),
     "ridges": RIDGES,
@@ -193,7 +194,7 @@ class Grid:
             plans_declared=_distinct([*dict.fromkeys(self.plans_declared + other.plans_declared)]),
         )
 
-    def to_document(self) -> dict[str, Any]:
+    def to_document(self) -> JsonObject:
         """Return plain values for the manifest; ε = ∞ is "inf", since JSON has no infinity."""
         lists = {
             "algorithms": list(self.algorithms),
@@ -210,7 +211,7 @@ class Grid:
         return {**words, **lists, "delta": DELTA}
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Grid:
+    def from_document(cls, document: JsonMapping) -> Grid:
         """Return the grid that a manifest describes."""
         given = {name: value for name, value in document.items() if name not in ("delta", "plans")}
         register_named(document.get("algorithms", ()), document.get("plans", ()))
@@ -335,7 +336,7 @@ def _key(algorithm: str, plan: Plan, *, whole: bool) -> Key:
     return algorithm, plan.budget.epsilon, plan.budget.delta, written
 
 
-def _written(settings: Mapping[str, Any]) -> str:
+def _written(settings: JsonMapping) -> str:
     return json.dumps(settings, sort_keys=True, separators=(",", ":"), default=to_config)
 
 

@@ -50,13 +50,14 @@ from discreet.policies import (
 )
 from discreet.privacy.budget import Budget
 from discreet.releases.catalogue import Catalogue
+from discreet.types import JsonMapping, JsonObject
 from discreet.validate import nearest
 
 FEATURES = ("raw", "ranges", "wide")
 """Columns as they are, or scaled by the data's own ranges."""
 EPSILONS = (math.inf, 8.0, 4.0, 2.0, 1.0)
 DELTA = 1e-5
-DOUBLING: Mapping[str, Any] = {"first_batch": 1, "growth": 2.0}
+DOUBLING: JsonMapping = {"first_batch": 1, "growth": 2.0}
 """The batches of the paper. [paper, Algorithm 2]"""
 RIDGES = (1e-6, 1e-4, 1e-2, 1e-1, 1.0)
 
@@ -180,7 +181,7 @@ ROUNDS: Mapping[str, Sequence[Rival]] = {
 }
 """Those with a runner of their own. A ``-published`` one has the constants of its paper; P2B's do
 not protect actions and losses. [docs/privacy/rivals.md]"""
-DECLARED: tuple[Mapping[str, Any], ...] = (
+DECLARED: tuple[JsonMapping, ...] = (
     {"name": "Epsilon-greedy", "policy": {"kind": "EpsGreedy", "share": [0.02, 0.1]}},
     {"name": "Thompson", "policy": {"kind": "ThompsonSampling", "width": [0.1, 0.5]}},
 )
@@ -257,7 +258,7 @@ class OwnPlans:
         made.plans(2, 1, (1.0,), "structured")  # refuses now what cannot be played
         return made
 
-    def to_document(self) -> dict[str, Any]:
+    def to_document(self) -> JsonObject:
         """Return the entry as it was declared."""
         return dict(json.loads(self.declared))
 
@@ -294,7 +295,7 @@ class OwnPlans:
             for policy, oracle in product(self._settings("policy"), self._settings("oracle"))
         )
 
-    def _settings(self, part: str) -> list[dict[str, Any]]:
+    def _settings(self, part: str) -> list[JsonObject]:
         """Return one table per combination of listed values."""
         usual, registry = PARTS[part]
         given = self.to_document().get(part, usual)
@@ -320,7 +321,7 @@ def _classes_as_items(n_actions: int, dimension: int, interactions: Any) -> dict
     return {"actions": items, "features": Joint(UnitBall(dimension), schema, interactions)}
 
 
-def _combinations(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _combinations(table: JsonMapping) -> Iterator[JsonObject]:
     lists = [value if isinstance(value, list) else [value] for value in table.values()]
     for values in product(*lists):
         yield dict(zip(table, values, strict=True))
@@ -336,6 +337,6 @@ def _first(table: Any) -> Any:
     return next(_combinations(table))
 
 
-def _with(mechanism: str, oracle: dict[str, Any]) -> dict[str, Any]:
+def _with(mechanism: str, oracle: JsonObject) -> JsonObject:
     has = any(each.name == "mechanism" for each in fields(ORACLES[oracle["kind"]]))
     return {**oracle, "mechanism": mechanism} if has else oracle

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from discreet.data import Handle
 from discreet.errors import DiscreetError
 from discreet.lab.campaign.grid import Grid, Key, keys, schedule
 from discreet.lab.campaign.results_folder import Folder, file_name
@@ -162,7 +163,7 @@ class Survey:
     """Data sets after reading each once: those to play, those that failed, those too wide."""
 
     found: dict[str, Facts] = field(default_factory=dict)
-    handles: dict[str, Any] = field(default_factory=dict)
+    handles: dict[str, Handle] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     too_wide: list[str] = field(default_factory=list)
 
@@ -187,7 +188,7 @@ class Pending:
         return runs(self.parts) * self.rows
 
 
-def survey(handles: Sequence[Any], max_columns: int | None) -> Survey:
+def survey(handles: Sequence[Handle], max_columns: int | None) -> Survey:
     """Read every data set and keep only facts, since all of them may not fit into memory."""
     made = Survey()
     refused: DiscreetError | None = None

@@ -10,14 +10,14 @@ import errno
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.canonical import read_document, write_atomically
+from discreet.types import JsonMapping, JsonObject
 
 FORMAT = "discreet-campaign/1"
 GO_ON = "Run the same command again to go on."
@@ -48,7 +48,7 @@ class Folder:
     def runs(self) -> Path:
         return self.root / "runs"
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> JsonObject:
         """Return the manifest; refuse a folder without one."""
         path = self.root / "manifest.json"
         if not path.is_file():
@@ -67,7 +67,7 @@ class Folder:
             )
         return manifest
 
-    def known(self) -> dict[str, Any] | None:
+    def known(self) -> JsonObject | None:
         """Return the manifest of a folder to write to; None for a new folder."""
         if not self.root.exists():
             return None
@@ -142,7 +142,7 @@ class Folder:
         expected = self.sidecar(task).sha256
         return content if hashlib.sha256(content).hexdigest() == expected else None
 
-    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+    def write_manifest(self, manifest: JsonMapping) -> None:
         _write(self.root / "manifest.json", _text(manifest))
 
     def write_results(self, task: str, content: bytes, sidecar: Sidecar) -> None:
@@ -167,7 +167,7 @@ def file_name(dataset: str) -> str:
     return f"{plain}-{hashlib.sha256(dataset.encode()).hexdigest()[:8]}"
 
 
-def _text(document: Mapping[str, Any]) -> bytes:
+def _text(document: JsonMapping) -> bytes:
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
 

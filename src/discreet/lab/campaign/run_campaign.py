@@ -45,6 +45,7 @@ from discreet.lab.campaign.tasks import NOT_PRIVATE, Task, TaskOutcome, reason, 
 from discreet.lab.campaign.workers import Workers, answer, outcomes, workers
 from discreet.privacy.events import NonPrivate, event_json
 from discreet.simulate.engine import Machine
+from discreet.types import JsonMapping, JsonObject
 
 
 @dataclass
@@ -114,8 +115,8 @@ def _jobs(campaign: Campaign) -> int:
 
 
 def _manifest(
-    campaign: Campaign, known: Mapping[str, Any] | None, found: Mapping[str, Facts] | None = None
-) -> dict[str, Any]:
+    campaign: Campaign, known: JsonMapping | None, found: Mapping[str, Facts] | None = None
+) -> JsonObject:
     """Return the new manifest of the folder; refuse a campaign that does not fit into it."""
     grid, reading, version = campaign.grid, campaign.reading, discreet.__version__
     if known is None:
@@ -172,8 +173,8 @@ class _Playing:
 
     grid: Grid
     folder: Folder
-    manifest: dict[str, Any]
-    handles: Mapping[str, Any]
+    manifest: JsonObject
+    handles: Mapping[str, Handle]
     machine: Machine
 
     def play(

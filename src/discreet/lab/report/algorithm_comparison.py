@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from discreet.lab.report.campaign_results import REFERENCE, Level, Numbers, band
 from discreet.lab.report.selection import Selection
 from discreet.lab.report.tables import Table
 from discreet.text import epsilon_text
+from discreet.types import JsonMapping
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def mean_loss(selection: Selection) -> MeanLosses:
     return MeanLosses(mean, error, n, best, common)
 
 
-def without_contexts(about: Mapping[str, Any], datasets: Sequence[str]) -> dict[str, Numbers]:
+def without_contexts(about: JsonMapping, datasets: Sequence[str]) -> dict[str, Numbers]:
     """Return losses (data sets,) of policies without contexts; NaN where a manifest has none."""
     facts = [about.get(name, {}) for name in datasets]
     return {

@@ -26,6 +26,7 @@ from discreet.lab.report.paper_comparison import Comparison
 from discreet.lab.report.selection import Choices, Selection
 from discreet.lab.report.summary_text import caveats, counted, missing, summary
 from discreet.lab.report.tables import Table, bold, number, with_error
+from discreet.types import JsonMapping
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Runtime:
     devices: tuple[str, ...]
 
 
-def runtime(tasks: Sequence[TaskTime], about: Mapping[str, Any]) -> Runtime:
+def runtime(tasks: Sequence[TaskTime], about: JsonMapping) -> Runtime:
     """Return runs and rounds by family and by data set."""
     done = [task for task in tasks if task.runs and not task.error]
     families: dict[str, list[TaskTime]] = defaultdict(list)
@@ -80,7 +81,7 @@ def runtime(tasks: Sequence[TaskTime], about: Mapping[str, Any]) -> Runtime:
 SLOWEST = 10
 
 
-def mean_losses(selection: Selection, means: MeanLosses, about: Mapping[str, Any]) -> Table:
+def mean_losses(selection: Selection, means: MeanLosses, about: JsonMapping) -> Table:
     """Return algorithms by ε; the best bandit of a column is bold."""
     rows = [
         [name, *map(with_error, means.mean[a], means.standard_error[a], means.best == a)]
@@ -152,7 +153,7 @@ def chosen(choices: Choices) -> list[Table]:
     return made
 
 
-def by_dataset(selection: Selection, about: Mapping[str, Any]) -> dict[str, Table]:
+def by_dataset(selection: Selection, about: JsonMapping) -> dict[str, Table]:
     """Return for each ε losses of data sets by algorithm."""
     contest = [name != REFERENCE for name in selection.algorithms]
     others = without_contexts(about, selection.datasets)
@@ -218,7 +219,7 @@ FLAGS = {
 }
 
 
-def rerun_command(manifest: Mapping[str, Any]) -> str:
+def rerun_command(manifest: JsonMapping) -> str:
     """Return ``discreet campaign run …``, with placeholders for the paths of data.
 
     >>> rerun_command({"grid": {**Grid.of("paper").to_document(), "seeds": 3}})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.lab.report.algorithm_comparison import (
@@ -31,6 +30,7 @@ from discreet.lab.report.selection import (
 )
 from discreet.lab.report.summary_text import missing, summary
 from discreet.lab.report.tables import csv_text
+from discreet.types import JsonObject
 
 INLINED = 2_000_000
 """Largest number of bytes of curves inside the page; other curves stay in separate files."""
@@ -41,7 +41,7 @@ def write(
     out: Path,
     select_by: str = "seeds",
     curves_of: str | Sequence[str] = "paper",
-) -> dict[str, Any]:
+) -> JsonObject:
     """Write ``index.html``, figures and tables into ``out``; return a document with their contents.
 
     ``select_by`` is ``seeds``, as in the paper, or ``split``: half the seeds select, half report.

@@ -16,7 +16,7 @@ from discreet.errors import InvalidInput
 from discreet.lab.campaign.results_folder import Folder, file_name
 from discreet.privacy.budget import Participation
 from discreet.text import epsilon_text
-from discreet.types import NumpyArray
+from discreet.types import JsonObject, NumpyArray
 from discreet.validate import installed
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _settings_order(text: str) -> tuple[Any, ...]:
     )
 
 
-def settings_of(text: str) -> dict[str, Any]:
+def settings_of(text: str) -> JsonObject:
     """Return the parameters of a configuration, from their JSON."""
     try:
         settings = json.loads(text)
@@ -248,10 +248,10 @@ class CampaignResults:
 
     def __init__(self, root: Path) -> None:
         self._folder = Folder(Path(root))
-        self.manifest: dict[str, Any] = self._folder.manifest()
+        self.manifest: JsonObject = self._folder.manifest()
 
     @property
-    def grid(self) -> dict[str, Any]:
+    def grid(self) -> JsonObject:
         return dict(self.manifest.get("grid", {}))
 
     @property
@@ -283,7 +283,7 @@ class CampaignResults:
         return str(self.manifest.get("event", {}).get("reason", ""))
 
     @property
-    def datasets(self) -> dict[str, Any]:
+    def datasets(self) -> JsonObject:
         return dict(self.manifest.get("datasets", {}))
 
     def runs(self) -> Runs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -39,12 +39,13 @@ from discreet.privacy.budget import Budget
 from discreet.simulate import evaluate
 from discreet.simulate.experiment import standard_error
 from discreet.text import epsilon_text, guarantee_text
+from discreet.types import JsonMapping, JsonObject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Results = Mapping[str, Any]
+Results = JsonMapping
 FORMAT = "discreet-demo/1"
 EPSILONS = (1.0, 4.0, float("inf"))
 NOTE = (
@@ -99,7 +100,7 @@ def _panel(axis: Axes, results: Results, data: Results, epsilon: float, ink: str
     rounds_axis(axis, ink)
 
 
-def demo_page(results: Mapping[str, Any]) -> str:
+def demo_page(results: JsonMapping) -> str:
     """Return the page of a demo's results, light and dark, readable on a phone."""
     runs = {(run["data"], run["algorithm"], run["epsilon"]): run for run in results["runs"]}
     # Supervised sees the loss of every action: it does not compete.
@@ -127,7 +128,7 @@ class Setting:
     oracle: Oracle
     feedback: str = "bandit"
     losses: str = "general"
-    batches: Mapping[str, Any] = field(default_factory=lambda: DOUBLING)
+    batches: JsonMapping = field(default_factory=lambda: DOUBLING)
 
     def plan(self, data: Dataset, epsilon: float, horizon: int | None = None) -> Plan:
         return Plan(
@@ -164,7 +165,7 @@ ALGORITHMS = {
 }
 
 
-def play_set(data: Dataset, epsilons: Iterable[float], seeds: int) -> list[dict[str, Any]]:
+def play_set(data: Dataset, epsilons: Iterable[float], seeds: int) -> list[JsonObject]:
     """Play every algorithm at every ε; return mean curves and final losses over the seeds."""
     rounds = np.unique(np.geomspace(FIRST_ROUND, data.rows, 80).astype(int))
     return [
@@ -174,7 +175,7 @@ def play_set(data: Dataset, epsilons: Iterable[float], seeds: int) -> list[dict[
     ]
 
 
-def _played(name: str, plan: Plan, data: Dataset, seeds: range, rounds: Any) -> dict[str, Any]:
+def _played(name: str, plan: Plan, data: Dataset, seeds: range, rounds: Any) -> JsonObject:
     played = [evaluate(plan, data.contexts, data.labels, seed=seed) for seed in seeds]
     losses = [each.loss for each in played]
     return {
@@ -188,7 +189,7 @@ def _played(name: str, plan: Plan, data: Dataset, seeds: range, rounds: Any) -> 
     }
 
 
-def private_run(data: Dataset, path: Path) -> dict[str, Any]:
+def private_run(data: Dataset, path: Path) -> JsonObject:
     """Run a learner with secure noise at ε = 1; its releases are written to a public file."""
     learner = Learner(ALGORITHMS["Default"].plan(data, 1.0, horizon=data.rows))
     losses, start = [], 0
@@ -218,7 +219,7 @@ def private_run(data: Dataset, path: Path) -> dict[str, Any]:
     }
 
 
-def demo_document(sets: Sequence[Dataset], runs: Sequence[Any], seeds: int) -> dict[str, Any]:
+def demo_document(sets: Sequence[Dataset], runs: Sequence[Any], seeds: int) -> JsonObject:
     """Return the content of ``results.json``: data sets, algorithms and their runs."""
     return {
         "format": FORMAT,

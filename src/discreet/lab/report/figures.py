@@ -20,6 +20,7 @@ from discreet.lab.report.algorithm_comparison import (
 )
 from discreet.lab.report.selection import Selection
 from discreet.text import epsilon_text
+from discreet.types import JsonMapping, JsonObject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,7 +147,7 @@ def _shorter(attribute: re.Match[str]) -> str:
     return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", attribute[0])
 
 
-def line_style(algorithm: str, ink: str) -> dict[str, Any]:
+def line_style(algorithm: str, ink: str) -> JsonObject:
     """Return the line style of an algorithm, the same in every figure."""
     stranger = _STRANGERS[zlib.crc32(algorithm.encode()) % len(_STRANGERS)]
     colour, dash, width = STYLES.get(algorithm) or RIVALS.get(algorithm, stranger)
@@ -277,13 +278,13 @@ def _increase(increase: LossIncrease, figure: Figure, ink: str) -> None:
     figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
 
 
-def level_chart(selection: Selection, means: MeanLosses, about: Mapping[str, Any]) -> Drawing:
+def level_chart(selection: Selection, means: MeanLosses, about: JsonMapping) -> Drawing:
     """Draw mean final loss against ε: a line per algorithm, one standard error over data sets."""
     return Drawing((6.4, 5.6), partial(_levels, selection, means, about))
 
 
 def _levels(
-    selection: Selection, means: MeanLosses, about: Mapping[str, Any], figure: Figure, ink: str
+    selection: Selection, means: MeanLosses, about: JsonMapping, figure: Figure, ink: str
 ) -> None:
     axis = figure.subplots()
     places = np.arange(len(selection.levels))

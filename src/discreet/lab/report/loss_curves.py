@@ -18,6 +18,7 @@ from discreet.lab.report.campaign_results import Level, Numbers
 from discreet.lab.report.figures import Drawing, line_style, rounds_axis
 from discreet.lab.report.paper_comparison import FIGURES, openml_id
 from discreet.lab.report.selection import Selection
+from discreet.types import JsonMapping
 from discreet.validate import one_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Curves:
     standard_error: Numbers
 
 
-def shown(selection: Selection, wanted: str | Sequence[str], about: Mapping[str, Any]) -> list[str]:
+def shown(selection: Selection, wanted: str | Sequence[str], about: JsonMapping) -> list[str]:
     """Return the data sets to draw: ``paper`` (its six, or the first three), ``all``, or names."""
     if wanted == "all":
         return list(selection.datasets)

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from discreet.lab.report.campaign_results import (
 )
 from discreet.lab.report.selection import Selection, select
 from discreet.text import epsilon_text
+from discreet.types import JsonMapping, JsonObject
 
 CITATION = (
     "I. Attias, O. Levy, A. Ryabchenko, Y. Mansour and U. Stemmer (2026). Vanilla Policy "
@@ -75,7 +75,7 @@ def _known() -> dict[str, tuple[int, int, int]]:
     }
 
 
-def openml_id(name: str, about: Mapping[str, Any]) -> int | None:
+def openml_id(name: str, about: JsonMapping) -> int | None:
     """Return the number of a data set at OpenML: of the manifest, or by name, rows and actions.
 
     A name alone is not enough: a generator is also called fried.
@@ -95,7 +95,7 @@ def openml_id(name: str, about: Mapping[str, Any]) -> int | None:
     return number if (about.get("rows"), about.get("actions")) == (rows, actions) else None
 
 
-def paper_sets(datasets: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+def paper_sets(datasets: Mapping[str, JsonMapping]) -> dict[str, int]:
     """Return names and numbers of the data sets that the paper uses; of two copies, the first."""
     found: dict[int, str] = {}
     for name in sorted(datasets):
@@ -166,7 +166,7 @@ class Comparison:
             found.setdefault(epsilon, []).append(abs(difference))
         return {epsilon: float(np.mean(each)) for epsilon, each in found.items()}
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> JsonObject:
         """Return all values, cell by cell."""
         return {
             "datasets": list(self.datasets),
@@ -217,7 +217,7 @@ def compare(results_dir: Path, select_by: str = "seeds") -> Comparison:
     return beside_published(select(source.runs(), select_by), source.datasets)
 
 
-def beside_published(selection: Selection, about: dict[str, Any]) -> Comparison:
+def beside_published(selection: Selection, about: JsonObject) -> Comparison:
     """Compare a selection; raise InvalidInput where the paper shares nothing with it."""
     theirs = published()
     shared = paper_sets({name: about.get(name, {}) for name in selection.datasets})

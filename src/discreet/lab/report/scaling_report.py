@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
@@ -14,6 +14,7 @@ from discreet.client.pages import rendered
 from discreet.lab.report.figures import STYLES, Drawing, plain, short_number
 from discreet.lab.report.tables import Table, csv_text, number
 from discreet.releases.canonical import write_atomically
+from discreet.types import JsonMapping, JsonObject
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,13 +133,13 @@ def _guide(axis: Axes, results: Results, ink: str) -> None:
 
 def _line(
     results: Results, axis: str, instance: str, algorithm: str, rates: str
-) -> list[Mapping[str, Any]]:
+) -> list[JsonMapping]:
     wanted = (axis, instance, algorithm, rates)
     keys = ("axis", "instance", "algorithm", "rates")
     return [point for point in results["points"] if tuple(point[key] for key in keys) == wanted]
 
 
-def _style(algorithm: str, ink: str) -> dict[str, Any]:
+def _style(algorithm: str, ink: str) -> JsonObject:
     """Return the line style of an algorithm; a dashed line is a private algorithm."""
     if algorithm == "vanilla":
         return {"color": _ALGORITHM_1, "linestyle": "-", "linewidth": 1.6}
@@ -162,7 +163,7 @@ def _legend(figure: Figure, axis: Axes) -> None:
     figure.legend(lines, names, loc="outside lower center", ncols=6, frameon=False, fontsize=9)
 
 
-Results = Mapping[str, Any]
+Results = JsonMapping
 
 HORIZONS = {
     ("T", "hard"): "gap shrinks with T",
@@ -276,7 +277,7 @@ def summary(results: Results) -> list[str]:
     ]
 
 
-def _growth(results: Results, axis: str, instance: str) -> list[Mapping[str, Any]]:
+def _growth(results: Results, axis: str, instance: str) -> list[JsonMapping]:
     wanted = (axis, instance)
     return [each for each in results["growth"] if (each["axis"], each["instance"]) == wanted]
 
@@ -293,7 +294,7 @@ def _slopes(results: Results, caption: str, columns: Mapping[tuple[str, str], st
     return Table(caption, ["", "rates", *columns.values()], rows)
 
 
-def _slope(line: Mapping[str, Any] | None) -> str:
+def _slope(line: JsonMapping | None) -> str:
     if line is None:
         return ""
     interval = f"{number(line['low'], '.2f')} to {number(line['high'], '.2f')}"
@@ -325,5 +326,5 @@ def _ratios(results: Results) -> Table:
     return Table(f"Regret at T = {last:,} with the rates of the theorems.", head, rows)
 
 
-def _csv(rows: list[Mapping[str, Any]]) -> bytes:
+def _csv(rows: list[JsonMapping]) -> bytes:
     return csv_text(list(rows[0]), [list(row.values()) for row in rows]).encode()

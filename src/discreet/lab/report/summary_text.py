@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from discreet.lab.report.algorithm_comparison import MeanLosses, WinRates, without_contexts
@@ -12,13 +9,14 @@ from discreet.lab.report.campaign_results import DATA, POOLED, REFERENCE, Campai
 from discreet.lab.report.selection import Selection
 from discreet.lab.report.tables import number
 from discreet.text import epsilon_text
+from discreet.types import JsonMapping
 
 SHOWN = 6
 """Number of names that are listed; the others are counted."""
 
 
 def summary(
-    selection: Selection, rates: WinRates, means: MeanLosses, about: Mapping[str, Any]
+    selection: Selection, rates: WinRates, means: MeanLosses, about: JsonMapping
 ) -> list[str]:
     """Return the first algorithm, then a line for each ε; one data set has no win rates."""
     several = len(selection.datasets) > 1
@@ -29,7 +27,7 @@ def summary(
     return [*(_headline(rates) if several else ()), *each, *_plain(selection, about)]
 
 
-def _plain(selection: Selection, about: Mapping[str, Any]) -> list[str]:
+def _plain(selection: Selection, about: JsonMapping) -> list[str]:
     """Return the losses of policies without contexts."""
     known = {
         name: float(losses.mean())

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from discreet.policies.oracle_errors import (
     exponential_mechanism_error,
     least_squares_error,
 )
-from discreet.types import Array
+from discreet.types import Array, JsonObject
 from discreet.validate import in_range, one_of, positive, whole
 
 
@@ -292,9 +291,9 @@ def below_horizon_from(bound: Callable[[int], float]) -> int:
     return high
 
 
-def bounds_document(T: int, A: int, F: int, delta: float, epsilon: float) -> dict[str, Any]:
+def bounds_document(T: int, A: int, F: int, delta: float, epsilon: float) -> JsonObject:
     """Return every guarantee with its rates, terms and the horizon from which it is below T."""
-    document: dict[str, Any] = {
+    document: JsonObject = {
         "T": T,
         "A": A,
         "F": F,

@@ -35,7 +35,7 @@ from discreet.lab.theory.known_bandits import (
 )
 from discreet.policies import BonusPO, Policy, VanillaPO
 from discreet.simulate.engine import Family
-from discreet.types import NumpyArray
+from discreet.types import JsonObject, NumpyArray
 
 GAPS = {"easy": 1 / 2, "gap 1/8": 1 / 8, "gap 1/32": 1 / 32}
 """Instances that do not depend on the horizon."""
@@ -284,7 +284,7 @@ def growth(found: Sequence[Point], axes: Sequence[Axis]) -> list[Growth]:
     return found_growth
 
 
-def document_of(found: Sequence[Point], axes: Sequence[Axis], seeds: int) -> dict[str, Any]:
+def document_of(found: Sequence[Point], axes: Sequence[Axis], seeds: int) -> JsonObject:
     """Return all measurements as plain values, for a report."""
     every = [*found, *worst_of_gaps(found)]
     return {
@@ -297,7 +297,7 @@ def document_of(found: Sequence[Point], axes: Sequence[Axis], seeds: int) -> dic
     }
 
 
-def _plain_point(point: Point, seeds: int) -> dict[str, Any]:
+def _plain_point(point: Point, seeds: int) -> JsonObject:
     plain = {name: getattr(point, name) for name in ("axis", "value", "instance", "algorithm")}
     return {
         **plain,
@@ -312,7 +312,7 @@ def _plain_point(point: Point, seeds: int) -> dict[str, Any]:
     }
 
 
-def _plain_growth(each: Growth) -> dict[str, Any]:
+def _plain_growth(each: Growth) -> JsonObject:
     plain = asdict(each)
     fit = plain.pop("measured")
     late, bound = plain.pop("late"), plain.pop("bound")

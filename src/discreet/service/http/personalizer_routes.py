@@ -7,8 +7,8 @@ one slot, and a reward finds its decision while the batch is under way.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -17,13 +17,8 @@ from starlette.routing import Route as Path_
 from starlette.types import Message, Receive, Scope, Send
 
 from discreet.actions.requested_actions import read_offers
-from discreet.adapters.personalizer import (
-    RankedItem,
-    error_answer,
-    rank_answer,
-    rank_context,
-    rank_offer,
-)
+from discreet.adapters import personalizer
+from discreet.adapters.personalizer import RankedItem
 from discreet.errors import DecisionClosed, InvalidInput, LossConflict, ServiceError
 from discreet.service.access import ANSWER, DECIDE, Access
 from discreet.service.http.endpoint import ENCODER, Endpoint, HttpAnswer
@@ -90,7 +85,9 @@ class PersonalizerEndpoint(Endpoint):
         found = await super().answer(headers, receive, client, path, query)
         if found.status == 200:
             return found._replace(status=self._success)
-        status, document = error_answer(found.status, msgspec.json.decode(found.content)["error"])
+        status, document = personalizer.error_answer(
+            found.status, msgspec.json.decode(found.content)["error"]
+        )
         return found._replace(status=status, content=ENCODER.encode(document))
 
 
@@ -105,9 +102,9 @@ class PersonalizerHandlers:
         actions = [RankedItem(each.id, each.features) for each in body.actions]
         excluded = frozenset(body.excluded_actions or ())
         event = body.event_id or str(uuid.uuid4())
-        context = rank_context(self._plan, body.context_features)
+        context = personalizer.rank_context(self._plan, body.context_features)
         known = self._service.state.serving.chain.available_actions
-        offer = rank_offer(self._plan, known.places, actions, excluded)
+        offer = personalizer.rank_offer(self._plan, known.places, actions, excluded)
         reply = await self._service.decisions.decide(
             call.caller,
             context,
@@ -123,20 +120,20 @@ class PersonalizerHandlers:
                 "eventId must be new, or of the same request; an earlier request with it had other "
                 "actions. Give each event its own id."
             )
-        chances = self._chances(reply, context, offer)
-        named = dict(zip(names, chances, strict=True))
-        return rank_answer(actions, excluded, [str(each) for each in ranking], named, event)
+        named = dict(zip(names, self._chances(reply, context, offer, names), strict=True))
+        return personalizer.rank_answer(
+            actions, excluded, [str(each) for each in ranking], named, event
+        )
 
     def _chances(
-        self, reply: DecisionReply, context: object, offer: list[str | dict[str, object]]
+        self, reply: DecisionReply, context: Any, offer: list[Any], names: list[str]
     ) -> list[float]:
         """Return the probabilities of the offered actions before the slot was known.
 
         Privacy: with a control they are those of policy and control, weighted by its share, so that
-        answers to both parts have the same form. [docs/privacy/lift.md, "People"]
+        answers to both parts are the same. [docs/privacy/lift.md, "People"]
         """
         state, plan = self._service.state, self._plan
-        names = [each if isinstance(each, str) else each["id"] for each in offer]
         if state.mode == "shadow":
             return [float(name == reply.action) for name in names]
         features = features_of(plan, context)[None]
@@ -157,26 +154,27 @@ class PersonalizerHandlers:
             )
         reward: RewardValue = call.body
         self._plan.outcome.loss_of(reward.value)  # refused also where the event is unknown
-        reply = await self._event(call)
-        if reply is None:
-            return _bare("unknown")
-        try:
-            stored = await self._service.decisions.observe(reply.decision, reward.value)
-        except LossConflict:  # the first reward stays
-            return _bare("repeated")
-        except DecisionClosed:
-            return _bare("over")
-        return _bare("stored" if stored else "not stored")
+        observe = self._service.decisions.observe
+        return await self._reported(call, "stored", lambda id: observe(id, reward.value))
 
     async def activate(self, call: Call) -> Raw:
-        reply = await self._event(call)
-        if reply is None:
-            return _bare("unknown")
+        return await self._reported(call, "activated", self._service.decisions.activate)
+
+    async def _reported(
+        self, call: Call, done: str, report: Callable[[str], Awaitable[bool]]
+    ) -> Raw:
+        """Report to the decision of an event; a header of the answer has the result."""
         try:
-            stored = await self._service.decisions.activate(reply.decision)
-        except DecisionClosed:
-            return _bare("over")
-        return _bare("activated" if stored else "not stored")
+            reply = await self._service.decisions.earlier(call.caller, call.path["event"])
+            stored = reply is not None and await report(reply.decision)
+            result = "unknown" if reply is None else done if stored else "not stored"
+        except LossConflict:  # the first reward stays
+            result = "repeated"
+        except (DecisionClosed, ServiceError) as error:
+            if isinstance(error, ServiceError) and error.code != "idempotency_key_used":
+                raise
+            result = "over"
+        return Raw(b"", headers=((RESULT, result.encode()),))
 
     async def multi_slot(self, call: Call) -> Raw:  # noqa: ARG002
         raise ServiceError(
@@ -185,19 +183,6 @@ class PersonalizerHandlers:
             status=404,
             code="multi_slot",
         )
-
-    async def _event(self, call: Call) -> DecisionReply | None:
-        """Return the decision of an event; None if it is unknown, or its batch is over."""
-        try:
-            return await self._service.decisions.earlier(call.caller, call.path["event"])
-        except ServiceError as error:
-            if error.code != "idempotency_key_used":
-                raise
-            return None
-
-
-def _bare(result: str) -> Raw:
-    return Raw(b"", headers=((RESULT, result.encode()),))
 
 
 def personalizer_paths(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]:

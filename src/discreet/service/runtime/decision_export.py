@@ -13,14 +13,8 @@ import numpy as np
 
 from discreet.design.action_names import action_name
 from discreet.features.joint import feature_names
-from discreet.service.secrets.sealing import (
-    LOSS,
-    ROW,
-    WHOLE,
-    DecisionRow,
-    Sealer,
-    unpack_loss,
-)
+from discreet.service.secrets import sealing
+from discreet.service.secrets.sealing import DecisionRow, Sealer, unpack_loss
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.batches import under_way
@@ -73,20 +67,17 @@ def _decisions(
     connection: Connection, sealer: Sealer, epoch: int, batch: int
 ) -> list[tuple[int, tuple[DecisionRow, float]]]:
     """Return rows of a batch by slot, with their losses; NaN where none came."""
-    made: dict[int, DecisionRow] = {}
-    losses: dict[int, float] = {}
-    place = (epoch, batch)
+    made, losses, place = dict[int, DecisionRow](), dict[int, float](), (epoch, batch)
     query = "SELECT slot, payload FROM records WHERE epoch = ? AND batch = ?"
     for slot, payload in connection.execute(query, place).fetchall():
-        if (packed := sealer.open(ROW, slot, bytes(payload))) is not None:
+        if (packed := sealer.open(sealing.ROW, slot, bytes(payload))) is not None:
             made[slot] = DecisionRow.unpack(packed)
     query = "SELECT slot, kind, payload FROM answers WHERE epoch = ? AND batch = ?"
     for slot, kind, payload in connection.execute(query, place).fetchall():
-        if kind not in (LOSS, WHOLE):
-            continue
-        if (packed := sealer.open(kind, slot, bytes(payload))) is None:
+        packed = sealer.open(kind, slot, bytes(payload))
+        if packed is None or kind not in (sealing.LOSS, sealing.WHOLE):
             continue
         losses[slot] = unpack_loss(packed[-8:])
-        if kind == WHOLE:
+        if kind == sealing.WHOLE:
             made[slot] = DecisionRow.unpack(packed[:-8])
     return [(slot, (row, losses.get(slot, np.nan))) for slot, row in made.items()]

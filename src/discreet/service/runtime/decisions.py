@@ -24,7 +24,7 @@ from discreet.service.runtime.policy_versions import (
 from discreet.service.runtime.requests import DecisionReply, RankedReply, TicketReply
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import sealing
-from discreet.service.secrets.sealing import DecisionId, DecisionRow, Sealer, pack_loss
+from discreet.service.secrets.sealing import DecisionId, DecisionRow, Sealer
 from discreet.service.storage.batches import Lease, slot_in_control
 from discreet.service.storage.database import step
 from discreet.service.storage.journal import (
@@ -297,13 +297,8 @@ class WorkerDecisions:
                 "this request differs. Send both for a ticket, and neither for a decision."
             )
         sealer = self._open_sealer(id)
-        kind, packed = sealing.LOSS, pack_loss(loss)
-        if id.kind == sealing.TOKEN:
-            row = sealer.open(sealing.ROW, id.slot, id.token)
-            if row is None:  # another key sealed it
-                raise batch_over()
-            kind, packed = sealing.WHOLE, row + packed
-        elif with_record:
+        kind, packed = sealer.outcome(id, loss)
+        if with_record:
             kind, packed = sealing.WHOLE, self._record(id, context, action) + packed
         await self._store(id, kind, packed, sealer)
         step("observe:before-answer")

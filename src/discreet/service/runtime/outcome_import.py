@@ -13,31 +13,17 @@ from contextlib import ExitStack, closing
 from multiprocessing import get_context
 
 from discreet.batches.batch_slots import batch_over
-from discreet.client.reported_outcomes import (
-    AGAIN,
-    CONFLICT,
-    EMPTY,
-    LATE,
-    UNKNOWN,
-    UNSTORED,
-    Row,
-    RowResults,
-)
+from discreet.client import reported_outcomes as outcomes
+from discreet.client.reported_outcomes import Row, RowResults
 from discreet.errors import DecisionClosed, InvalidInput, UnknownDecision
 from discreet.service.runtime.lifecycle import check_stored
 from discreet.service.secrets import sealing
-from discreet.service.secrets.sealing import DecisionIds, Sealer, pack_loss
+from discreet.service.secrets.sealing import DecisionIds, Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.database import Connection, step, storage_errors
 from discreet.service.storage.idempotency import RequestNames
-from discreet.service.storage.journal import (
-    KEPT,
-    EarlierItem,
-    Journal,
-    ObservationItem,
-    WriteResult,
-)
+from discreet.service.storage.journal import KEPT, EarlierItem, Journal, ObservationItem
 from discreet.service.storage.locations import anchor_of, open_database
 
 SLICE = 4096
@@ -53,26 +39,26 @@ class OutcomeSealer:
     def __init__(self, settings: Settings) -> None:
         self.vault, self._outcome = Vault(settings.place(settings.vault)), settings.plan.outcome
         self._ids = DecisionIds(self.vault.mac)
-        self._ciphers: dict[tuple[int, int], Sealer | None] = {}
+        self._ciphers: dict[tuple[int, int], Sealer] = {}
 
     def seal(self, rows: Iterable[Row]) -> Sealed:
         """Return encrypted outcomes, and the results of rows that cannot be stored."""
         items, results = [], []
         for row, decision, value in rows:
             if value is None:
-                results.append((row, EMPTY))
+                results.append((row, outcomes.EMPTY))
                 continue
             try:
                 item = self._item(decision, value)
             except UnknownDecision:
-                results.append((row, UNKNOWN))
+                results.append((row, outcomes.UNKNOWN))
             except DecisionClosed:
-                results.append((row, LATE))
+                results.append((row, outcomes.LATE))
             except InvalidInput as error:
                 results.append((row, str(error)))
             else:
                 if item is None:
-                    results.append((row, UNSTORED))
+                    results.append((row, outcomes.UNSTORED))
                 else:
                     items.append((row, item))
         return items, results
@@ -86,21 +72,16 @@ class OutcomeSealer:
         cipher = self.cipher(id.epoch, id.batch)
         if cipher is None:
             raise batch_over()
-        kind, packed = sealing.LOSS, pack_loss(loss)
-        if id.kind == sealing.TOKEN:
-            row = cipher.open(sealing.ROW, id.slot, id.token)
-            if row is None:
-                raise batch_over()
-            kind, packed = sealing.WHOLE, row + packed
+        kind, packed = cipher.outcome(id, loss)
         payload = cipher.seal(kind, id.slot, packed)
         return ObservationItem(id.epoch, id.batch, id.slot, kind, payload, id.lease)
 
     def cipher(self, epoch: int, batch: int) -> Sealer | None:
         """Return the cipher of a batch; None if its key was destroyed."""
-        if (epoch, batch) not in self._ciphers:
-            key = self.vault.batch(epoch, batch)
-            self._ciphers[epoch, batch] = None if key is None else Sealer(key, epoch, batch)
-        return self._ciphers[epoch, batch]
+        found = self._ciphers.get((epoch, batch))
+        if found is None and (key := self.vault.batch(epoch, batch)) is not None:
+            found = self._ciphers[epoch, batch] = Sealer(key, epoch, batch)
+        return found
 
 
 def import_outcomes(
@@ -128,10 +109,7 @@ def import_outcomes(
 
 
 def _sealed(
-    settings: Settings,
-    sealer: OutcomeSealer,
-    chunks: Iterable[list[Row]],
-    helpers: int,
+    settings: Settings, sealer: OutcomeSealer, chunks: Iterable[list[Row]], helpers: int
 ) -> Iterator[Sealed]:
     """Encrypt chunks, in this process or ahead of it in others."""
     if not helpers:
@@ -171,19 +149,15 @@ def _written(
         kept = written.count(KEPT)
         stored += kept
         if kept < len(part):
-            pairs = zip(part, written, strict=True)
-            results += [
-                (row, _result(sealer, item, found))
-                for (row, item), found in pairs
-                if found is not KEPT
-            ]
+            others = [pair for pair in zip(part, written, strict=True) if pair[1] is not KEPT]
+            results += [(row, _result(sealer, item, found)) for (row, item), found in others]
     return RowResults.of(results, stored)
 
 
-def _result(sealer: OutcomeSealer, item: ObservationItem, found: WriteResult) -> str:
+def _result(sealer: OutcomeSealer, item: ObservationItem, found: object) -> str:
     """Return the result of an item whose batch is over, or whose slot has an outcome."""
     cipher = sealer.cipher(item.epoch, item.batch)
     if cipher is None or not isinstance(found, EarlierItem):
-        return LATE
+        return outcomes.LATE
     before, now = (cipher.open(item.kind, item.slot, each.payload) for each in (found, item))
-    return AGAIN if before == now else CONFLICT
+    return outcomes.AGAIN if before == now else outcomes.CONFLICT

@@ -18,7 +18,7 @@ import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from discreet.batches.batch_slots import unknown_decision
+from discreet.batches.batch_slots import batch_over, unknown_decision
 from discreet.types import NumpyArray
 
 ROW, ACTIVATION, LOSS, WHOLE, REPLY = range(5)
@@ -77,6 +77,15 @@ class Sealer:
             return self._cipher.decrypt(sealed[:12], sealed[12:], place)
         except InvalidTag:
             return None
+
+    def outcome(self, id: DecisionId, loss: float) -> tuple[int, bytes]:
+        """Return kind and content that a loss adds: alone, or with the row that the id carries."""
+        if id.kind != TOKEN:
+            return LOSS, pack_loss(loss)
+        row = self.open(ROW, id.slot, id.token)
+        if row is None:  # another key sealed it
+            raise batch_over()
+        return WHOLE, row + pack_loss(loss)
 
 
 UNSTORED, WRITTEN, TOKEN, TICKET = range(4)
