@@ -172,12 +172,12 @@ function knownActions({ actions, n_actions }, changes) {
   return { used: new Map([...places].filter(([name]) => !gone.has(name))), blocks: places.size };
 }
 
-/** Lengths of the batches of an imported log: a sixteenth of its rows, then the rest. */
+/** Lengths of the batches of an imported log: each has three quarters of the rows up to its end. */
 function logBatches(rows, first, longest) {
-  const part = Math.min(Math.max(first, Math.floor(rows / 16)), longest);
-  const head = rows < 2 * part ? Math.min(rows, longest) : part;
-  const [rest, count] = [rows - head, Math.ceil((rows - head) / longest)];
-  return rows === 0 ? [] : [head, ...Array.from({ length: count }, (_, k) => Math.floor(rest / count) + (k < rest % count))];
+  const before = Math.floor(rows / 4) >= first ? Math.floor(rows / 4) : 0;
+  const [length, n] = [rows - before, Math.ceil((rows - before) / longest)];
+  const parts = Array.from({ length: n }, (_, k) => Math.floor(length / n) + (k < length % n));
+  return before ? [...logBatches(before, first, longest), ...parts] : parts;
 }
 
 /** B_m, before a horizon cuts it. */

@@ -288,8 +288,8 @@ class Learner:
         """Begin with a private log: its rows are released at once, and then forgotten.
 
         The plan announces their number (``Plan(imported=5_000)``), and nothing else about them is
-        public but the releases. A sixteenth of them is released first and teaches the
-        geometry of the rest; each row is in one batch, and costs ε once.
+        public but the releases. The last batch has three quarters of them; the ones
+        before it teach the geometry. Each row is in one batch, and costs ε once.
 
         ``contexts`` may be a frame, and the others series or names of its columns; where the unit
         is a user, ``user`` are ids: at most ``records_per_batch`` rows of a person count, and they

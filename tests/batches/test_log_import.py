@@ -18,7 +18,7 @@ PLAYED = RNG.integers(3, size=len(X))
 LOSSES = (PLAYED != Y) * 1.0
 PLAN = Plan(n_actions=3, features=dc.UnitBall(3), budget=dc.Budget(8.0, 1e-5), imported=1_000)
 LOG = slice(0, 1_000)
-LENGTHS = [62, 938]
+LENGTHS = [62, 188, 750]
 """Batches of the log: they grow by half, and the last takes what is left."""
 
 

@@ -72,7 +72,7 @@ def right(learner):
 def test_a_private_log_becomes_a_learner_that_knows_it(folder, capsys):
     code, out, _ = run(capsys, *CSV, "--out", "warm")
     assert code == 0, out
-    assert "800 rows in 2 batches: ε = 8" in out
+    assert "800 rows in 3 batches: ε = 8" in out
     assert (folder / "warm.state").stat().st_mode & 0o777 == 0o600
     released = dc.Released.load("warm.released.json")
     assert released.plan["imported"] == 800
@@ -83,7 +83,7 @@ def test_a_plan_that_releases_on_request_takes_a_log_too(folder, capsys):
     (folder / "plan.toml").write_text(PLAN + 'releases = "on_request"\n')
     code, _, err = run(capsys, *CSV, "--out", "warm")
     assert code == 0, err
-    assert len(dc.Released.load("warm.released.json").items) == 2
+    assert len(dc.Released.load("warm.released.json").items) == 3
 
 
 def test_a_log_is_not_imported_twice_under_one_name(folder, capsys):

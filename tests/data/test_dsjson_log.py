@@ -200,6 +200,8 @@ def test_columns_of_a_log(tmp_path):
     columns = log_columns(path)
     assert {*columns} == {"time", "user.age", "action", "cost", "reward", "probability"}
     assert columns["reward"].tolist() == [0.5]
+    with pytest.warns(dc.Advice, match="1 .reward without a decision."):
+        log_columns(str(written(tmp_path, [event(), {"RewardValue": 1}])))
     clash = event(c={"cost": 1, **event()["c"]})
     with pytest.raises(InvalidInput, match="cost"):
         log_columns(str(written(tmp_path, [clash])))

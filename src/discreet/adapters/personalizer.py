@@ -105,8 +105,8 @@ def error_answer(status: int, error: Mapping[str, Any]) -> tuple[int, dict[str, 
 class RankDraft:
     """Suggested fields of contexts and of actions, from a sample of rank requests.
 
-    ``ids`` are those of the actions. Where no feature tells actions apart, they are named actions
-    of the plan.
+    ``ids`` are those of the actions. Where no feature differs between actions, they are
+    named actions of the plan.
     """
 
     contexts: list[Suggestion]

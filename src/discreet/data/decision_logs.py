@@ -19,6 +19,7 @@ from discreet.data.dsjson_log import DSJSON, Features, feature_columns, read_dsj
 from discreet.data.files import sample_columns
 from discreet.data.table import unreadable
 from discreet.errors import InvalidInput
+from discreet.text import advise
 from discreet.types import Floats, NumpyArray
 
 CONTEXT, ACTION = "x", "a"
@@ -281,6 +282,9 @@ def log_columns(path: str, items: dict[str, Features] | None = None) -> dict[str
 
 def _dsjson_columns(path: str, items: dict[str, Features] | None) -> dict[str, NumpyArray]:
     read = read_dsjson(path)
+    if read.left_out:
+        reasons = ", ".join(f"{count:,} ({reason})" for reason, count in read.left_out.items())
+        advise("lines-left-out", f"Lines of the log that are left out: {reasons}.", stacklevel=4)
     actions = read.actions if items is not None else [read.ids[each] for each in read.actions]
     if items is not None:
         items |= read.items

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from discreet.design.window import seconds_of
 from discreet.errors import InvalidInput
@@ -15,8 +15,8 @@ from discreet.validate import in_range, whole
 LONGEST = 2**22
 """No batch is longer: exact integer sums hold so many records (docs/privacy/arithmetic.md)."""
 
-GEOMETRY_SHARE = 16
-"""One row in so many of an imported log is in its first batch, which learns the geometry."""
+LOG_GROWTH = 4
+"""Every batch of an imported log makes its rows so far this many times as many."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Schedule:
     >>> [Schedule(first=16, growth=1.5, longest=40).length(m) for m in (1, 2, 3, 4, 5)]
     [16, 24, 36, 40, 40]
 
-    A log of ``imported`` rows has two batches of its own: a sixteenth of the rows, which are
-    released first to learn the geometry, and the rest. Fewer batches have less noise in sum.
-    The batches of decisions follow.
+    A log of ``imported`` rows has separate batches: the last has three quarters of the rows, the one
+    before it three quarters of the others, and so on. Early ones teach the geometry, and few
+    batches have less noise in sum. The batches of decisions follow.
 
-    >>> [Schedule(first=16, growth=1.5, imported=800).length(m) for m in (1, 2, 3, 4)]
-    [50, 750, 16, 24]
+    >>> [Schedule(first=16, growth=1.5, imported=800).length(m) for m in (1, 2, 3, 4, 5)]
+    [50, 150, 600, 16, 24]
     """
 
     first: int = 1
@@ -179,13 +179,13 @@ def _growing(
 
 
 def _cut(rows: int, first: int, longest: int) -> list[int]:
-    """Return the lengths of a log's batches: a sixteenth of its rows, then the rest.
+    """Return the lengths of a log's batches; the first has at least ``first`` rows, if there are.
 
-    No batch is longer than ``longest``; the first is not shorter than ``first``, or than the rest.
+    A batch above ``longest`` is divided into the fewest parts, which differ by one row at most.
     """
-    head = min(max(first, rows // GEOMETRY_SHARE), longest)
-    if rows < 2 * head:
-        head = min(rows, longest)
-    rest = rows - head
-    count = -(-rest // longest)
-    return [head, *(rest // count + (each < rest % count) for each in range(count))]
+    ends = [rows]
+    while ends[0] // LOG_GROWTH >= first:
+        ends.insert(0, ends[0] // LOG_GROWTH)
+    lengths = [end - start for start, end in pairwise([0, *ends])]
+    parts = [(length, -(-length // longest)) for length in lengths]
+    return [length // n + (k < length % n) for length, n in parts for k in range(n)]

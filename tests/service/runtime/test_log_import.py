@@ -29,7 +29,7 @@ from discreet.service.storage.sealed_batch import read_batch
 from service.conftest import PLAN, dump, set_back, toml
 
 ROWS = 30
-LENGTHS = [4, 26]
+LENGTHS = [7, 23]
 """Batches of the log: they grow from four, and the last takes what is left."""
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-0.5, 0.5, size=(ROWS, 2))

@@ -130,7 +130,7 @@ class PersonalizerHandlers:
         """Return the probabilities of the offered actions before the slot was known.
 
         Privacy: with a control they are those of policy and control, weighted by its share, so that
-        answers to both parts are alike. [docs/privacy/lift.md, "People"]
+        answers to both parts are the same. [docs/privacy/lift.md, "People"]
         """
         state, plan = self._service.state, self._plan
         if state.mode == "shadow":
