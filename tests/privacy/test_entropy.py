@@ -70,7 +70,7 @@ ATTRIBUTES = {
 """What may be used of the modules that could do more. OpenDP's samplers are measurements."""
 BUILTINS = {
     *("abs", "all", "any", "bool", "dict", "enumerate", "float", "int", "isinstance", "len"),
-    *("list", "max", "min", "range", "str", "sum", "tuple", "zip"),
+    *("list", "max", "min", "property", "range", "str", "sum", "tuple", "zip"),
 }
 KEPT = {"_table", "_space"}
 """Functions whose result is kept: none of them draws."""

@@ -96,7 +96,7 @@ WRONG = {
         "statistics",
         lambda release: summing(release, response=release.statistics.response[:2]),
     ),
-    "no sums of outcomes": ("statistics", lambda release: summing(release, outcome_sums=None)),
+    "nothing told": ("statistics", lambda release: summing(release, outcome_sums=None)),
     "a matrix of its own": ("statistics", lambda release: summing(release, matrix=2 * np.eye(3))),
     "no next matrix": ("statistics", lambda release: summing(release, following=None)),
     "a next matrix that no release may use": (
