@@ -23,6 +23,7 @@ EXTRAS = {
     "openfeature",
     "frames",
     "postgres",
+    "warehouse",
     "traces",
     "dask",
     "torch",

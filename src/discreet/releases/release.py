@@ -25,6 +25,7 @@ LINKS = ("identity", "logistic", "clip")
 class Predictor:
     """Predicted losses: scores θ_a·b through a link; weights are (..., A, p).
 
+    >>> import numpy as np
     >>> Predictor(np.array([[1.0, 0.0], [0.0, 1.0]]), "identity").losses(np.array([[0.6, 0.2]]))
     array([[0.6, 0.2]])
     """
@@ -87,6 +88,7 @@ class Release:
     ``records`` are the slots of the batch, ``gram`` the noisy second moments, ``event`` says what
     the fit cost, and ``plan_digest`` names the plan.
 
+    >>> import numpy as np
     >>> release = Release(1, 16, Predictor(np.zeros((2, 3)), "identity"))
     >>> release.number, release.records, release.predictor.weights.shape
     (1, 16, (2, 3))

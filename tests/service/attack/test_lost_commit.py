@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import suppress
-from uuid import uuid4
 
 import pytest
 
@@ -125,8 +124,14 @@ def test_a_second_release_is_noticed(begun, monkeypatch):
     without_keys(settings)
     monkeypatch.setattr(release_transaction, "finish", lambda *_: None)
     monkeypatch.setattr(Schedule, "allows", lambda *_: True)  # the chain would refuse it too
-    monkeypatch.setattr(
-        document_table, "part", lambda *_: uuid4().hex
-    )  # the ledger would refuse it too
+    honest, charged = document_table.charge, []
+
+    def charge(*given):
+        charged.append(given)
+        return honest(*given)
+
+    # The ledger would refuse it too, were it not another part after each charge.
+    monkeypatch.setattr(document_table, "charge", charge)
+    monkeypatch.setattr(document_table, "part", lambda *_: f"batch {len(charged)}")
     with pytest.raises(AssertionError, match="doubled"):
         play(settings, monkeypatch, 1)
