@@ -78,7 +78,8 @@ class Evaluation:
     def released(self) -> Released:
         """Releases as documents of the plan, rounded and linked by digests."""
         config = {**self.plan.to_config(), "horizon": self.played.schedule.horizon}
-        made, items = digest_of(config), []
+        made = digest_of(config)
+        items: list[Release] = []
         for item in self.played.items:
             previous = items[-1].digest if items else made
             items.append(publishable(replace(item, plan_digest=made, previous=previous)))
