@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
 def schema(args: argparse.Namespace) -> Answer:
     """Suggest a field for every column."""
     from discreet.data.files import sample_columns
-    from discreet.features.sample_schema import draft_text, schema_of, suggestions
+    from discreet.features.sample_schema import HEAD, draft_text, schema_of, suggestions
     from discreet.plan.config import to_config
 
     if Path(args.sample).suffix == ".jsonl":
@@ -56,7 +56,7 @@ def schema(args: argparse.Namespace) -> Answer:
             )
     found = suggestions({name: columns[name] for name in columns if name not in args.without})
     made = schema_of(found)
-    text = draft_text(found, Path(args.sample).name)
+    text = draft_text(found, HEAD.format(sample=Path(args.sample).name))
     left_out = [each for each in found if each.field is None]
     document = {
         "format": "discreet-schema-sample/1",

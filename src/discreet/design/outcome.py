@@ -232,12 +232,12 @@ def declared(plan: JsonMapping | None) -> Outcome:
         ) from None
 
 
-def unit_loss(value: object, name: str = "loss") -> float:
-    """Return a single loss in [0, 1]."""
+def unit_loss(value: object, name: str, outcome: Outcome) -> float:
+    """Return a single loss in [0, 1]; the error translates a value in the units of ``outcome``."""
     try:
         return UNIT_LOSS.loss_of(value)
     except InvalidInput:
-        raise InvalidInput(
-            f"{name} must be a number in [0, 1]; got {value!r}. "
-            "0 stands for the best outcome that the plan declares, and 1 for the worst."
-        ) from None
+        step = "0 stands for the best outcome that the plan declares, and 1 for the worst."
+        if outcome.low <= _number(value) <= outcome.high:
+            step += f" For a {outcome.word} of {value} write {name}={outcome.loss_of(value):.12g}."
+        raise InvalidInput(f"{name} must be a number in [0, 1]; got {value!r}. {step}") from None

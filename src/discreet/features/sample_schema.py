@@ -123,17 +123,11 @@ def schema_of(found: list[Suggestion]) -> Schema:
     return Schema(fields)
 
 
-def draft_text(found: list[Suggestion], sample: str) -> str:
-    """The TOML file of the suggestions, with the reasons as comments."""
-    reasons = {each.name: each.reason for each in found}
-    text = schema_text(schema_of(found), reasons, HEAD.format(sample=sample))
-    return text + left_out_text(found)
-
-
-def left_out_text(found: list[Suggestion]) -> str:
-    """Comments for the columns that are left out; nothing where there are none."""
+def draft_text(found: list[Suggestion], head: str) -> str:
+    """The TOML of the suggestions below ``head``, with the reasons as comments."""
+    text = schema_text(schema_of(found), {each.name: each.reason for each in found}, head)
     left_out = [f"# {each.name}: {each.reason}\n" for each in found if each.field is None]
-    return "\n# Left out:\n" + "".join(left_out) if left_out else ""
+    return text + "\n# Left out:\n" * bool(left_out) + "".join(left_out)
 
 
 def frame_columns(frame: object, without: Iterable[str]) -> dict[str, NumpyArray]:

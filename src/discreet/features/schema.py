@@ -195,7 +195,7 @@ class Schema:
         found = drafts.suggestions(drafts.frame_columns(sample, without))
         if path is not None:
             with Path(path).open("x", encoding="utf-8") as file:
-                file.write(drafts.draft_text(found, "a frame"))
+                file.write(drafts.draft_text(found, drafts.HEAD.format(sample="a frame")))
         return drafts.schema_of(found)
 
     def to_toml(self, path: str | Path | None = None) -> str:

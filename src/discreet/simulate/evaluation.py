@@ -78,8 +78,7 @@ class Evaluation:
     def released(self) -> Released:
         """Releases as documents of the plan, rounded and linked by digests."""
         config = {**self.plan.to_config(), "horizon": self.played.schedule.horizon}
-        made = digest_of(config)
-        items: list[Release] = []
+        made, items = digest_of(config), list[Release]()
         for item in self.played.items:
             previous = items[-1].digest if items else made
             items.append(publishable(replace(item, plan_digest=made, previous=previous)))
