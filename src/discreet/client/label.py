@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from discreet import __version__
@@ -38,16 +38,17 @@ class OperatorFacts:
     purpose: str | None = None
     audited_on: str | None = None
     data: tuple[HeldData, ...] = ()
+    registry: JsonMapping = field(default_factory=dict)
 
     def to_json(self) -> JsonObject:
         stated = {each.name: getattr(self, each.name) for each in fields(self)}
         return stated | {"data": [vars(each) for each in self.data]}
 
 
-def read_facts(path: str | Path) -> OperatorFacts:
+def read_facts(path: str | Path | None) -> OperatorFacts:
     """The facts of a TOML file; unknown keys and values that are not text are refused."""
-    given = read_toml(path, "facts")
-    held = given.pop("data", [])
+    given = read_toml(path, "facts") if path else {}
+    held, entry = given.pop("data", []), given.pop("registry", {})
     if not isinstance(held, list) or not all(isinstance(each, Mapping) for each in held):
         raise InvalidInput(
             "facts.data must be a list of tables; got another kind. Write [[data]] with what, "
@@ -55,7 +56,10 @@ def read_facts(path: str | Path) -> OperatorFacts:
         )
     rows = [_texts(each, f"facts.data[{i}]") for i, each in enumerate(held)]
     built = [build(HeldData, row, f"facts.data[{i}]", {}) for i, row in enumerate(rows)]
-    return build(OperatorFacts, _texts(given, "facts") | {"data": built}, "facts", {})
+    if not isinstance(entry, Mapping):
+        raise InvalidInput("facts.registry must be a table; got another kind. Write [registry].")
+    tables = {"data": built, "registry": _texts(entry, "facts.registry")}
+    return build(OperatorFacts, _texts(given, "facts") | tables, "facts", {})
 
 
 def _texts(given: JsonMapping, where: str) -> JsonObject:
