@@ -40,8 +40,8 @@ class Schedule:
     >>> [Schedule(first=16, growth=1.5, longest=40).length(m) for m in (1, 2, 3, 4, 5)]
     [16, 24, 36, 40, 40]
 
-    A log of ``imported`` rows has separate batches: the last has three quarters of the rows, the one
-    before it three quarters of the others, and so on. Early ones teach the geometry, and few
+    A log of ``imported`` rows has separate batches: the last has three quarters of the rows, the
+    one before it three quarters of the others, and so on. Early ones teach the geometry, and few
     batches have less noise in sum. The batches of decisions follow.
 
     >>> [Schedule(first=16, growth=1.5, imported=800).length(m) for m in (1, 2, 3, 4, 5)]
