@@ -41,8 +41,7 @@ def label(args: argparse.Namespace) -> Answer:
     """Write all files, or none after an error."""
     installed("campaign", "for the page", "jinja2")
     from discreet.audit.ledger_verification import checked, read
-    from discreet.client.label import label_document, label_page, read_audit, read_facts, signed
-    from discreet.client.registry_entry import registry_entry, yaml_text
+    from discreet.client import label as labels
     from discreet.releases.canonical import canonical
 
     name = args.out.removesuffix(".html").removesuffix(".json")
@@ -50,19 +49,18 @@ def label(args: argparse.Namespace) -> Answer:
     files |= {"yaml": f"{name}.yaml"} if args.registry else {}
     _refuse_overwriting([args.source, args.key, args.audit, args.facts], files)
     source = read(args.source)
-    ledger, facts = checked(source, args.source), read_facts(args.facts)
-    document = label_document(
+    ledger, facts = checked(source, args.source), labels.read_facts(args.facts)
+    document = labels.label_document(
         ledger,
         {"kind": source.kind, **source.about},
         made=datetime.now(UTC).date().isoformat(),
-        audit=read_audit(args.audit) if args.audit else None,
+        audit=labels.read_audit(args.audit) if args.audit else None,
         facts=facts,
     )
-    content = signed(document, _key(args.key)) if args.key else canonical(document)
-    page = label_page(document)  # before anything is written
+    content = labels.signed(document, _key(args.key)) if args.key else canonical(document)
+    page = labels.label_page(document)  # before anything is written
     if args.registry:
-        entry = registry_entry(document, ledger, facts.registry)
-        write(files["yaml"], yaml_text(entry) + "\n")
+        write(files["yaml"], labels.registry_entry(document, ledger, facts.registry))
     write(files["json"], content + b"\n")
     write(files["html"], page)
     return Answer({**document, "files": files}, "\n".join(_lines(document, files, args.key)))
