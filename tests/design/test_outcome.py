@@ -87,6 +87,11 @@ def test_arrays_are_taken_whole_or_not_at_all(values, clip):
         Loss(0, 1, clip).losses_of(values, (2,))
 
 
+def test_the_first_row_that_is_no_number_is_named():
+    with refused(InvalidInput, "rewards must be", "row 1"):
+        Reward(0, 50).losses_of([1.0, "2", None], (3,))
+
+
 def test_flags_and_numpy_numbers_are_numbers():
     for value in (True, np.True_, 1, np.int8(1), np.float32(1)):
         assert Reward(0, 2).loss_of(value) == 0.5

@@ -31,9 +31,11 @@ def _number(value: object) -> float:
 
 
 def _numbers(values: object) -> NumpyArray:
-    """The values as an array of floats; a single NaN for what are no numbers."""
+    """The values as an array of floats, NaN for what is no number; one for what is no array."""
     try:
         numbers = np.asarray(values)
+        if numbers.dtype.kind in "OU" and numbers.ndim == 1:
+            return np.asarray([_number(value) for value in np.asarray(values, dtype=object)])
         return numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else np.asarray(np.nan)
     except (TypeError, ValueError):
         return np.asarray(np.nan)
