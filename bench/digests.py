@@ -194,7 +194,8 @@ def evaluations() -> Iterator[tuple[str, Any]]:
         contexts, losses = people(plan, 300)
         own = {"rewards": 50 * losses} if name == "reward" else {"losses": losses}
         run = dc.evaluate(plan, contexts, seed=3, **own)
-        yield name, [run.losses, run.actions, run.best_fixed, run.released, run.ledger]
+        played = getattr(run, "played", run.released)  # as older versions have it: not rounded
+        yield name, [run.losses, run.actions, run.best_fixed, played, run.ledger]
     data = np.random.default_rng(1).uniform(-0.6, 0.6, size=(500, 2))
     labels = (data[:, 0] > 0).astype(int)
     curve = dc.privacy_curve(data, labels, epsilons=(1.0, 4.0, np.inf), seeds=3)

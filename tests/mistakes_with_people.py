@@ -103,8 +103,8 @@ CONTEXTS = [
     ),
     (
         "people.decide(pl.from_pandas(frame).lazy())",
-        "frame must hold its rows; got a LazyFrame, which is lazy",
-        "Call collect() first.",
+        "frame must be of pandas, polars or pyarrow and hold its rows; got a LazyFrame",
+        "Read the file first; call collect() on a lazy frame.",
         "people.decide(pl.from_pandas(frame).lazy().collect())",
     ),
 ]

@@ -1,6 +1,7 @@
 """What is shipped, and the commands that build and check it."""
 
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -83,6 +84,29 @@ def test_metadata():
     assert about["License-Expression"] == "MIT"
     assert about["Requires-Python"] == ">=3.11"
     assert set(about.get_all("Provides-Extra")) == EXTRAS
+
+
+def test_a_page_of_pypi_would_be_complete():
+    stated = project()
+    assert (ROOT / stated["readme"]).is_file()
+    assert 20 < len(stated["description"]) < 100
+    assert len(set(stated["keywords"])) == len(stated["keywords"]) > 4
+    kinds = {classifier.split(" :: ")[0] for classifier in stated["classifiers"]}
+    assert {"Development Status", "Intended Audience", "Topic", "Typing"} <= kinds
+    assert not [each for each in stated["classifiers"] if each.startswith("License")]  # PEP 639
+    versions = re.findall(r"Python :: (3\.\d+)", "\n".join(stated["classifiers"]))
+    assert versions == ["3.11", "3.12", "3.13"]
+
+
+def test_a_page_of_npm_would_be_complete():
+    package = ROOT / "clients" / "js"
+    stated = json.loads((package / "package.json").read_text())
+    assert stated["name"] == "discreet-bandits"
+    assert stated["license"] == project()["license"]
+    assert stated["author"] == project()["authors"][0]["name"]
+    assert {"description", "keywords", "types", "files", "exports", "engines"} <= stated.keys()
+    assert (package / stated["types"]).is_file()
+    assert (package / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 def test_the_core_needs_little():

@@ -17,7 +17,7 @@ LIMITS = {
     "modules at the top": 9,
     "files": 328,
     "files of the service": 66,
-    "lines": 55_100,
+    "lines": 55_240,
     "lines of tests": 61_000,
     "lines with Any": 911,
     "small files with one importer": 2,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from discreet.batches.release_batch import release_batch
 from discreet.batches.users import PeopleRegistry, user_id, user_ids
 from discreet.design.control import Control, slots_in_control
 from discreet.design.window import WAITING, Window
-from discreet.errors import BudgetExceeded, InvalidInput, NotReady, StateClaimed
+from discreet.errors import BudgetExceeded, InvalidInput, NotReady, PrivateData, StateClaimed
 from discreet.features.frames import is_frame
 from discreet.plan.noise_forecast import warn_if_too_noisy
 from discreet.plan.plan import Plan
@@ -122,6 +122,13 @@ class Learner:
         self._fit = partial(release_batch, plan, self._noise)
         self._custody = saved_state.Custody()
         self._available_before: tuple[object, int, AvailableActions] | None = None
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise PrivateData(
+            "Learner must not be pickled or copied; it holds private rows, and two copies would "
+            "draw two noises for one batch. Use learner.save(path) and Learner.load(path); "
+            "learner.released is public and can be pickled."
+        )
 
     def __repr__(self) -> str:
         facts = "; ".join(f"{name} {value}" for name, value in self._facts)

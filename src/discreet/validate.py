@@ -108,7 +108,8 @@ def matrix(name: str, value: object, columns: int, step: str) -> NumpyArray:
         kind = type(value).__name__
         listed = ", not all numbers or not of one length" * isinstance(value, (list, tuple))
         raise InvalidInput(
-            f"{name} must be an array of numbers; got {kind}{listed}. {step}"
+            f"{_first_odd_row(value, columns)}{name} must be an array of numbers; "
+            f"got {kind}{listed}. {step}"
         ) from None
     if array.ndim not in (1, 2) or array.shape[-1] != columns:
         raise InvalidInput(
@@ -120,8 +121,20 @@ def matrix(name: str, value: object, columns: int, step: str) -> NumpyArray:
         with np.errstate(over="ignore", invalid="ignore"):
             finite = math.isfinite(float(array.sum())) or bool(np.isfinite(array).all())
     if not finite:
-        raise InvalidInput(f"{name} must be finite; got NaN or infinity. {step}")
+        row = "" if array.ndim == 1 else f"row {np.argwhere(~np.isfinite(array))[0][0]}: "
+        raise InvalidInput(f"{row}{name} must be finite; got NaN or infinity. {step}")
     return array
+
+
+def _first_odd_row(rows: object, columns: int) -> str:
+    """Return "row 3: " for the first of several rows that is no list of numbers; else nothing."""
+    for number, row in enumerate(rows) if isinstance(rows, (list, tuple)) else ():
+        if not isinstance(row, (list, tuple, np.ndarray)):  # the numbers of one row
+            return ""
+        numbers = [isinstance(each, (int, float, np.number)) for each in row]
+        if len(row) != columns or not all(numbers):
+            return f"row {number}: "
+    return ""
 
 
 def installed(extra: str, purpose: str, *libraries: str, instead: str = "") -> None:

@@ -94,3 +94,31 @@ def test_what_cannot_be_explained_says_so():
         dc.explain_decision(learner, [CONTEXT])
     with pytest.raises(InvalidInput, match="learner"):
         dc.explain_decision(7, CONTEXT)
+
+
+def test_rewards_are_explained_in_their_units():
+    x = np.random.default_rng(0).uniform(-0.7, 0.7, size=(3000, 2))
+    rewards = np.stack([40.0 * (x[:, 0] > 0), 40.0 * (x[:, 0] <= 0)], axis=1)
+    plan = dc.Plan(
+        actions=["left", "right"],
+        features=dc.UnitBall(2),
+        budget=dc.Budget(8.0, 1e-5),
+        outcome=dc.Reward(0, 50),
+    )
+    found = dc.explain_decision(dc.evaluate(plan, x, rewards=rewards), [0.6, 0.0], "left")
+    assert "left: predicted reward 4" in repr(found)
+    frame = found.to_frame()
+    assert frame["feature"][0] == "[0]"
+    assert frame["reward"][0] == pytest.approx(-50 * found.effects[0].loss)
+    assert frame["reward"][0] > 5
+    assert "adds to the reward" in found._repr_html_()
+
+
+def test_effects_within_noise_that_exceeds_the_range_are_not_known():
+    found = dc.explain_decision(taught(plan_of("blocks")), CONTEXT)
+    assert "not known" not in repr(found)
+    wide = [each._replace(error=1.5) for each in found.effects[:1]]
+    lines = repr(replace(found, effects=(*wide, *found.effects[1:]), error=1.2)).splitlines()
+    assert "predicted loss not known yet" in lines[0]
+    assert lines[1].endswith("not known yet (± 1.500)")
+    assert "not known" not in lines[2]

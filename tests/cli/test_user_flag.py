@@ -138,3 +138,17 @@ def test_refusals(capsys, sales, tmp_path, monkeypatch, words, said):
     assert main([*words, *data, *out]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
+
+
+def test_a_drafted_schema(capsys, sales, tmp_path):
+    schema = tmp_path / "schema.toml"
+    flags = ["run", "--data", sales, "--schema", schema, *QUICK, "--quiet"]
+    answer(capsys, "schema", sales, "--without", "bought", "--out", schema)
+    assert main([*map(str, flags), "--user", "who"]) == 2  # the name tells nothing: it is a feature
+    assert "out of the schema" in capsys.readouterr().err
+    schema.unlink()
+    sales.write_text(sales.read_text().replace("who", "customer_id", 1))
+    answer(capsys, "schema", sales, "--without", "bought", "--out", schema)
+    found = answer(capsys, *flags, "--user", "customer_id")
+    assert found["plan"]["unit"] == "user"
+    assert [each["name"] for each in found["plan"]["features"]["fields"]] == ["size"]

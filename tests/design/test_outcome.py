@@ -87,6 +87,11 @@ def test_arrays_are_taken_whole_or_not_at_all(values, clip):
         Loss(0, 1, clip).losses_of(values, (2,))
 
 
+def test_the_first_row_that_is_no_number_is_named():
+    with refused(InvalidInput, "rewards must be", "row 1"):
+        Reward(0, 50).losses_of([1.0, "2", None], (3,))
+
+
 def test_flags_and_numpy_numbers_are_numbers():
     for value in (True, np.True_, 1, np.int8(1), np.float32(1)):
         assert Reward(0, 2).loss_of(value) == 0.5
@@ -235,3 +240,15 @@ def test_names_and_outcome_travel_with_what_was_released(tmp_path):
     again = dc.Learner.load(tmp_path / "state")
     assert again.plan.digest == read.items[0].plan_digest
     assert again.decide(np.zeros(2)).action in again.plan.actions
+
+
+def test_a_missing_loss_in_the_units_of_the_outcome_is_translated():
+    for outcome, step in ((Reward(0, 50), "missing_loss=0.9"), (Loss(0, 50), "missing_loss=0.1")):
+        with refused(InvalidInput, "missing_loss must be", "[0, 1]", step):
+            dc.Plan(
+                n_actions=2,
+                features=dc.UnitBall(1),
+                budget=dc.Budget.none(),
+                outcome=outcome,
+                missing_loss=5,
+            )

@@ -54,3 +54,11 @@ def test_a_column_tells_a_flag_from_the_number_one():
 def test_values_are_all_words_or_all_whole_numbers(values):
     with refused(InvalidInput, "'rank'", "distinct whole"):
         Category("rank", values)
+
+
+def test_arrays_and_series_may_declare_the_values():
+    for values in (np.array(["a", "b"]), pd.Series(["a", "b"]), ("a", "b")):
+        assert Category("town", values) == Category("town", ["a", "b"])
+    assert Category("rank", np.array([1, 2])).values == (1, 2)
+    with refused(InvalidInput, "'town'", "not an array"):
+        place(Category("town", ["a", "b"]), np.array(["a"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -101,3 +103,38 @@ def test_rounded_ranges_hold_the_values(low, width):
         small, large = rounded_powers(low, high)
         assert small <= low * (1 + 1e-11)
         assert high <= large * (1 + 1e-11)
+
+
+def test_columns_that_identify_returning_people_are_left_out():
+    people = RNG.integers(0, 90, size=ROWS)
+    columns = {
+        "customer_id": 1000.0 + people,
+        "accountNumber": people.astype(str).astype(object),
+        "contact": np.array([f"p{each}@example.org" for each in people], dtype=object),
+        "ID": people,
+        "token": np.array([str(uuid.UUID(int=int(each))) for each in people], dtype=object),
+    }
+    for found in suggestions(columns):
+        assert found.field is None, found
+        assert "identifies people" in found.reason
+    kept = {"store_id": words("a", "b", "c"), "email": people % 2, "width": people / 7}
+    assert all(found.field is not None for found in suggestions(kept))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_becomes_a_schema_with_comments(library, tmp_path):
+    made = pytest.importorskip(library).DataFrame
+    columns = {"user_id": RNG.integers(0, 90, size=ROWS), "device": words("phone", "desk", None)}
+    frame = made({**columns, "age": RNG.uniform(18, 79, size=ROWS), "clicked": [0, 1] * 200})
+    path = tmp_path / "schema.toml"
+    schema = dc.Schema.draft(frame, without=["clicked"], path=path)
+    assert [each.name for each in schema.fields] == ["device", "age"]
+    assert dc.Schema.from_toml(path) == schema
+    assert "# user_id: It identifies people" in path.read_text()
+    assert schema.map(frame).shape == (ROWS, schema.p)
+    with pytest.raises(FileExistsError):
+        dc.Schema.draft(frame, path=path)
+    with pytest.raises(InvalidInput, match="'clicked'"):
+        dc.Schema.draft(frame, without=["click"])
+    with pytest.raises(InvalidInput, match="Read the file first"):
+        dc.Schema.draft("sample.csv")

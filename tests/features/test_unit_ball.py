@@ -111,7 +111,9 @@ def test_p_counts_the_bias():
         (["1", "2", "3"], ["array of numbers", "list"]),
         ("abc", ["array of numbers", "str"]),
         ([1.0, None, 2.0], ["array of numbers"]),
-        ([[1.0, 2.0, 3.0], [1.0]], ["array of numbers"]),
+        ([[1.0, 2.0, 3.0], [1.0]], ["row 1", "array of numbers"]),
+        ([(1.0, 2.0, 3.0), [1.0, "2", 3.0]], ["row 1", "array of numbers"]),
+        ([[0.0] * 3, [0.0] * 3, [0.0, math.nan, 0.0]], ["row 2", "finite"]),
         (None, ["array of numbers", "NoneType"]),
         ({"a": 1.0}, ["array of numbers", "dict"]),
         (np.zeros(3, dtype=complex), ["array of numbers"]),
@@ -122,6 +124,10 @@ def test_p_counts_the_bias():
 def test_bad_contexts_are_refused_with_a_reason(context, words):
     with refused(InvalidInput, *words):
         UnitBall(3).map(context)
+
+
+def test_rows_of_several_lengths_are_no_single_context():
+    assert not UnitBall(3).is_single([[1.0, 2.0, 3.0], [1.0]])
 
 
 @pytest.mark.parametrize("dimension", [0, -1, 2.0, "3", True, None])

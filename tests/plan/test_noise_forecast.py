@@ -269,3 +269,14 @@ def test_numbers_that_the_range_does_not_allow_are_refused(numbers, said):
 def test_an_oracle_that_does_not_pool_has_no_sample_size():
     with refused(dc.InvalidInput, "oracle must pool statistics", "got Logistic"):
         sample_sizes(clicks(oracle=dc.Logistic()), 0.01)
+
+
+def test_a_delta_that_is_too_large_for_the_horizon_is_advised_against():
+    large = plan(epsilon=8.0, horizon=2000)
+    large = replace(large, budget=dc.Budget(8.0, 1 / 2000))
+    with pytest.warns(dc.Advice, match=r"δ = 0.0005 .*2,000 .*large-delta"):
+        dc.Learner(large)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", dc.Advice)
+        for budget, horizon in ((dc.Budget(8.0, 4e-4), 2000), (dc.Budget(8.0, 0.01), None)):
+            warn_if_too_noisy(replace(large, budget=budget, horizon=horizon))

@@ -304,6 +304,7 @@ def test_campaigns_carry_own_classes_to_their_workers(folder):
     code, _, error = command(folder, "campaign", "status", "results")
     assert code == 2
     assert "EpsilonGreedy" in error
+    assert "--import MODULE" in error
 
 
 def test_grids_of_a_class_that_was_defined_again_are_new(own):

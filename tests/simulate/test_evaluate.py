@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -326,3 +327,20 @@ def test_a_stack_plays_the_control_of_each_evaluation():
     expected = [dc.evaluate(plan, contexts, labels, seed=3).loss for plan in plans]
     np.testing.assert_allclose(found, expected, rtol=0, atol=EXACT)
     assert expected[0] != expected[1]
+
+
+def test_releases_can_be_saved_explained_and_used_as_a_prior(tmp_path):
+    contexts, labels = labelled(400)
+    control = {"control": dc.Control(0.5), "first_batch": 8}
+    plan = plan_of(dc.AdaptivePO(), dc.PooledRidge(), dc.Budget(8.0, 1e-5), **control)
+    run = dc.evaluate(plan, contexts, labels, noise=dc.SecureNoise())
+    run.released.save(tmp_path / "released.json")
+    again = dc.Released.load(tmp_path / "released.json")
+    assert again.schedule.lengths() == run.released.schedule.lengths()
+    assert [each.digest for each in again.items] == [each.digest for each in run.released.items]
+    assert dc.lift(again).text == run.lift.text
+    explained = [dc.explain_decision(each, contexts[0]) for each in (run, run.released, again)]
+    assert explained[0] == explained[1] == explained[2]
+    assert replace(plan, prior=dc.prior_from_released(plan, again)).prior.records > 0
+    with pytest.raises(dc.InvalidInput, match="NonPrivate"):
+        dc.prior_from_released(plan, dc.evaluate(plan, contexts, labels).released)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 
@@ -252,3 +254,24 @@ def test_raw_contexts_are_refused_with_advice_that_works(learner):
 def test_targets_that_lack_something_are_refused_in_words(target, said):
     with pytest.raises(InvalidInput, match=said):
         dc.evaluate_offline(logs_of(0), target)
+
+
+def test_logs_of_rewards():
+    plan = dc.Plan(
+        n_actions=2, features=dc.UnitBall(1), budget=dc.Budget.none(), outcome=dc.Reward(0, 50)
+    )
+    rows = [[0.1], [0.2], [0.3]], [0, 1, 1]
+    logs = dc.Logs.of(plan, *rows, rewards=[50.0, 0.0, 12.5], propensities=[0.5] * 3)
+    assert logs.losses.tolist() == [0.0, 1.0, 0.75]
+    table = pd.DataFrame(
+        {"x": [0.1, 0.2, 0.3], "earned": [50.0, 0.0, 12.5], "p": 0.5, "a": rows[1]}
+    )
+    framed = dc.Logs.of(plan, table, "a", rewards="earned", propensities="p")
+    np.testing.assert_array_equal(framed.losses, logs.losses)
+    for wrong in ({"rewards": [1.0] * 3, "losses": [1.0] * 3}, {}):
+        with pytest.raises(dc.InvalidInput, match="either losses or rewards"):
+            dc.Logs.of(plan, *rows, propensities=[0.5] * 3, **wrong)
+    with pytest.raises(dc.InvalidInput, match="range of rewards"):
+        dc.Logs.of(replace(plan, outcome=dc.Loss()), *rows, rewards=[1.0] * 3, propensities=rows[1])
+    with pytest.raises(dc.InvalidInput, match="row 2"):
+        dc.Logs.of(plan, *rows, rewards=[1.0, 2.0, 70.0], propensities=[0.5] * 3)

@@ -127,3 +127,9 @@ def test_bad_requests_are_refused(changes, said):
 def test_contexts_with_words_need_a_plan():
     with pytest.raises(dc.InvalidInput, match="plan=Plan"):
         dc.privacy_curve([{"age": 3}] * 4, [0, 1, 0, 1])
+
+
+def test_a_plan_in_the_place_of_contexts_is_refused():
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=dc.Budget.none())
+    with pytest.raises(dc.InvalidInput, match="plan=plan"):
+        dc.privacy_curve(plan, [[0.1]])

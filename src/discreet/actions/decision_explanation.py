@@ -15,6 +15,7 @@ from discreet.actions.available_actions import available_actions
 from discreet.actions.offers import Offers
 from discreet.actions.requested_actions import read_offers
 from discreet.design.action_names import ActionName
+from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput
 from discreet.features.frames import new_frame
 from discreet.features.joint import Joint, feature_groups
@@ -45,29 +46,33 @@ class Explanation:
     """Predicted losses of an offer, and what moved that of ``action`` away from their mean.
 
     ``effects`` add up to the predicted loss less the mean, before predictions are clipped; the
-    largest come first. Errors are those of privacy noise alone.
+    largest come first. Errors are those of privacy noise alone; ``error`` is that of the predicted
+    loss less the mean. All are losses in [0, 1]; text and frame have the units of ``outcome``. The
+    text says "not known yet" where an error exceeds the range.
     """
 
     action: ActionName
     predicted: dict[ActionName, float]
     probabilities: dict[ActionName, float]
     effects: tuple[Effect, ...] = field(default=())
+    error: float | None = None
+    outcome: Outcome = UNIT_LOSS
 
     def to_frame(self) -> Frame:
-        """A row per feature."""
+        """A row per feature, in the units of ``outcome``."""
+        errors = [np.nan if each.error is None else each.error for each in self.effects]
+        losses = np.array([each.loss for each in self.effects])
         names = np.array([each.feature for each in self.effects], dtype=object)
         columns = {
             "feature": names,
-            "loss": np.array([each.loss for each in self.effects]),
-            "standard_error": np.array(
-                [np.nan if each.error is None else each.error for each in self.effects]
-            ),
+            self.outcome.word: self.outcome.difference_of(losses),
+            "standard_error": self.outcome.error_of(np.array(errors)),
         }
         return new_frame(columns)
 
     @property
     def _lines(self) -> list[tuple[str, str]]:
-        return [(each.feature, _text(each)) for each in self.effects]
+        return [(each.feature, self._text(each)) for each in self.effects]
 
     def __repr__(self) -> str:
         width = max([len(name) for name, _ in self._lines], default=0)
@@ -75,16 +80,28 @@ class Explanation:
         return "\n".join([self._head, *lines])
 
     def _repr_html_(self) -> str:
-        return html_table(self._head, self._lines, ("feature", "adds to the loss"))
+        return html_table(self._head, self._lines, ("feature", f"adds to the {self.outcome.word}"))
 
     @property
     def _head(self) -> str:
-        mean = np.mean(list(self.predicted.values()))
+        mean = float(np.mean(list(self.predicted.values())))
+        values = map(self.outcome.value_of, (self.predicted[self.action], mean))
+        value, usual = map(self.outcome.figure, values)
+        known = f"{value}, mean over {len(self.predicted)} offered {usual}"
+        if self.error is not None and self.error > 1:
+            known = f"not known yet, since the noise exceeds the range {self.outcome.range}"
         return (
-            f"{self.action}: predicted loss {self.predicted[self.action]:.3f}, mean over "
-            f"{len(self.predicted)} offered {mean:.3f}, chosen with probability "
+            f"{self.action}: predicted {self.outcome.word} {known}; chosen with probability "
             f"{self.probabilities[self.action]:.3f}"
         )
+
+    def _text(self, effect: Effect) -> str:
+        outcome = self.outcome
+        change = outcome.figure(outcome.difference_of(effect.loss), "+")
+        if effect.error is None:
+            return change
+        noise = f"± {outcome.figure(outcome.error_of(effect.error))}"
+        return f"{change} {noise}" if effect.error <= 1 else f"not known yet ({noise})"
 
 
 def explain_decision(
@@ -92,8 +109,8 @@ def explain_decision(
 ) -> Explanation:
     """Explain which features moved the predicted losses of the offered actions, for one context.
 
-    ``source`` is a learner, its ``released``, or a board. ``action`` is the one to explain, by
-    default the most probable; ``actions`` is the offer, as for ``decide``.
+    ``source`` is a learner, an evaluation, their ``released``, or a board. ``action`` is the one to
+    explain, by default the most probable; ``actions`` is the offer, as for ``decide``.
 
     Returns:
         ``predicted`` losses and ``probabilities`` by action, and ``effects`` by feature.
@@ -113,7 +130,7 @@ def explain_decision(
     released = getattr(source, "released", source)
     if not isinstance(released, Released) or released.plan is None:
         raise InvalidInput(
-            "source must be a learner, its releases or a board; got "
+            "source must be a learner, an evaluation, its releases or a board; got "
             f"{type(source).__name__}. Pass learner.released."
         )
     if released.latest is None:
@@ -138,11 +155,15 @@ def explain_decision(
         names[place],
         dict(zip(names, losses.tolist(), strict=True)),
         dict(zip(names, np.asarray(chances).tolist(), strict=True)),
-        _effects(plan, released, offers, place),
+        *_effects(plan, released, offers, place),
+        plan.outcome,
     )
 
 
-def _effects(plan: Plan, released: Released, offers: Offers, place: int) -> tuple[Effect, ...]:
+def _effects(
+    plan: Plan, released: Released, offers: Offers, place: int
+) -> tuple[tuple[Effect, ...], float | None]:
+    """Return the effects, the largest first, and the error of their sum."""
     offered, count = offers.groups[0].offered, offers.groups[0].offered.count
     covariance, mean = _noise(plan, released)
     usual = replace(offered, contexts=_usual(plan, mean, offered.contexts))
@@ -159,7 +180,8 @@ def _effects(plan: Plan, released: Released, offers: Offers, place: int) -> tupl
         error = None if covariance is None else _error(covariance, blocks, row)
         if abs(value) > 1e-12 or (error or 0.0) > 1e-12:
             found.append(Effect(name, value, error))
-    return tuple(sorted(found, key=lambda each: -abs(each.loss)))
+    total = None if covariance is None else _error(covariance, blocks, here)
+    return tuple(sorted(found, key=lambda each: -abs(each.loss))), total
 
 
 def _rows(offered: Offered) -> Floats:
@@ -241,8 +263,3 @@ def _place(names: list[ActionName], action: object) -> int:
     raise InvalidInput(
         "action must be one of those offered; got another. Offer it with actions=[…]."
     )
-
-
-def _text(effect: Effect) -> str:
-    noise = "" if effect.error is None else f" ± {effect.error:.3f}"
-    return f"{effect.loss:+.3f}{noise}"

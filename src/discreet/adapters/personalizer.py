@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 from discreet.data.dsjson_log import declared_features, feature_columns, flat_features
 from discreet.errors import InvalidInput
-from discreet.features.sample_schema import Suggestion, schema_of, suggestions
+from discreet.features.sample_schema import Suggestion, draft_text, schema_of, suggestions
 from discreet.features.schema import Schema
-from discreet.features.schema_file import schema_text
 from discreet.plan.plan import Plan
 from discreet.text import read_text
 
@@ -168,9 +167,5 @@ def _requests(path: str | Path) -> Iterator[Mapping[str, Any]]:
 
 def _tables(name: str, found: list[Suggestion]) -> Iterator[str]:
     """A schema as a table of an experiment file, with the reasons as comments."""
-    reasons = {each.name: each.reason for each in found}
-    text = schema_text(schema_of(found), reasons, f'\n[{name}]\nkind = "Schema"\n')
+    text = draft_text(found, f'\n[{name}]\nkind = "Schema"\n')
     yield text.replace("[[fields]]", f"[[{name}.fields]]")
-    left_out = [f"# {each.name}: {each.reason}\n" for each in found if each.field is None]
-    if left_out:
-        yield "\n# Left out:\n" + "".join(left_out)

@@ -16,6 +16,7 @@ TEXT = """\
 SOURCE is what discreet ledger verify takes: a file of releases, a file with one signed document a
 line, a saved learner, a ledger, or the address of a service. It is verified first. Two files are
 written, NAME.html for people and NAME.json for programs. The second is signed if a key is given.
+--registry writes NAME.yaml too, an entry for the registry of deployments of OpenDP.
 docs/label.md explains every entry.
 
 examples:
@@ -33,28 +34,33 @@ def add(commands: Commands) -> None:
     parser.add_argument("--key", metavar="FILE", help="the private key that signs the document")
     parser.add_argument("--audit", metavar="FILE", help="output of discreet audit --json")
     parser.add_argument("--facts", metavar="FILE", help="TOML: operator, contact, data held")
+    parser.add_argument("--registry", action="store_true", help="write NAME.yaml for a registry")
 
 
 def label(args: argparse.Namespace) -> Answer:
-    """Write both files, or neither after an error."""
+    """Write all files, or none after an error."""
     installed("campaign", "for the page", "jinja2")
     from discreet.audit.ledger_verification import checked, read
-    from discreet.client.label import label_document, label_page, read_audit, read_facts, signed
+    from discreet.client import label as labels
     from discreet.releases.canonical import canonical
 
     name = args.out.removesuffix(".html").removesuffix(".json")
     files = {"html": f"{name}.html", "json": f"{name}.json"}
+    files |= {"yaml": f"{name}.yaml"} if args.registry else {}
     _refuse_overwriting([args.source, args.key, args.audit, args.facts], files)
     source = read(args.source)
-    document = label_document(
-        checked(source, args.source),
+    ledger, facts = checked(source, args.source), labels.read_facts(args.facts)
+    document = labels.label_document(
+        ledger,
         {"kind": source.kind, **source.about},
         made=datetime.now(UTC).date().isoformat(),
-        audit=read_audit(args.audit) if args.audit else None,
-        facts=read_facts(args.facts) if args.facts else None,
+        audit=labels.read_audit(args.audit) if args.audit else None,
+        facts=facts,
     )
-    content = signed(document, _key(args.key)) if args.key else canonical(document)
-    page = label_page(document)  # before anything is written
+    content = labels.signed(document, _key(args.key)) if args.key else canonical(document)
+    page = labels.label_page(document)  # before anything is written
+    if args.registry:
+        write(files["yaml"], labels.registry_entry(document, ledger, facts.registry))
     write(files["json"], content + b"\n")
     write(files["html"], page)
     return Answer({**document, "files": files}, "\n".join(_lines(document, files, args.key)))
@@ -86,5 +92,5 @@ def _lines(document: JsonObject, files: dict[str, str], key: str | None) -> list
     return [
         f"{spent} for one {document['unit']}: {document['neighbours']}",
         document["attacker"]["sentence"],
-        f"wrote {files['html']} and {files['json']}, {'signed' if key else 'not signed'}",
+        f"wrote {' and '.join(files.values())}, {'signed' if key else 'not signed'}",
     ]

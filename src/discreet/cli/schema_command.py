@@ -21,13 +21,6 @@ examples:
   discreet schema sample.csv --without clicked id
   discreet run --data public.csv --target clicked --schema schema.toml
   discreet schema requests.jsonl --out experiment.toml"""
-HEAD = """\
-# A schema: what a context is, declared before the first person comes. A first draft from {sample}.
-#
-# That sample must be public. Do NOT make this file from the people of the experiment: their ranges
-# and words are facts about them, which no noise covers. Read every line, and correct it by what you
-# know: a range that is too wide costs a little, one that is too narrow clips.
-"""
 
 
 def add(commands: Commands) -> None:
@@ -49,8 +42,7 @@ def add(commands: Commands) -> None:
 def schema(args: argparse.Namespace) -> Answer:
     """Suggest a field for every column."""
     from discreet.data.files import sample_columns
-    from discreet.features.sample_schema import schema_of, suggestions
-    from discreet.features.schema_file import schema_text
+    from discreet.features.sample_schema import HEAD, draft_text, schema_of, suggestions
     from discreet.plan.config import to_config
 
     if Path(args.sample).suffix == ".jsonl":
@@ -64,16 +56,13 @@ def schema(args: argparse.Namespace) -> Answer:
             )
     found = suggestions({name: columns[name] for name in columns if name not in args.without})
     made = schema_of(found)
-    reasons = {each.name: each.reason for each in found}
-    text = schema_text(made, reasons, HEAD.format(sample=Path(args.sample).name))
+    text = draft_text(found, HEAD.format(sample=Path(args.sample).name))
     left_out = [each for each in found if each.field is None]
-    if left_out:
-        text += "\n# Left out:\n" + "".join(f"# {each.name}: {each.reason}\n" for each in left_out)
     document = {
         "format": "discreet-schema-sample/1",
         "schema": to_config(made),
         "features": made.p,
-        "reasons": reasons,
+        "reasons": {each.name: each.reason for each in found},
         "left_out": [each.name for each in left_out],
     }
     if args.out is None:

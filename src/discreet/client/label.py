@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from discreet import __version__
@@ -14,10 +15,12 @@ from discreet.client.pages import rendered
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan.config import build
 from discreet.privacy.attacker import attacker, hundredths
+from discreet.privacy.events import flattened
 from discreet.privacy.ledger import Ledger
 from discreet.releases.canonical import canonical, read_document
 from discreet.text import epsilon_text, guarantee_text, read_toml
 from discreet.types import JsonMapping, JsonObject
+from discreet.validate import one_of
 
 
 @dataclass(frozen=True)
@@ -38,16 +41,17 @@ class OperatorFacts:
     purpose: str | None = None
     audited_on: str | None = None
     data: tuple[HeldData, ...] = ()
+    registry: JsonMapping = field(default_factory=dict)
 
     def to_json(self) -> JsonObject:
         stated = {each.name: getattr(self, each.name) for each in fields(self)}
         return stated | {"data": [vars(each) for each in self.data]}
 
 
-def read_facts(path: str | Path) -> OperatorFacts:
+def read_facts(path: str | Path | None) -> OperatorFacts:
     """The facts of a TOML file; unknown keys and values that are not text are refused."""
-    given = read_toml(path, "facts")
-    held = given.pop("data", [])
+    given = read_toml(path, "facts") if path else {}
+    held, entry = given.pop("data", []), given.pop("registry", {})
     if not isinstance(held, list) or not all(isinstance(each, Mapping) for each in held):
         raise InvalidInput(
             "facts.data must be a list of tables; got another kind. Write [[data]] with what, "
@@ -55,7 +59,10 @@ def read_facts(path: str | Path) -> OperatorFacts:
         )
     rows = [_texts(each, f"facts.data[{i}]") for i, each in enumerate(held)]
     built = [build(HeldData, row, f"facts.data[{i}]", {}) for i, row in enumerate(rows)]
-    return build(OperatorFacts, _texts(given, "facts") | {"data": built}, "facts", {})
+    if not isinstance(entry, Mapping):
+        raise InvalidInput("facts.registry must be a table; got another kind. Write [registry].")
+    tables = {"data": built, "registry": _texts(entry, "facts.registry")}
+    return build(OperatorFacts, _texts(given, "facts") | tables, "facts", {})
 
 
 def _texts(given: JsonMapping, where: str) -> JsonObject:
@@ -249,3 +256,40 @@ def _bounds(audit: JsonMapping) -> list[tuple[str, str, str]]:
 
 def _margin(bound: Mapping[str, str]) -> float:
     return float(bound["claimed"]) - float(bound["proven"])
+
+
+REGISTRY_KEYS = ("name", "region", "published", "description", "sector", "author", "sources")
+REGISTRY_DETAILS = ("preprocessing", "justification")
+DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
+
+
+def registry_entry(document: JsonMapping, ledger: Ledger, facts: JsonMapping) -> str:
+    """An entry, in YAML, for the public registry of deployments of privacy [OpenDP 2026]."""
+    known = (*REGISTRY_KEYS, *REGISTRY_DETAILS)
+    stated = {one_of("key of facts.registry", key, known): text for key, text in facts.items()}
+    name, operator = stated.get("name", document["about"]["experiment"]), document["operator"]
+    required = {key: operator[key] for key in ("operator", "purpose")} | {"registry.name": name}
+    required["registry.region"] = stated.get("region")
+    required["registry.published (a date)"] = DATE.fullmatch(stated.get("published", ""))
+    if missing := [key for key, value in required.items() if value is None]:
+        raise InvalidInput(
+            f"facts must state {', '.join(missing)} for an entry of the registry; got none. "
+            "Add them to the file that --facts names, or leave out --registry."
+        )
+    if not document["charges"] or document["budget"]["epsilon"] == "inf":
+        raise InvalidInput("SOURCE must have private releases; got none. Leave out --registry.")
+    kinds = {type(part).__name__ for each in ledger.entries for part in flattened(each.event)}
+    audit = "" if document["audit"] is None else f" {document['audit']['summary']}"
+    parts = (name, operator["operator"], stated["published"][:4])
+    budget = {key: text for key, text in document["budget"].items() if float(text)}
+    shown = {
+        "slug": "-".join(re.sub(r"\W+", "-", part.lower()) for part in parts).replace("_", "-"),
+        "title": name,
+        "protects": UNITS.get(document["unit"], document["unit"]),
+        # YAML 1.1 reads 1e-05 as text, and 1.0e-05 as a number.
+        "parameters": {key: re.sub(r"^(\d+)e", r"\1.0e", text) for key, text in budget.items()},
+        "guarantee": guarantee_text(float(document["epsilon"]), float(document["delta"])),
+        "mechanisms": f"{', '.join(sorted(kinds))}; by discreet {document['version']}.{audit}",
+        "quoted": lambda text: json.dumps(text, ensure_ascii=False),
+    }
+    return rendered("discreet.client", "registry.yaml", **document, **shown, stated=stated)

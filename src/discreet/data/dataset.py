@@ -246,8 +246,9 @@ def column_contexts(schema: Schema, columns: Mapping[str, NumpyArray]) -> list[d
     for each in schema.fields:
         if each.name not in columns:
             raise InvalidInput(
-                f"column {each.name!r} of the schema must be in the file, and be no class; it is "
-                f"not. {nearest(each.name, columns)}"
+                f"column {each.name!r} of the schema must be a column of the file, and neither the "
+                f"class nor the user; it is not. {nearest(each.name, columns)} Leave the class and "
+                "the user out of the schema."
             )
     chosen = [list(_schema_values(each, columns[each.name])) for each in schema.fields]
     names = [each.name for each in schema.fields]

@@ -31,9 +31,11 @@ def _number(value: object) -> float:
 
 
 def _numbers(values: object) -> NumpyArray:
-    """The values as an array of floats; a single NaN for what are no numbers."""
+    """The values as an array of floats, NaN for what is no number; one for what is no array."""
     try:
         numbers = np.asarray(values)
+        if numbers.dtype.kind in "OU" and numbers.ndim == 1:
+            return np.asarray([_number(value) for value in np.asarray(values, dtype=object)])
         return numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else np.asarray(np.nan)
     except (TypeError, ValueError):
         return np.asarray(np.nan)
@@ -230,12 +232,12 @@ def declared(plan: JsonMapping | None) -> Outcome:
         ) from None
 
 
-def unit_loss(value: object, name: str = "loss") -> float:
-    """Return a single loss in [0, 1]."""
+def unit_loss(value: object, name: str, outcome: Outcome) -> float:
+    """Return a single loss in [0, 1]; the error translates a value in the units of ``outcome``."""
     try:
         return UNIT_LOSS.loss_of(value)
     except InvalidInput:
-        raise InvalidInput(
-            f"{name} must be a number in [0, 1]; got {value!r}. "
-            "0 stands for the best outcome that the plan declares, and 1 for the worst."
-        ) from None
+        step = "0 stands for the best outcome that the plan declares, and 1 for the worst."
+        if outcome.low <= _number(value) <= outcome.high:
+            step += f" For a {outcome.word} of {value} write {name}={outcome.loss_of(value):.12g}."
+        raise InvalidInput(f"{name} must be a number in [0, 1]; got {value!r}. {step}") from None

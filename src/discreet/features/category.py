@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import InvalidInput
 from discreet.features.column_values import (
     LARGEST,
@@ -48,8 +50,9 @@ class Category:
 
     def __post_init__(self) -> None:
         # Python would read a single word as a list of letters.
-        listed = isinstance(self.values, Sequence) and not isinstance(self.values, str)
-        values = tuple(self.values) if listed else ()
+        given = getattr(self.values, "tolist", lambda: self.values)()  # an array or a series
+        listed = isinstance(given, Sequence) and not isinstance(given, str)
+        values = tuple(given) if listed else ()
         words = all(isinstance(value, str) for value in values)
         numbers = [whole_number(value) for value in values]
         whole = all(number is not None and abs(number) <= LARGEST for number in numbers)
@@ -105,6 +108,8 @@ class Category:
         return f"one of {list(self.values[:LISTED])}{more}{either}"
 
     def _step(self, value: object) -> str:
+        if isinstance(value, np.ndarray):
+            return "Send one value and not an array, such as array.item() or array[row]."
         if not self.of_words:
             return "Send a whole number, not a string." if isinstance(value, str) else "Choose one."
         if not isinstance(value, str):

@@ -64,8 +64,8 @@ def opened(frame: object) -> nw.DataFrame[Any]:
         read: nw.DataFrame[Any] = narwhals.from_native(frame, eager_only=True)
     except TypeError:
         raise InvalidInput(
-            f"frame must hold its rows; got a {type(frame).__name__}, which is lazy. "
-            "Call collect() first."
+            f"frame must be of pandas, polars or pyarrow and hold its rows; got a "
+            f"{type(frame).__name__}. Read the file first; call collect() on a lazy frame."
         ) from None
     except Exception as error:  # narwhals has errors of its own for columns of one name
         raise InvalidInput(

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from discreet.errors import InvalidInput
+from discreet.features import frames
 from discreet.features.category import Category
 from discreet.features.column_values import is_missing
 from discreet.features.date import Date
@@ -21,11 +23,29 @@ from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
 from discreet.features.number import Number
 from discreet.features.schema import Field, Schema
+from discreet.features.schema_file import schema_text
 from discreet.types import NumpyArray
 
 FEWEST = 20
 """Rows below which distinct values are no sign of an identifier."""
 _NAME = re.compile(r"(^|[^a-z])(id|uuid|key|number|nr|no|index)$")
+_PERSON = re.compile(
+    r"(^|_)(customer|user|client|person|member|visitor|account|household|patient|subject|subscriber"
+    r"|employee|student|contact|card|device|session)_?(id|uuid|no|nr|number|key|hash)$"
+)
+_MANY = re.compile(r"(^|_)(id|uuid|guid|hash|e_?mail(_address)?|iban|ssn)$")
+_VALUE = re.compile(r"[^@\s]+@[^@\s]+\.\w+|(?i:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+OF_PEOPLE = (
+    "It identifies people, so it is no feature. Where they return, pass it as the user (--user, "
+    "user=): ε then protects all that one person contributes."
+)
+HEAD = """\
+# A schema: what a context is, declared before the first person comes. A first draft from {sample}.
+#
+# That sample must be public. Do NOT make this file from the people of the experiment: their ranges
+# and words are facts about them, which no noise covers. Read every line, and correct it by what you
+# know: a range that is too wide costs a little, one that is too narrow clips.
+"""
 
 
 def is_identifier(values: NumpyArray, name: str = "") -> bool:
@@ -46,6 +66,23 @@ def is_identifier(values: NumpyArray, name: str = "") -> bool:
     return bool(counted) or in_order or _NAME.search(name.lower()) is not None
 
 
+def identifies_people(name: str, present: list[Any]) -> bool:
+    """Return whether a column names people, who may have several rows, by its name or its values.
+
+    >>> [identifies_people(name, [7, 8, 9, 7]) for name in ("customerId", "store_id")]
+    [True, False]
+    """
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).lower()
+    distinct = len(set(present))
+    if _PERSON.search(words) and distinct > 2:
+        return True
+    if _MANY.search(words) and distinct > max(FEW_WORDS, FEW_ROWS * len(present)):
+        return not any(isinstance(each, float) and each % 1 for each in present)
+    return all(_VALUE.fullmatch(str(value)) for value in present)
+
+
+FEW_ROWS = 0.1
+"""Distinct values per row from which a column called "id" names people and not, say, shops."""
 FEW_WORDS = 20
 """A category of more words than this is hashed."""
 HASHED_WIDTH = 32
@@ -86,12 +123,38 @@ def schema_of(found: list[Suggestion]) -> Schema:
     return Schema(fields)
 
 
+def draft_text(found: list[Suggestion], head: str) -> str:
+    """The TOML of the suggestions below ``head``, with the reasons as comments."""
+    text = schema_text(schema_of(found), {each.name: each.reason for each in found}, head)
+    left_out = [f"# {each.name}: {each.reason}\n" for each in found if each.field is None]
+    return text + "\n# Left out:\n" * bool(left_out) + "".join(left_out)
+
+
+def frame_columns(frame: object, without: Iterable[str]) -> dict[str, NumpyArray]:
+    """Columns of a frame, NaN or None where a value is missing."""
+    read = frames.opened(frame)
+    found = {name: frames.column(read, name) for name in read.columns}
+    for name in without:
+        frames.column(read, name, "without")
+        found.pop(name)
+    return {str(name): _with_gaps(each) for name, each in found.items()}
+
+
+def _with_gaps(column: frames.Column) -> NumpyArray:
+    numbers = column.values.dtype.kind in "fiu"
+    values = column.values.astype(np.float64 if numbers else object)
+    values[column.missing] = np.nan if numbers else None
+    return values
+
+
 def _suggestion(name: str, values: NumpyArray) -> Suggestion:
     present = [value for value in values.tolist() if not is_missing(value)]
     gaps = len(present) < len(values)
     distinct = set(present)
     if len(distinct) < 2:
         return Suggestion(name, None, "It has a single value, which has no information.")
+    if identifies_people(name, present):
+        return Suggestion(name, None, OF_PEOPLE)
     if values.dtype.kind in "fiub" and values.dtype.kind != "b":
         return _number(name, np.asarray(present, dtype=np.float64), gaps)
     if values.dtype.kind == "b" or distinct <= {True, False}:

@@ -25,7 +25,7 @@ from discreet.features.hashed import Hashed
 from discreet.features.number import Number
 from discreet.features.unit_ball import with_bias
 from discreet.text import listed
-from discreet.types import NumpyArray, added_later
+from discreet.types import Frame, NumpyArray, added_later
 from discreet.validate import instance, nearest
 
 
@@ -179,6 +179,24 @@ class Schema:
         from discreet.features.schema_file import read_schema
 
         return read_schema(path)
+
+    @classmethod
+    def draft(
+        cls, sample: Frame, *, without: Iterable[str] = (), path: str | Path | None = None
+    ) -> Schema:
+        """Suggest a schema from a frame that is PUBLIC, never from people of the experiment.
+
+        ``without`` names columns that are no part of a context. Columns that identify people, and
+        constants, are left out. ``path`` is a new file for the schema as TOML, where comments give
+        the reason for each column. Correct it by what you know, and read it with ``from_toml``.
+        """
+        from discreet.features import sample_schema as drafts
+
+        found = drafts.suggestions(drafts.frame_columns(sample, without))
+        if path is not None:
+            with Path(path).open("x", encoding="utf-8") as file:
+                file.write(drafts.draft_text(found, drafts.HEAD.format(sample="a frame")))
+        return drafts.schema_of(found)
 
     def to_toml(self, path: str | Path | None = None) -> str:
         """The schema as TOML with comments; written to a file where a path is given."""

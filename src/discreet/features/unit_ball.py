@@ -71,4 +71,7 @@ class UnitBall:
         if isinstance(contexts, np.ndarray):
             return contexts.ndim == 1
         frame = not isinstance(contexts, list) and frames.is_frame(contexts)
-        return not frame and np.ndim(contexts) == 1
+        try:
+            return not frame and np.ndim(contexts) == 1
+        except ValueError:  # rows of several lengths, which ``map`` refuses
+            return False

@@ -76,7 +76,15 @@ def too_noisy(plan: Plan, spread: float | None = None) -> str | None:
 
 
 def warn_if_too_noisy(plan: Plan, spread: float | None = None, stacklevel: int = 4) -> None:
-    """Issue an ``Advice`` if the plan is too noisy."""
+    """Issue an ``Advice`` if the plan is too noisy, or its δ too large for its horizon."""
+    delta, horizon = plan.budget.delta, plan.horizon
+    if horizon is not None and delta * horizon >= 1:
+        advise(
+            "large-delta",
+            f"δ = {delta:g} is at least one over the horizon of {horizon:,} decisions, which would "
+            f"allow to publish the record of a random person. Choose at most {0.01 / horizon:.0e}.",
+            stacklevel,
+        )
     words = too_noisy(plan, spread)
     if words is not None:
         advise("too-much-noise", words, stacklevel)

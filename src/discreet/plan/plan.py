@@ -156,7 +156,8 @@ class Plan:
                 if getattr(self, name) is None:
                     object.__setattr__(self, name, number)
         if self.missing_loss is not None:
-            object.__setattr__(self, "missing_loss", unit_loss(self.missing_loss, "missing_loss"))
+            missing = unit_loss(self.missing_loss, "missing_loss", self.outcome)
+            object.__setattr__(self, "missing_loss", missing)
         refuse_what_does_not_fit(self)
 
     def __repr__(self) -> str:

@@ -19,8 +19,9 @@ from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SeededNoise
+from discreet.releases.canonical import digest_of
 from discreet.releases.lift import Lift, lift_of
-from discreet.releases.release import Release
+from discreet.releases.release import Release, publishable
 from discreet.releases.released import Released
 from discreet.simulate.group_losses import GroupLosses, Groups, PlayedGroups
 from discreet.simulate.labelled_data import (
@@ -44,7 +45,8 @@ class Evaluation:
     the mean loss of the best action that ignores the context, and ``uniform`` that of actions drawn
     at random, both on the rounds that were played: a policy that learns stays below both.
     ``noise_scale_of`` is the budget whose noise was added; ``ledger`` has the guarantee, and
-    ``released`` the releases.
+    ``released`` the releases, of a plan whose horizon is the number of rounds: they can be saved,
+    explained (``explain_decision``), and used as a prior if their noise was ``SecureNoise()``.
 
     >>> from discreet import Budget, UnitBall
     >>> x = np.random.default_rng(0).uniform(-0.7, 0.7, size=(200, 2))
@@ -55,7 +57,9 @@ class Evaluation:
     """
 
     losses: NumpyArray = field(repr=False)
-    released: Released = field(repr=False)
+    played: Released = field(repr=False)
+    """Releases as they were played, not rounded and without digests."""
+    plan: Plan = field(repr=False)
     ledger: Ledger = field(repr=False)
     noise_scale_of: Budget
     actions: NumpyArray = field(repr=False)
@@ -69,6 +73,16 @@ class Evaluation:
     """Groups of the rounds for ``by_group``, if ``evaluate`` got groups."""
     lift: Lift | None = field(default=None, repr=False)
     """Policy compared with control by the releases, if the plan has a control share."""
+
+    @cached_property
+    def released(self) -> Released:
+        """Releases as documents of the plan, rounded and linked by digests."""
+        config = {**self.plan.to_config(), "horizon": self.played.schedule.horizon}
+        made, items = digest_of(config), list[Release]()
+        for item in self.played.items:
+            previous = items[-1].digest if items else made
+            items.append(publishable(replace(item, plan_digest=made, previous=previous)))
+        return replace(self.played, items=tuple(items), plan=config)
 
     @cached_property
     def curve(self) -> NumpyArray:
@@ -87,7 +101,7 @@ class Evaluation:
 
         The means have the units of ``outcome``, and its name: loss or reward.
         """
-        ends = np.cumsum(self.released.schedule.lengths())
+        ends = np.cumsum(self.played.schedule.lengths())
         value, same = self.outcome.value_of, np.ones(len(ends))
         return {
             "rounds": ends,
@@ -135,7 +149,7 @@ class Evaluation:
             ("best fixed action", text(self.best_fixed)),
             ("uniform", text(self.uniform)),
             ("rounds", f"{len(self.losses):,}"),
-            ("releases", f"{len(self.released.items)}"),
+            ("releases", f"{len(self.played.items)}"),
             ("noise", noise if self.noise_scale_of.private else "none"),
             *([] if self.lift is None else [("lift", self.lift.text)]),
         ]
@@ -255,7 +269,8 @@ def evaluate(
         best_fixed, uniform = context_free_losses(truth[order], plan.n_actions)
     return Evaluation(
         losses=np.concatenate([batch.incurred for batch in batches]).astype(float),
-        released=released,
+        played=released,
+        plan=plan,
         ledger=ledger,
         noise_scale_of=plan.budget,
         actions=np.concatenate([batch.chosen for batch in batches]),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from discreet.batches.observations import action_columns
-from discreet.design.outcome import UNIT_LOSS, Reward
+from discreet.design.outcome import UNIT_LOSS, Outcome, Reward
 from discreet.errors import InvalidInput
 from discreet.features.sample_schema import is_identifier
 from discreet.features.schema import Schema
@@ -238,11 +238,8 @@ def given_losses(
             "losses= for what each action costs, or rewards= for what it earns."
         )
     outcome = UNIT_LOSS if plan is None else plan.outcome
-    if rewards is not None and not isinstance(outcome, Reward):
-        raise InvalidInput(
-            f"rewards must be of a plan that declares a range of rewards; got {outcome!r}. "
-            "Make it with Plan(…, outcome=Reward(low, high)), or pass losses=."
-        )
+    if rewards is not None:
+        refuse_undeclared_rewards(outcome)
     values = losses if rewards is None else rewards
     if offers is None:
         values = action_columns(values, None if plan is None else plan.actions, contexts)
@@ -253,6 +250,15 @@ def given_losses(
     assert plan is not None
     table = action_table("rewards", values, rows, plan.n_actions)
     return outcome.losses_of(table, table.shape)
+
+
+def refuse_undeclared_rewards(outcome: Outcome) -> None:
+    """Refuse rewards where the plan declares no range of rewards."""
+    if not isinstance(outcome, Reward):
+        raise InvalidInput(
+            f"rewards must be of a plan that declares a range of rewards; got {outcome!r}. "
+            "Make it with Plan(…, outcome=Reward(low, high)), or pass losses=."
+        )
 
 
 def context_free_losses(truth: NumpyArray, n_actions: int) -> tuple[float, float]:

@@ -27,6 +27,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
+from discreet.simulate.labelled_data import refuse_undeclared_rewards
 from discreet.simulate.played_offers import PlayedOffers, offers_alone
 from discreet.types import Array, Contexts, Floats, Frame, Values
 from discreet.validate import in_range, whole
@@ -39,51 +40,33 @@ def rule_of(
     target: object, released: Released | None, features: Floats, offers: PlayedOffers | None = None
 ) -> Rule:
     """Return the rule of a learner, of releases or of a policy with ``released``; or a rule."""
-    if offers is not None and isinstance(target, (Learner, Released, Policy)):
-        return _reading_offers(target, released, offers)
-    if isinstance(target, Learner):
-        return _reading(
-            target.plan.played_policy, target.released, features, target.plan.features.p
-        )
-    if isinstance(target, Released):
-        if target.plan is None:
+    width: int | None
+    if isinstance(target, (Learner, Released)):
+        released = target if isinstance(target, Released) else target.released
+        if released.plan is None:
             raise InvalidInput(
                 "policy must be known; these releases do not say which plan made them. Pass the "
                 "policy itself, with released= for them."
             )
-        plan = Plan.from_config(target.plan)
-        return _reading(plan.played_policy, target, features, plan.features.p)
-    if isinstance(target, Policy):
+        plan = target.plan if isinstance(target, Learner) else Plan.from_config(released.plan)
+        policy, width = plan.played_policy, plan.features.p
+    elif isinstance(target, Policy):
         if released is None:
             raise InvalidInput(
                 f"released must be given with a policy; got {type(target).__name__} alone, which "
                 "decides by releases. Add released=learner.released, or pass the learner."
             )
-        return _reading(target, released, features, _width(released))
-    if isinstance(target, type) or not callable(target):
+        policy, width = target, _width(released)
+    elif isinstance(target, type) or not callable(target):
         raise InvalidInput(
             f"policy must be a Learner, its releases, a policy with released=, or a function of "
             f"features; got {target!r}. Pass the learner whose decisions you want to judge."
         )
-    return target
-
-
-def _reading_offers(
-    target: Learner | Released | Policy, released: Released | None, offers: PlayedOffers
-) -> Rule:
-    """Return the rule for logs whose rows were offered different actions."""
-    seen = target if isinstance(target, Released) else getattr(target, "released", released)
-    if isinstance(target, Policy):
-        policy = target
     else:
-        plan = target.plan if isinstance(target, Learner) else Plan.from_config(target.plan or {})
-        policy = plan.played_policy
-    if seen is None:
-        raise InvalidInput(
-            f"released must be given with a policy; got {type(target).__name__} alone, which "
-            "decides by releases. Add released=learner.released, or pass the learner."
-        )
-    return lambda _: offers.probabilities(policy, seen)
+        return target
+    if offers is not None:
+        return lambda _: offers.probabilities(policy, released)
+    return _reading(policy, released, features, width)
 
 
 def _reading(policy: Policy, released: Released, features: Floats, p: int | None) -> Rule:
@@ -168,9 +151,11 @@ class Logs:
         plan: Plan,
         contexts: Contexts,
         actions: Values,
-        losses: Values,
-        propensities: Values,
+        losses: Values = None,
+        propensities: Values = None,
         offers: Values = None,
+        *,
+        rewards: Values = None,
     ) -> Logs:
         """Make logs of raw contexts, which the plan maps to features, and of actions by name.
 
@@ -181,14 +166,23 @@ class Logs:
             plan: It maps contexts to features, and has the names of actions.
             contexts: (n, d) numbers, dicts or a frame.
             actions: (n,) chosen actions.
-            losses: (n,) losses, in the units of the plan's outcome.
+            losses: (n,) losses in [0, 1].
             propensities: (n,) in (0, 1].
             offers: Offers of each row.
+            rewards: (n,) instead of losses, in the range that the plan declares.
         """
-        given = evaluation_data(
-            plan.contexts, contexts, actions=actions, losses=losses, propensities=propensities
-        )
+        if (losses is None) == (rewards is None) or propensities is None:
+            raise InvalidInput(
+                "logs must have propensities, and either losses or rewards; got others. "
+                "Call Logs.of(plan, contexts, actions, losses, propensities)."
+            )
+        outcomes = {"losses": losses if rewards is None else rewards, "propensities": propensities}
+        given = evaluation_data(plan.contexts, contexts, actions=actions, **outcomes)
         columns = given.columns
+        if rewards is not None:
+            refuse_undeclared_rewards(plan.outcome)
+            shape = np.shape(columns["actions"])
+            columns["losses"] = plan.outcome.losses_of(columns["losses"], shape)
         if offers is not None or plan.catalogue is not None:
             features = plan.features.map(given.contexts)
             played = offers_alone(plan, features, offers)

@@ -231,6 +231,10 @@ def privacy_curve(
     """
     in_range("confidence", confidence, 0.0, 1.0, open_high=True)
     whole("seeds", seeds, 2, "Take at least 2: intervals are over seeds.")
+    if isinstance(contexts, Plan):
+        raise InvalidInput(
+            "contexts must come first; got a Plan. Call privacy_curve(contexts, labels, plan=plan)."
+        )
     if isinstance(contexts, (str, Path)):
         from discreet.data import load
 

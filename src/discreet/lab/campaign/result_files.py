@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet.data import Handle
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InvalidInput
 from discreet.lab.campaign.grid import Grid, Key, keys, schedule
 from discreet.lab.campaign.results_folder import Folder, file_name
 from discreet.lab.campaign.tasks import Part, missing, reason, runs
@@ -254,7 +254,11 @@ def status(out: Path) -> Status:
     """Return the status of a folder; every checksum is verified, and nothing is written."""
     folder = Folder(out)
     manifest = folder.manifest()
-    grid = Grid.from_document(manifest["grid"])
+    try:
+        grid = Grid.from_document(manifest["grid"])
+    except InvalidInput as error:
+        own = "Classes of your own need --import MODULE, the module that registers them."
+        raise InvalidInput(f"{error} {own}") from None
     datasets = {name: _of(name, folder, grid) for name in manifest["datasets"]}
     unreadable = {
         task.removesuffix(".data"): folder.sidecar(task).error or ""
