@@ -15,19 +15,19 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "discreet"
 LIMITS = {
     "modules at the top": 9,
-    "files": 328,
-    "files of the service": 66,
+    "files": 316,
+    "files of the service": 65,
     "lines": 55_240,
     "lines of tests": 61_000,
-    "lines with Any": 911,
-    "small files with one importer": 2,
-    "public classes of one name": 3,
-    "public functions of one name": 3,
+    "lines with Any": 415,
+    "small files with one importer": 0,
+    "public classes of one name": 2,
+    "public functions of one name": 1,
     "module names used twice": 2,
     "casts to a class of ours": 0,
     "checks for a mechanism outside oracles": 0,
-    "docstrings that begin with a question word": 20,
-    "lines of documents above 120 characters": 526,
+    "docstrings that begin with a question word": 0,
+    "lines of documents above 120 characters": 524,
 }
 SMALL, LONG = 60, 400
 LONG_FILES: dict[str, str] = {
