@@ -7,6 +7,7 @@ import pytest
 
 from discreet import InvalidInput
 from discreet.batches.observations import observations
+from discreet.design.outcome import UNIT_LOSS
 from discreet.design.outcome import unit_loss as loss
 from discreet.validate import (
     in_range,
@@ -80,8 +81,8 @@ def test_instance_names_the_classes():
     [(0, 0.0), (1, 1.0), (0.25, 0.25), (True, 1.0), (np.float32(0.5), 0.5), (np.False_, 0.0)],
 )
 def test_a_loss_is_a_float_in_the_unit_interval(value, expected):
-    assert type(loss(value)) is float
-    assert loss(value) == expected
+    assert type(loss(value, "x", UNIT_LOSS)) is float
+    assert loss(value, "x", UNIT_LOSS) == expected
 
 
 BAD_LOSSES = [
@@ -102,7 +103,7 @@ BAD_LOSSES = [
 @pytest.mark.parametrize("value", BAD_LOSSES, ids=lambda value: str(value)[:12])
 def test_a_bad_loss_is_refused(value):
     with refused(InvalidInput, "x must be a number in [0, 1]", "1 for the worst"):
-        loss(value, "x")
+        loss(value, "x", UNIT_LOSS)
 
 
 def test_matrix_accepts_finite_terms_with_an_infinite_sum():

@@ -1439,8 +1439,7 @@ FAULTS = (
         "an answer before the disk has it",
         "every decision is on the disk before its answer",
         Edit("CommitThread._durable", "self._disk.sync(unsynced)", "[None] * len(unsynced)"),
-        "service/storage/test_group_commit.py::"
-        "test_no_write_is_answered_before_its_file_is_synced",
+        "service/storage/test_group_commit.py::test_no_write_is_answered_before_its_file_is_synced",
     ),
     fault(
         "a release that can be read before the disk has it",

@@ -76,7 +76,8 @@ def test_failures_of_answers_have_no_number(capsys, route):
 
 def test_messages_of_uvicorn_are_logged_without_their_text(capsys):
     logger = logging.getLogger("uvicorn.error")
-    before = logger.handlers, logger.propagate
+    before = logger.handlers, logger.propagate, logger.level
+    logger.setLevel(logging.NOTSET)  # a server that ran in this process may have set one
     try:
         ServerMessages(Log("test")).install()
         logger.warning("secret words")
@@ -85,7 +86,8 @@ def test_messages_of_uvicorn_are_logged_without_their_text(capsys):
         except ValueError:
             logger.exception("more secret words")
     finally:
-        logger.handlers, logger.propagate = before
+        logger.handlers, logger.propagate = before[:2]
+        logger.setLevel(before[2])
     reported = lines_of(capsys)
     assert [line["event"] for line in reported] == ["server trouble"] * 2
     assert reported[1]["kind"] == "ValueError"
