@@ -1856,7 +1856,7 @@ FAULTS = (
             "made = read_offers(self._plan, available, features[None], actions, "
             "single=True)\n"
             "            for name in made.names[made.numbered :]:\n"
-            "                known.places.setdefault(name, 0)  # type: "
+            "                available.places.setdefault(name, 0)  # type: "
             "ignore[attr-defined]\n"
             "            return made",
         ),
