@@ -221,7 +221,7 @@ class Learner:
             one = plain_name(names[0]), stored, int(numbers[0]), chances, int(chosen[0]), order
             return Decisions(int(ids[0]), *one)
         if is_frame(contexts):
-            return Decisions.beside(contexts, ids, names, numbers, chances, chosen, order)
+            return Decisions.of_frame(contexts, ids, names, numbers, chances, chosen, order)
         return Decisions(ids, names, ids >= 0, numbers, chances, chosen, order)
 
     @property

@@ -358,8 +358,8 @@ def test_what_cannot_be_told_yet_is_not_told():
     assert math.isinf(found.pooled.anytime)
     assert math.isnan(found.pooled.policy)
     assert found.pooled.helps is None
-    assert found.text.startswith("lift cannot be told yet; the counts of observed losses are")
-    assert found.verdict == "whether the policy helps cannot be told yet"
+    assert found.text.startswith("lift is not known yet")
+    assert found.verdict == "it is not known yet whether the policy helps"
     assert "nan" not in repr(found) + found._repr_html_()
     assert "inf" not in found._repr_html_()
     document = json.loads(json.dumps(found.to_json(), allow_nan=False))

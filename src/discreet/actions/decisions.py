@@ -85,7 +85,7 @@ class Decisions:
         return frame_like(self.id, columns) if is_series(self.id) else new_frame(columns)
 
     @classmethod
-    def beside(
+    def of_frame(
         cls, frame: Frame, ids: NumpyArray, names: NumpyArray, actions: NumpyArray, *rest: Any
     ) -> Decisions:
         """The decisions of the rows of a frame."""

@@ -213,8 +213,8 @@ def _differing(
         wrong.append("a loss is not multiplied by min(1, high/‖M b‖)")
     if seen.outcome_sums is not None:
         by_action = np.stack([0.5 * centred, 0.5 * observed], axis=-1).ravel()
-        told = [1.0, 2.0 * (centred**2).sum(), *by_action]
-        if np.abs(seen.outcome_sums - told).max() > _NEAR:
+        expected = [1.0, 2.0 * (centred**2).sum(), *by_action]
+        if np.abs(seen.outcome_sums - expected).max() > _NEAR:
             wrong.append("sums of losses, counts and squares are not those of the record")
     return wrong
 

@@ -139,9 +139,9 @@ class Subject:
         bandit, variance = self.feedback == "bandit", self.calibrated.gram**2
         gram = np.stack([64.0 * np.eye(p)] * (A if bandit else 1))
         sums = gram, np.zeros((A, p)), 128, variance, np.eye(p), following
-        told = np.array([128.0, 64.0, *[0.0, 64.0 / A] * A]) if bandit else None
+        outcomes = np.array([128.0, 64.0, *[0.0, 64.0 / A] * A]) if bandit else None
         signal = np.array([clear, *[0.5] * A]) if self.signals != (None,) else None
-        return (Statistics(*sums, told, signal),)
+        return (Statistics(*sums, outcomes, signal),)
 
     def fit(self, batch: Batch, noise: Noise) -> Published:
         """A fit of the mechanism as it ships, after what was public before."""

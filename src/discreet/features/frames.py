@@ -69,7 +69,7 @@ def opened(frame: object) -> nw.DataFrame[Any]:
         ) from None
     except Exception as error:  # narwhals has errors of its own for columns of one name
         raise InvalidInput(
-            f"frame must have columns that can be told apart; got one that cannot be read "
+            f"frame must have columns with different names; got one that cannot be read "
             f"({type(error).__name__}). Give every column a name of its own."
         ) from None
     return read

@@ -137,7 +137,7 @@ def sample_sizes(
 ) -> SampleSizes:
     """Return how many decisions tell a difference between two actions, at several ε.
 
-    A difference is told when it is 2.8 of its standard errors: a test at the level of 5 % then
+    A difference is detected when it is 2.8 of its standard errors: a test at the level of 5 % then
     finds it in 80 % of all runs, as planners of A/B tests ask for. The squared standard error of a
     prediction is spread²·A·p/n, from chance, plus the squared privacy noise: that of responses,
     and that of second moments times the weights, which are large where the mean is far from the
@@ -151,7 +151,7 @@ def sample_sizes(
         mean: The mean reward (or loss) that you expect.
         spread: Standard deviation of a reward between decisions; by default that of rewards which
             are at one end of the range or the other, as clicks are.
-        difference: What is to be told; by default a tenth of the mean.
+        difference: The smallest difference to detect; by default a tenth of the mean.
         epsilons: The ε to plan for.
 
     Returns:

@@ -90,7 +90,7 @@ class Lift:
         """``policy 0.231, control 0.254, lift −0.023 ± 0.011; valid at any time``."""
         line = self.pooled
         if not line.known:
-            return "lift cannot be told yet; the counts of observed losses are within their noise"
+            return "lift is not known yet; the counts of observed losses are within their noise"
         means = f"policy {self._mean(line.policy)}, control {self._mean(line.control)}"
         return f"{means}, lift {self._apart(line, line.anytime)}; valid at any time"
 
@@ -98,7 +98,7 @@ class Lift:
     def verdict(self) -> str:
         """Conclusion from the interval that is valid at any time, in words."""
         if not self.pooled.known:
-            return "whether the policy helps cannot be told yet"
+            return "it is not known yet whether the policy helps"
         helps = self.pooled.helps
         if helps is None:
             return "the releases do not tell yet whether the policy helps"
@@ -139,7 +139,7 @@ class Lift:
         """A row per release, in the units of ``outcome``: its own batch, and all up to it.
 
         Means are within the range; differences are those of the lines. NaN and infinity stand for
-        what cannot be told yet.
+        what is not known yet.
         """
         apart, wide = self.outcome.difference_of, self.outcome.error_of
         batch, whole = _columns(self.batches), _columns(self.so_far)
@@ -160,7 +160,7 @@ class Lift:
     def to_json(self) -> JsonObject:
         """``table`` row by row, with the words, as a document for everyone.
 
-        Null stands for what cannot be told yet.
+        Null stands for what is not known yet.
         """
         columns = {
             name: [value if math.isfinite(value) else None for value in values.tolist()]

@@ -61,7 +61,7 @@ def test_a_lift_that_is_not_known_yet():
     known = LiftLine(2, 100, 0.2, 0.3, 0.1, 0.2)
     reported = answer(Lift((unknown,), (unknown,), 0.95, Loss()))
     assert (reported.short, reported.policy, reported.control) == ("Too early to say", "–", "–")
-    assert reported.text.startswith("Lift cannot be told yet")
+    assert reported.text.startswith("Lift is not known yet")
     assert overview.lift_so_far(Lift((unknown,), (unknown,), 0.95)) is None
     drawn = overview.lift_so_far(Lift((unknown, known), (unknown, known), 0.95))
     assert drawn["x"] == [2]

@@ -61,7 +61,7 @@ def _table(curve: PrivacyCurve) -> Table:
         for name, level in plain.items()
     ]
     interval = f"{curve.confidence:.0%} interval"
-    heads = ["", "mean loss", "standard error", interval, "beside the best fixed action"]
+    heads = ["", "mean loss", "standard error", interval, "compared with the best fixed action"]
     caption = "Bold: the whole interval lies below the best fixed action."
     return Table(caption, heads, rows)
 
