@@ -180,7 +180,8 @@ def kernels(shapes: Iterable[tuple[int, int]]) -> list[Kernel]:
     sides = sorted({sum(tile(p)) for p, _ in shapes if p <= LARGEST}, reverse=True)
     wide = sorted({triton.next_power_of_2(actions) for _, actions in shapes})
     systems = [(name, p) for p in sides for name in ("newton", "inverse", "solution")]
-    return [*systems, *(("replay", actions) for actions in wide), ("draw", 2)]
+    policies = [(name, actions) for name in ("replay", "rule") for actions in wide]
+    return [*systems, *policies, ("draw", 2)]
 
 
 def compile_kernel(kernel: Kernel) -> None:
@@ -197,14 +198,17 @@ def compile_kernel(kernel: Kernel) -> None:
         problem = (ones(1, 1, 1, size), ones(1, 1, 1, 1, dtype=torch.bool), ones(1, 1, 1, 1))
         newton_kernel.minimised(*problem, ones(1, 1, 1), ones(1, 1, 1, size), 1, 1e-3, 1e-3)
     elif name == "inverse":
-        small_matrix_kernel.inverted(ones(1, size).diag_embed(), ones(1))
+        small_matrix_kernel.inverted(ones(1, size).diag_embed(), ones(1), ones(1))
     elif name == "solution":
-        small_matrix_kernel.solved(ones(1, size).diag_embed(), ones(1), ones(1, size))
-    elif name == "replay":
+        small_matrix_kernel.solved(ones(1, size).diag_embed(), *ones(2, 1), ones(1, size))
+    elif name in ("replay", "rule"):
         predictor = Predictor(ones(1, 1, size, 2), "clip")
         released = Released(size).add(Release(1, 1, predictor))
-        one = np.ones(1)
-        policy_kernels.replayed(released, ones(1, 1, 1, 2), ones(1, 1, 1), one, one)
+        x, u, one = ones(1, 1, 1, 2), ones(1, 1, 1, 2), np.ones(1)
+        if name == "replay":
+            policy_kernels.replayed(released, x, u[..., 0], one, one)
+        else:
+            policy_kernels.ruled("gaps", released, x, u, one, one, 1)
     else:
         policy_kernels.drawn(ones(1, 1, 1, size), 0.5 * ones(1, 1, 1))
 

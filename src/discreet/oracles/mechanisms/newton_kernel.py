@@ -23,6 +23,10 @@ _FEW_STEPS = 15
 """Steps with some of the rows; who needs more begins again with all of them."""
 _NEAR = 0.1
 """The last step with some of the rows is at most this long."""
+_ROUGH = 2e-3
+"""Relative error of a step, which second derivatives of ten bits make."""
+_PROGRAMS = {16: (64, 1), 32: (64, 2), 64: (32, 2), 128: (32, 4)}
+"""By the side of a matrix, rows that a program reads at once (more take its registers) and warps."""
 _ROUNDING = 1e-7
 """Times curvature and ‖θ‖: what rounding of θ makes of a gradient."""
 
@@ -51,8 +55,9 @@ def minimised(
     """Minimisers (S, R, A, p) for rows (S, 1, n, p), weights and labels (S, R or 1, n, A).
 
     Weights are true or false, ``ridge`` is (S, R, A) and ``tilt`` b is (S, R, A, p). A gradient's
-    norm is small enough at ``tolerance``·(√n + ‖b‖), and a step that is no longer than
-    ``last_step``·‖θ‖ is the last. So is one that no longer halves a gradient which may be rounding.
+    norm is small enough at ``tolerance``·(√n + ‖b‖), and a step after which about
+    ``last_step``·‖θ‖ is left is the last: the square of its length, and its own error. So is one
+    that no longer halves a gradient which may be rounding.
     """
     import torch
 
@@ -68,9 +73,8 @@ def minimised(
     first = features[..., 0].contiguous()
     given = (first, wide, places, ends, labels, ridge.contiguous(), tilt.contiguous(), theta)
     counts = (rows, runs, actions, weights.shape[1], labels.shape[1], steps)
-    stops = (tolerance * math.sqrt(rows), tolerance, last_step, _NEAR, _ROUNDING)
-    block = 64 if side <= 32 else 32  # rows that a program reads at once: more take its registers
-    warps = 1 if side == 16 else max(2, side // 32)
+    stops = (tolerance * math.sqrt(rows), tolerance, last_step, _NEAR, _ROUNDING, _ROUGH)
+    block, warps = _PROGRAMS[side]
     # One stage: to load rows ahead would take the registers that let programs run side by side.
     # No fused products: lanes that add them in another order would differ in the last bit, and a
     # program whose lanes disagree about the next step never ends.
@@ -127,6 +131,7 @@ def _newton(  # type: ignore[no-untyped-def]
     last_step,
     near,
     rounding,
+    rough,
     p,
     alone: tl.constexpr,
     side: tl.constexpr,
@@ -209,8 +214,9 @@ def _newton(  # type: ignore[no-untyped-def]
             length = tl.sqrt(tl.sum(direction * direction, axis=0) + direction0 * direction0)
             part = 1.0
             shortest = tl.minimum(tl.log2(1.0 + length) / tl.maximum(length, 1e-30), 1.0)
-            close = length <= tl.where(halvings > 0, near, last_step * size)
-            if close:  # what is left is about the square of the step
+            left = length * (length + rough)  # after this step
+            close = tl.where(halvings > 0, length <= near, left <= last_step * size)
+            if close:
                 theta += direction
                 theta0 += direction0
             done = close | ended
