@@ -26,6 +26,9 @@ for p in (1, 5, 17, 33, 40):
     ]
     for want, found in pairs:
         assert abs(found.numpy() - want).max() < 1e-4 * abs(want).max(), p
+    rows = given[0][0, :3]  # of one matrix, as some rows of features
+    pairs = map(torch.from_numpy, np.triu_indices(p))
+    assert torch.equal(kernel.packed_products(rows, *pairs), linear_algebra.pack_products(rows))
 print("agrees")
 """
 

@@ -24,8 +24,8 @@ def triangle(p: int) -> tuple[NumpyArray, NumpyArray]:
 def pack_products(features: Array) -> Array:
     """x ⊗ x, upper triangle only: (..., n, p) -> (..., n, p(p+1)/2)."""
     rows, columns = (_indices(name, features) for name in ("rows", "columns"))
-    if getattr(features, "is_cuda", False):
-        return _take(features, rows) * _take(features, columns)
+    if (kernel := _kernel_for(features)) is not None:
+        return kernel.packed_products(features, rows, columns)
     long = features.mT  # whole rows are copied faster than single numbers
     if isinstance(features, np.ndarray):
         return (long[..., rows, :] * long[..., columns, :]).mT
@@ -140,7 +140,7 @@ def solve_repaired(matrices: Array, vectors: Array, step: Array, plus: Numbers =
         return solve_vector(repaired, vectors)
     import torch
 
-    lead = torch.broadcast_shapes(factors.shape[:-2], vectors.shape[:-1])
+    lead = np.broadcast_shapes(factors.shape[:-2], vectors.shape[:-1])
     factors = factors.expand(*lead, *factors.shape[-2:])
     return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
 

@@ -1,4 +1,4 @@
-"""Small symmetric systems on a GPU: each program keeps one matrix in its registers.
+"""Small symmetric matrices on a GPU: each program keeps one in its registers.
 
 Batched library routines make a launch for each block of columns, and the caller must wait to learn
 which matrices were indefinite. Here one launch repairs and solves all of them. The rule is that of
@@ -7,6 +7,7 @@ which matrices were indefinite. Here one launch repairs and solves all of them. 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from discreet.arrays.triton_kernels import definite_solution, jit, swept, tile, tl, triton
@@ -16,6 +17,8 @@ LARGEST = 128
 """The largest matrix that fits into the registers of a program."""
 _WARPS = {16: 1, 32: 1, 64: 2, 128: 4}
 """Of a program, by the side of its matrix."""
+_PAIRS = 256
+"""Products that a program forms at once."""
 _DOUBLINGS = 300
 """Of the shift, enough from the smallest float to the largest in single precision."""
 
@@ -34,6 +37,28 @@ def inverted(matrices: Array, plus: Array, step: Array) -> Array:
 def solved(matrices: Array, plus: Array, step: Array, vectors: Array) -> Array:
     """M̂⁻¹ v for (N, p, p) and (N, p), with M̂ = M + plus·I repaired by step·2^j·I."""
     return _call(_solution, matrices, plus, step, vectors.contiguous().clone())
+
+
+def packed_products(features: Array, rows: Array, columns: Array) -> Array:
+    """x_i·x_j for (..., n, p) and the pairs (i, j) of these rows and columns of a triangle."""
+    *lead, p = features.shape
+    pairs = len(rows)
+    packed = features.new_empty((*lead, pairs))
+    given = (features.contiguous(), rows, columns, packed)
+    _pack[(math.prod(lead),)](*given, p, pairs, _PAIRS, num_warps=4)
+    return packed
+
+
+@jit("p", "pairs")
+def _pack(features, rows, columns, packed, p, pairs, block: tl.constexpr):  # type: ignore[no-untyped-def]
+    """One row."""
+    n = tl.program_id(0).to(tl.int64)
+    for start in range(0, pairs, block):
+        at = start + tl.arange(0, block)
+        i = tl.load(rows + at, mask=at < pairs, other=0)
+        j = tl.load(columns + at, mask=at < pairs, other=0)
+        product = tl.load(features + n * p + i) * tl.load(features + n * p + j)
+        tl.store(packed + n * pairs + at, product, mask=at < pairs)
 
 
 def _call(kernel: Any, matrices: Array, plus: Array, step: Array, result: Array) -> Array:

@@ -170,7 +170,8 @@ def replayed(view: PolicyView, features: Array, u: Array, rate: Numbers, bonus: 
 
     each = [item.predictor.weights for item, _ in view.remembered]
     shared = ((features.shape[0], 1, 1, 1), (len(rate), 1, 1), (len(bonus), 1, 1))
-    shape = torch.broadcast_shapes(*(weights.shape for weights in each), *shared)
+    # Not torch's own, whose first call imports for seconds.
+    shape = np.broadcast_shapes(*(weights.shape for weights in each), *shared)
     weights = torch.stack([part.expand(shape) for part in each])
     seeds, runs, actions, p = shape
     rows = features.shape[-2]

@@ -73,7 +73,10 @@ class ReplayBonusPO(Policy):
         if view.latest is not None and getattr(features, "is_cuda", False):
             from discreet.policies import kernels
 
-            if kernels.suits(view, features, u) and len({r.predictor.link for r in view.items}) == 1:
+            if (
+                kernels.suits(view, features, u)
+                and len({r.predictor.link for r in view.items}) == 1
+            ):
                 parameters = (np.atleast_1d(each) for each in (self._rate(view), self.bonus))
                 return kernels.replayed(view, features, u[..., 0], *parameters)
         return super().sample(view, features, u)

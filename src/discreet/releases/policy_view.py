@@ -215,7 +215,9 @@ class PolicyView:
         dense = grams[-1].dense
         axes = (-2, -1) if dense else (-3,)
         each = (
-            padded(gram.values, shape, axes) if part == 1.0 else part * padded(gram.values, shape, axes)
+            padded(gram.values, shape, axes)
+            if part == 1.0
+            else part * padded(gram.values, shape, axes)
             for part, gram in zip(parts, grams, strict=True)
         )
         return replace(grams[-1], values=reduce(operator.add, each))

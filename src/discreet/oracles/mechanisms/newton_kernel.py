@@ -25,8 +25,8 @@ _NEAR = 0.1
 """The last step with some of the rows is at most this long."""
 _ROUGH = 2e-3
 """Relative error of a step, which second derivatives of ten bits make."""
-_PROGRAMS = {16: (64, 1), 32: (64, 2), 64: (32, 2), 128: (32, 4)}
-"""By the side of a matrix, rows that a program reads at once (more take its registers) and warps."""
+_PROGRAMS = {16: (64, 1), 32: (64, 2), 64: (32, 4), 128: (32, 4)}
+"""Rows that a program reads at once (more take its registers), and warps, by the matrix's side."""
 _ROUNDING = 1e-7
 """Times curvature and ‖θ‖: what rounding of θ makes of a gradient."""
 
@@ -143,7 +143,8 @@ def _newton(  # type: ignore[no-untyped-def]
     """One problem: the better of 0 and −b/Λ, then Newton steps, cut where they would be worse.
 
     Where rows are many, the steps begin on an eighth of them (or of an eighth, and so on), with
-    as large a part of ridge and tilt: that minimum is near the one of all rows.
+    as large a part of ridge and tilt: that minimum is near the one of all rows. Where it is not,
+    so that a step from there is worse, they begin again at zero.
     """
     problem = tl.program_id(0).to(tl.int64)
     action = problem % actions
@@ -181,6 +182,7 @@ def _newton(  # type: ignore[no-untyped-def]
     part = 1.0  # of the direction; the first one is left out where it would be worse
     shortest = 0.0
     taken = 0
+    begun = False  # with some of the rows, and not again from zero
     while taken <= steps:
         there, there0 = theta + part * direction, theta0 + part * direction0
         some = count >> halvings
@@ -197,7 +199,13 @@ def _newton(  # type: ignore[no-untyped-def]
         stalled = (now > 0.25 * steepness) & (now <= noise * noise)
         ended = (now <= enough * enough) | stalled
         if (now > steepness) & (part > shortest) & (not ended):
-            part = shortest
+            # Without a ridge to speak of, some of the rows may end far from where all of them do.
+            theta, theta0 = tl.where(begun, 0.0, theta), tl.where(begun, 0.0, theta0)
+            direction = tl.where(begun, 0.0, direction)
+            direction0 = tl.where(begun, 0.0, direction0)
+            part = tl.where(begun, 1.0, shortest)
+            steepness = tl.where(begun, float("inf"), steepness)
+            begun = False
         else:
             theta, theta0 = there, there0
             steepness = now
@@ -231,6 +239,7 @@ def _newton(  # type: ignore[no-untyped-def]
                     halvings -= 3
                     share = tl.where(halvings > 0, (count >> halvings) / count, 1.0)
                     steepness = float("inf")
+                    begun = done
                     taken = 0
     thetas += problem * p
     tl.store(thetas + i, theta, mask=i < p)
