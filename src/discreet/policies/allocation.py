@@ -67,17 +67,20 @@ class Policy(ABC):
 
     def _drawn_on_gpu(self, view: PolicyView, features: Array, u: Array) -> Array | None:
         """The actions that a kernel draws, where it has this policy's rule."""
-        rule = vars(type(self)).get("_gpu_rule")  # a subclass may have another rule
-        if rule is None or view.latest is None or not getattr(features, "is_cuda", False):
+        if view.latest is None or not getattr(features, "is_cuda", False):
             return None
         from discreet.policies import kernels
 
-        if not kernels.suits(view, features, u):
+        rule = kernels.rule_of(self, view.n_actions)
+        if rule is None or not kernels.suits(view, features, u):
             return None
+        if rule == "replay":
+            parameters = self._gpu_parameters(view)[:2]
+            return kernels.replayed(view, features, u[..., 0], *map(np.atleast_1d, parameters))
         return kernels.ruled(rule, view, features, u, *self._gpu_parameters(view))
 
     def _gpu_parameters(self, view: PolicyView) -> tuple[Numbers, Numbers, int]:  # noqa: ARG002
-        """Slope, width and length for the kernel, the first two of one run or of each."""
+        """Slope, width (or bonus) and length for a kernel, the first two of one run or of each."""
         return 0.0, 0.0, 1
 
     def for_one_row(self, view: PolicyView) -> one_row.OneRow:

@@ -27,8 +27,15 @@ def suits(view: PolicyView, features: Array, u: Array) -> bool:
     """Return whether kernels play these rounds: several runs that share rows and uniforms."""
     if triton is None or not getattr(features, "is_cuda", False) or features.element_size() != 4:
         return False
+    links = {item.predictor.link for item in view.items}
     shared = features.ndim == u.ndim == 4 and features.shape[1] == u.shape[1] == 1
-    return shared and view.n_actions <= _LARGEST
+    return shared and len(links) == 1 and links <= set(_LINKS)
+
+
+def rule_of(policy: object, n_actions: int) -> str | None:
+    """Return the rule of a policy that a kernel has too: its own, as a subclass may change it."""
+    small = triton is not None and n_actions <= _LARGEST
+    return vars(type(policy)).get("_gpu_rule") if small else None
 
 
 _RULES = (

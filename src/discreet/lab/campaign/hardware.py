@@ -208,7 +208,7 @@ def compile_kernel(kernel: Kernel) -> None:
     elif name == "inverse":
         small_matrix_kernel.inverted(ones(1, size).diag_embed(), ones(1), ones(1))
     elif name == "solution":
-        small_matrix_kernel.solved(ones(1, size).diag_embed(), *ones(2, 1), ones(1, size))
+        small_matrix_kernel.solved(ones(1, size).diag_embed(), ones(1), ones(1), ones(1, size))
     elif name in ("replay", "rule"):
         predictor = Predictor(ones(1, 1, size, 2), "clip")
         released = Released(size).add(Release(1, 1, predictor))
