@@ -38,9 +38,7 @@ def rule_of(policy: object, n_actions: int) -> str | None:
     return vars(type(policy)).get("_gpu_rule") if small else None
 
 
-_RULES = (
-    *("gaps", "relative gaps", "optimism", "survivors", "surviving gaps", "softmax", "minimum"),
-)
+_RULES = ["gaps", "relative gaps", "optimism", "survivors", "surviving gaps", "softmax", "minimum"]
 """Of SquareCB, FastCB, LinUCB, RegCB, AdaCB, VanillaPO and Greedy; the kernel has their numbers."""
 _CELLS = 2048
 """Rows times actions of a program."""
@@ -75,7 +73,7 @@ def ruled(
     slopes, widths = (as_like(np.broadcast_to(each, (runs,)), features) for each in both)
     chosen = torch.empty((seeds, runs, rows), dtype=torch.uint8, device=u.device)
     wide = triton.next_power_of_2(actions)
-    block = max(_CELLS // wide, 32)
+    block = _CELLS // wide
     strides = (*scores.stride()[:3], *squares.stride()[:3], u.stride(0), *u.stride()[2:])
     numbers = (rows, runs, actions, _RULES.index(rule), _LINKS[predictor.link], length)
     grid = (triton.cdiv(rows, block) * seeds * runs,)

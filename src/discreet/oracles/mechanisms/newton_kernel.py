@@ -24,8 +24,8 @@ _FEW_STEPS = 15
 _NEAR = 0.1
 """The last step with some of the rows is at most this long."""
 _ROUGH = 2e-3
-"""Relative error of a step, which second derivatives of ten bits make."""
-_PROGRAMS = {16: (64, 1), 32: (64, 2), 64: (32, 4), 128: (32, 4)}
+"""Relative error of a step, which second derivatives of eleven bits make."""
+_PROGRAMS = {16: (64, 1), 32: (64, 2), 64: (64, 4), 128: (32, 4)}
 """Rows that a program reads at once (more take its registers), and warps, by the matrix's side."""
 _ROUNDING = 1e-7
 """Times curvature and ‖θ‖: what rounding of θ makes of a gradient."""
@@ -285,18 +285,17 @@ def _sums(  # type: ignore[no-untyped-def]
         if alone:
             gradient0 += x0 * (mean - y)
         if curved:
-            # Ten bits are enough: what is summed is still a square, and only shapes the steps.
+            # Eleven bits are enough: what is summed is still a square, and only shapes the steps.
+            # In sixteen bits, tensor cores read a tile and its transpose without conflicts.
             root = tl.sqrt(mean * (1.0 - mean))
-            z = x * root[:, None]
-            if alone:
-                z = _ten_bits(z)
+            z = (x * root[:, None]).to(tl.float16)
             # Subtracted, so that tensor cores do not add to the sum themselves: it seems that they
             # cut it towards zero, and over many rows that outgrew a small ridge, so that steps did
             # not converge.
-            minus -= tl.dot(tl.trans(z), z, input_precision="tf32")
+            minus -= tl.dot(tl.trans(z), z)
             if alone:
-                z0 = _ten_bits(x0 * root)
-                border += _folded(z * z0[:, None], lanes)
+                z0 = (x0 * root).to(tl.float16).to(tl.float32)
+                border += _folded(z.to(tl.float32) * z0[:, None], lanes)
                 head += z0 * z0
     first, corner = tl.sum(gradient0, axis=0), tl.sum(head, axis=0)
     return first, tl.sum(gradient, axis=0), corner, tl.sum(border, axis=0), -minus
@@ -307,9 +306,3 @@ def _folded(values, lanes: tl.constexpr):  # type: ignore[no-untyped-def]
     """Sums of the rows that one thread holds, (block, side) -> (lanes, side): no thread waits."""
     rows: tl.constexpr = values.shape[0] // lanes
     return tl.sum(tl.reshape(values, (rows, lanes, values.shape[1])), axis=0)
-
-
-@jit()
-def _ten_bits(values):  # type: ignore[no-untyped-def]
-    """Numbers that tensor cores take as they are."""
-    return (values.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
