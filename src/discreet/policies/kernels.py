@@ -162,8 +162,7 @@ def _rule(  # type: ignore[no-untyped-def]
         shares = tl.where((rule == 1) & (best <= 0.0), shares, spread)
     goal = u * tl.sum(shares, axis=0)
     passed = (tl.cumsum(shares, axis=0) <= goal[None, :]) & (a < actions - 1)
-    action = tl.sum(passed.to(tl.int32), axis=0)
-    tl.store(chosen + place * rows + n, action.to(tl.uint8), mask=there)
+    tl.store(chosen + place * rows + n, tl.sum(passed.to(tl.int32), axis=0), mask=there)
 
 
 def replayed(view: PolicyView, features: Array, u: Array, rate: Numbers, bonus: Numbers) -> Array:

@@ -23,7 +23,7 @@ HELD_PER_ROW = 14
 """Numbers that a run holds at once for each row and action, measured on the widest rules."""
 HELD_IN_BLOCKS = 7
 """The same on a CPU, where most steps take some rows at a time."""
-HELD_BY_KERNELS = 6
+HELD_BY_KERNELS = 9
 """The same on a GPU, where a kernel draws the actions from predictions and squared radii."""
 HELD_PER_ENTRY = 6
 """Numbers that a run holds at once for each entry of its matrices."""
