@@ -1604,7 +1604,7 @@ FAULTS = (
         "silence moves the sums of losses further than a loss",
         "sums and counts have the joint sensitivity 1",
         Edit(
-            "LossSums.noisy_sums",
+            "LossSums._noisy",
             "law = np.array([1.0, math.sqrt(COUNT_VARIANCE)])",
             "law = np.ones(2)",
         ),
@@ -1769,8 +1769,8 @@ FAULTS = (
         "a release has the noise that its plan demands",
         Edit(
             "release_transaction:verify",
-            "if misfit_of_parts(plan.loss_sums, release):",
-            "if False:",
+            "if (part := misfit_of_parts(plan, release)) is not None:",
+            "if (part := None) is not None:",
         ),
         "service/runtime/test_lift_of_service.py::test_wrong_sums_of_the_parts_are_refused",
     ),

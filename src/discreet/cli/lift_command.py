@@ -48,16 +48,22 @@ def add(commands: Commands) -> None:
 def compare(args: argparse.Namespace) -> Answer:
     """Report the lift of each release and of all together."""
     from discreet.client.billboard import read_released
+    from discreet.releases.guardrails import guardrails
     from discreet.releases.lift import lift
 
     if args.plot and Path(args.plot).suffix not in FIGURES:
         raise InvalidInput(
             f"plot must be a file {', '.join(FIGURES)}; got {args.plot!r}. Write --plot lift.png."
         )
-    found = lift(read_released(args.source), confidence=args.confidence)
+    released = read_released(args.source)
+    found = lift(released, confidence=args.confidence)
+    rails = guardrails(released, confidence=args.confidence)
     document = found.to_json()
+    if rails:
+        document["guardrails"] = [each.to_json() for each in rails]
     shown = _lines(document["batches"], found.outcome)
     lines = [*shown, "", found.text, f"So {found.verdict}.", f"Assumed: {found.assumes}."]
+    lines += [each.text for each in rails]
     if args.plot:
         picture = BytesIO()
         found.plot().figure.savefig(picture, format=Path(args.plot).suffix[1:])

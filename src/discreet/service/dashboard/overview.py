@@ -33,6 +33,7 @@ async def overview(page: PageRequest, service: Service) -> Response:
         found=found,
         status=found.status,
         privacy=experiment_summary.privacy(ledger.spent(), ledger.budget, plan.participation),
+        guardrails=service.guardrails(),
         compared=plan.control and experiment_summary.control(plan),
         **drawn,
     )

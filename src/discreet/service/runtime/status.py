@@ -12,6 +12,7 @@ from discreet.errors import CorruptRelease
 from discreet.plan.config import to_config
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Participation
+from discreet.releases.guardrails import GuardrailLift, guardrails
 from discreet.service.runtime.release_transaction import LATE
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED as ENDED_MODE
@@ -82,6 +83,7 @@ class ServiceStatus(TypedDict):
     ready: bool
     unready: dict[str, str]
     refused: str | None
+    alerts: list[str]
     faults: list[str]
     file: FileState
     text: str
@@ -118,6 +120,7 @@ async def status(state: WorkerState) -> ServiceStatus:
         "ready": state.ready,
         "unready": state.unready,
         "refused": state.refused,
+        "alerts": [each.text for each in compared_guardrails(state) if each.alert],
         "faults": faults(state),
         "file": {
             "readable": file is None or file.readable,
@@ -194,6 +197,14 @@ def _of_people(often: Participation | None, missed: int) -> list[str]:
             + (f"at most {left:,} more of each user." if left else "nothing more is learned.")
         )
     return sentences
+
+
+def compared_guardrails(state: WorkerState) -> tuple[GuardrailLift, ...]:
+    """Return the comparisons by guardrails, from releases that may be shown; none before the first
+    release of decisions."""
+    released = state.serving.chain.deciding
+    begun = len(released.items) > released.schedule.imported_batches
+    return guardrails(released) if begun and state.settings.plan.guardrails else ()
 
 
 def _of_control(plan: Plan) -> list[str]:
