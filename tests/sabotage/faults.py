@@ -251,7 +251,8 @@ FAULTS = (
         "the number of records is that of slots",
         Edit(
             "batch_of",
-            "return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), control)",
+            "return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), "
+            "control, guardrails)",
             "heard = ~np.isnan(losses).all(axis=-1)\n"
             "    features, losses = features[heard], losses[heard]\n"
             "    return Batch(features, np.nan_to_num(losses, nan=0.0), "
@@ -1610,6 +1611,80 @@ FAULTS = (
         ),
         "oracles/test_loss_sums.py::test_noise_has_the_declared_scale",
         ("default-plan", "exact"),
+    ),
+    fault(
+        "guardrails with the noise of a single one",
+        "guardrails have the joint sensitivity √k",
+        Edit(
+            "loss_sums:_calibrated",
+            "SENSITIVITY * math.sqrt(outcomes), COORDINATES * outcomes",
+            "SENSITIVITY, COORDINATES * outcomes",
+        ),
+        "oracles/test_loss_sums.py::test_one_record_moves_all_guardrails_by_the_root_of_their_number",
+        ("default-plan", "exact"),
+    ),
+    fault(
+        "guardrails that are not charged",
+        "a release is charged for everything in it",
+        Edit(
+            "Plan.event",
+            "for each in (self.guardrail_sums, self.loss_sums) if",
+            "for each in (self.loss_sums,) if",
+        ),
+        "oracles/test_loss_sums.py::test_fit_losses_and_guardrails_cost_the_budget",
+        ("default-plan", "exact"),
+    ),
+    fault(
+        "guardrails that are not clamped before they are added",
+        "one record moves a sum by at most 1",
+        Edit(
+            "_exact_guardrails",
+            "values = np.clip(batch.guardrails, 0.0, 1.0)",
+            "values = np.nan_to_num(batch.guardrails, nan=np.nan, posinf=9.0, neginf=-9.0)",
+        ),
+        "oracles/test_loss_sums.py::test_each_value_is_clamped_before_it_is_added",
+    ),
+    fault(
+        "guardrails of void slots that count",
+        "a void record is in no sum",
+        Edit(
+            "_exact_guardrails",
+            "weights.any(axis=-1)[:, None] & ~np.isnan(values)",
+            "(weights.any(axis=-1)[:, None] | True) & ~np.isnan(values)",
+        ),
+        (
+            "oracles/test_loss_sums.py::test_guardrails_of_a_void_record_count_nowhere",
+            "releases/test_guardrails.py::"
+            "test_records_of_a_person_beyond_their_bound_count_nowhere",
+            "service/runtime/test_guardrails_of_service.py::"
+            "test_slots_that_are_void_count_in_no_guardrail",
+        ),
+    ),
+    fault(
+        "guardrails of a release that are not checked",
+        "a release has the noise that its plan demands",
+        Edit(
+            "misfit_of_parts",
+            '(("part_losses", plan.loss_sums), ("guardrails", plan.guardrail_sums))',
+            '(("part_losses", plan.loss_sums),)',
+        ),
+        (
+            "releases/test_guardrails.py::test_other_guardrails_than_the_plan_demands_are_refused",
+            "service/runtime/test_guardrails_of_service.py::"
+            "test_wrong_sums_of_guardrails_are_refused",
+        ),
+    ),
+    fault(
+        "guardrails that stay in memory after the release",
+        "rows are erased with their release",
+        Edit("BatchSlots.forget", "self.guardrails.fill(0.0)", "pass"),
+        "releases/test_guardrails.py::test_guardrails_leave_with_their_release",
+    ),
+    fault(
+        "an alert without its interval",
+        "an alert is no chance and no noise",
+        Edit("GuardrailLift.alert", "line.difference - line.anytime", "line.difference"),
+        "releases/test_guardrails.py::test_an_alert_needs_the_whole_interval",
     ),
     fault(
         "a control by slot where the unit is a user",

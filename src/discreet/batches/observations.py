@@ -188,7 +188,7 @@ def guardrail_losses(
             continue
         several = isinstance(values, (list, tuple, np.ndarray)) and not single
         listed = list(values) if several else [values]
-        if len(listed) != rows or several == single:
+        if len(listed) != rows or not (several or single):
             raise InvalidInput(
                 f"{guardrail.name} must be one value per id, {rows} of them; got another shape. "
                 "Give None where it is not known."
