@@ -302,7 +302,7 @@ def test_an_alert_needs_the_whole_interval(guardrail, policy, control, alert):
     beyond = abs(policy - control) - last["half_width_any_time"]
     worse = (policy > control) == (guardrail.worse == "higher")
     assert alert is (worse and beyond > guardrail.limit)
-    assert ("; alert: the policy is worse" in found.text) is alert
+    assert ("; alert: worse than the control" in found.text) is alert
     assert ("; no alert" in found.text) is not alert
     json.dumps(document)
 

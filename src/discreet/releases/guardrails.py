@@ -57,8 +57,8 @@ class GuardrailLift:
         if not self.known:
             return "not known yet: the counts of observed values are within their noise"
         if self.alert:
-            return f"alert: the policy is worse than the control{more}"
-        return f"no alert: the releases do not tell that the policy is worse{more}"
+            return f"alert: worse than the control{more}"
+        return "no alert"
 
     @property
     def text(self) -> str:
