@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet.audit.neighbouring_runs import SameDraws
+from discreet.audit.noise_sources import Shared
+from discreet.audit.published_documents import public_part
 from discreet.batches.saved_state import private_rows
 from discreet.cli.main import main
 from discreet.client.recomputation import recompute
@@ -236,6 +239,24 @@ def test_evaluate_plays_a_plan_with_guardrails():
     found = dc.evaluate(private, rng.normal(size=(200, 1)), rng.integers(2, size=200))
     assert found.lift is not None
     assert all(item.guardrails is not None for item in found.played.items)
+
+
+def test_guardrails_change_their_own_noisy_sums_and_nothing_else():
+    """Worlds that share their noise and differ in guardrails, some of which nobody reports."""
+    made = plan(budget=dc.Budget(2.0, 1e-6), releases="on_request")
+    documents = []
+    for rails in ({}, {"complaints": [1] * 8, "latency": [None, 3] * 4}, {"latency": [9] * 8}):
+        learner = dc.Learner(made, noise=Shared(), draws=SameDraws())
+        ids = learner.decide(np.linspace(-1, 1, 8)[:, None]).id
+        learner.observe(ids, np.arange(8) / 8, guardrails=rails)
+        learner.close()
+        document = learner.release().to_json()
+        documents.append((document.pop("guardrails"), document, learner.ledger.to_json()))
+    sums, others, ledgers = zip(*documents, strict=True)
+    assert others[0] == others[1] == others[2]
+    assert ledgers[0] == ledgers[1] == ledgers[2]
+    assert public_part(sums[0]) == public_part(sums[1]) == public_part(sums[2])
+    assert len({json.dumps(each) for each in sums}) == 3
 
 
 def releases(sums, rails, sigma=0.0):

@@ -295,6 +295,8 @@ class Plan:
         """The sums of guardrails of policy and control; None without guardrails."""
         if self.guardrails is None or self.control is None:
             return None
+        if np.ndim(self.budget.epsilon):
+            return stack([run.guardrail_sums for run in self._runs])
         # Fits leave both shares, and the losses of both parts take theirs afterwards.
         left, often = fit_budget(self.budget, self.control.budget_share), self.participation or ONCE
         return LossSums.of(self._fit_event, left, often, len(self.guardrails))
