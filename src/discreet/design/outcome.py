@@ -253,7 +253,8 @@ def unit_loss(value: object, name: str, outcome: Outcome) -> float:
 class Guardrail:
     """A secondary outcome, such as complaints, that is compared next to the main one.
 
-    It is reported with the loss or the reward of a decision, in the public range [low, high].
+    Its ``name`` is reported with the loss or the reward of a decision, in the public range [low,
+    high].
     ``worse`` is the bad direction, "higher" or "lower". The alert rule: the policy is worse than
     the control by more than ``limit``, in the units of the range, for all of the interval.
 

@@ -90,6 +90,16 @@ def guardrails(released: PolicyView, *, confidence: float = 0.95) -> tuple[Guard
 
     Raises:
         InvalidInput: Nothing was released yet.
+
+    >>> from discreet import Budget, Control, Guardrail, Learner, Plan, UnitBall
+    >>> plan = Plan(n_actions=2, features=UnitBall(1), budget=Budget.none(), control=Control(0.5),
+    ...             guardrails=[Guardrail("complaints")])
+    >>> learner = Learner(plan, window=0)
+    >>> for _ in range(17):
+    ...     decision = learner.decide([0.3])
+    ...     learner.observe(decision.id, loss=0.0, guardrails={"complaints": 1})
+    >>> [(each.guardrail.name, each.means, each.alert) for each in guardrails(learner.released)]
+    [('complaints', ('1.000', '1.000'), False)]
     """
     found, plan = [], dict(released.plan or {})
     for place, guardrail in enumerate(declared_guardrails(plan)):
