@@ -7,7 +7,7 @@ import pytest
 from discreet.releases.quality import Quality
 from discreet.service.dashboard import operator_pages, page_data, page_frame
 from discreet.service.dashboard.page_frame import SECONDS, Sessions
-from discreet.service.dashboard.server_pages import ADMIN, EVERYONE, PAGES
+from discreet.service.dashboard.server_pages import EVERYONE, PAGES, READERS, SIGNED_IN
 from discreet.service.http.app import make_app
 from service.dashboard.visitor import Visitor
 
