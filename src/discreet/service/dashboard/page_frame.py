@@ -211,7 +211,8 @@ class Page:
         began = time.perf_counter()
         request = Request(scope, receive)
         response = await self._respond(request)
-        response.headers.update(HEADERS | dict(response.headers))
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
         await response(scope, receive, send)
         self._metrics.count("/ui", response.status_code, time.perf_counter() - began)
 
