@@ -18,9 +18,9 @@ from discreet.service.dashboard.page_frame import (
     Sessions,
     at_least,
     forget_cookie,
-    person_of_key,
     set_cookie,
     signed_in,
+    visitor_of_key,
 )
 from discreet.service.membership import RULE, check_passphrase
 from discreet.service.runtime.service import Service
@@ -57,13 +57,13 @@ async def log_in(page: PageRequest, _service: Service | None = None) -> Response
 
     if page.request.method == "GET":
         named = access.members.named(page.request.headers.raw)
-        if named and page.person is None:
+        if named and page.visitor is None:
             return form(f"Single sign-on names {named[0][:64]}, who is no member. Ask an owner.")
         return form("")
     try:
         if page.given("key"):
             key = api_keys.bearer(access.keys, f"Bearer {page.given('key')}")
-            if not at_least(person_of_key(key).role, READERS):
+            if not at_least(visitor_of_key(key).role, READERS):
                 api_keys.permit(key, ("audit",))
             # A new session: a session that someone prepared before must not gain rights.
             _, text = Sessions(access.session_secret).begin(key.id, await access.now())
@@ -102,7 +102,7 @@ async def log_out(page: PageRequest, _service: Service | None = None) -> Respons
     """End this session of a member, or all sessions of a key; copies of the cookie are worthless
     afterwards."""
     members, id = page.access.members, page.session.key
-    if page.person and (member := page.person.member):
+    if page.visitor and (member := page.visitor.member):
         await members.write(lambda c: members.tables.end_sessions(c, member.id, id))
     else:
         await page.access.end_sessions(id)
@@ -155,9 +155,9 @@ def _chosen(page: PageRequest, *names: str) -> str:
 
 async def account(page: PageRequest, _service: Service | None = None) -> Response:
     """Show the sessions of whoever is signed in; change the passphrase or end sessions."""
-    members, person = page.access.members, page.person
-    member = person.member if person else None
-    if member is None or person is None:
+    members, visitor = page.access.members, page.visitor
+    member = visitor.member if visitor else None
+    if member is None:
         raise ServiceError("A key has no account. Sign in as a member.", status=404)
     tables, message, status = members.tables, "", 200
     if page.request.method == "POST":
@@ -226,7 +226,7 @@ async def members(page: PageRequest, _service: Service | None = None) -> Respons
 def _change(page: PageRequest, scope: str, what: str) -> Callable[[Connection], str]:
     """Return the change that a form of the page requests; its result is the code of a link."""
     tables, by, id, role = page.access.members.tables, page.by, page.given("id"), page.given("role")
-    whole = page.person.role_at("") if page.person else NONE
+    whole = page.visitor.role_at("") if page.visitor else NONE
     if scope and what in ("remove", "end", "reset"):  # an account belongs to the whole server
         page.permit(OWNERS, whole)
 

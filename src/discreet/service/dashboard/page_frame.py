@@ -84,7 +84,7 @@ SharedValues = Callable[[bool], dict[str, object]]
 
 
 @dataclass(frozen=True)
-class Person:
+class Visitor:
     """Whoever is signed in: a member, or the holder of an API key; ``role`` is for these pages."""
 
     id: str
@@ -100,14 +100,14 @@ class Person:
         return self.member.role_at(experiment) if self.member else self.role
 
 
-def person_of_key(key: api_keys.Key) -> Person:
+def visitor_of_key(key: api_keys.Key) -> Visitor:
     """Return the holder of a key: ``admin`` and the server's keys have all rights."""
     role = NONE
     if key.scopes & {"admin", api_keys.SERVER}:
         role = "owner"
     elif "audit" in key.scopes:
         role = "viewer"
-    return Person(key.id, key.label or "key", role, key.id, rate=key.rate)
+    return Visitor(key.id, key.label or "key", role, key.id, rate=key.rate)
 
 
 def at_least(role: str, needed: str) -> bool:
@@ -124,7 +124,7 @@ class PageRequest:
     metrics: Metrics
     shared_values: SharedValues
     session: Session
-    person: Person | None = None
+    visitor: Visitor | None = None
     cookie: tuple[str, str] | None = None
     """Name and text of a cookie that the answer sets, unless the view sets another."""
     fields: dict[str, list[str]] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class PageRequest:
     @property
     def by(self) -> str:
         """Author of changes, for the history and the log."""
-        return self.person.author if self.person else ""
+        return self.visitor.author if self.visitor else ""
 
     @property
     def address(self) -> str:
@@ -154,11 +154,11 @@ class PageRequest:
 
     def may(self, needed: str) -> bool:
         """Return whether the person on this page has the rights of a role."""
-        return self.person is not None and at_least(self.person.role, needed)
+        return self.visitor is not None and at_least(self.visitor.role, needed)
 
     def permit(self, needed: str, role: str | None = None) -> None:
         """Refuse with 403 unless the person has the rights of a role."""
-        role = role or (self.person.role if self.person else NONE)
+        role = role or (self.visitor.role if self.visitor else NONE)
         if not at_least(role, needed):
             raise ServiceError(
                 f"This needs the role {needed}; your role here is {role}. Ask an owner, who can "
@@ -177,9 +177,9 @@ class PageRequest:
         text = rendered(
             name,
             **values,
-            **self.shared_values(self.person is not None),
+            **self.shared_values(self.visitor is not None),
             token=self.session.token,
-            person=self.person,
+            visitor=self.visitor,
             admin=self.may(ADMIN),
             owner=self.may(OWNERS),
             path=self.request.url.path.removeprefix(self.root),
@@ -227,13 +227,13 @@ class Page:
         try:
             await self._access.wake()
             await self._identify(page)
-            person = page.person
-            if self._needed is not None and person is None:
+            visitor = page.visitor
+            if self._needed is not None and visitor is None:
                 return _log_in_first(request, self._access.prefix)
-            if person is None:
+            if visitor is None:
                 self._access.rate.take(OTHER, "dashboard")
             else:
-                self._access.rate.take(OTHER, person.id, person.rate)
+                self._access.rate.take(OTHER, visitor.id, visitor.rate)
             if self._needed is not None:
                 page.permit(self._needed)
             if request.method == "POST":
@@ -264,12 +264,12 @@ class Page:
             if page.cookie and page.cookie[0] == COOKIE:
                 page.cookie = None
             role = member.role_at(access.experiment)
-            page.person = Person(member.id, member.name, role, member.author, member)
+            page.visitor = Visitor(member.id, member.name, role, member.author, member)
             return
         key = access.keys.get(page.session.key)
         if key and key.valid and page.session.began > (key.ended or 0.0):
             access.note_use(key.id)
-            page.person = person_of_key(key)
+            page.visitor = visitor_of_key(key)
 
     async def _form(self, request: Request) -> dict[str, list[str]]:
         limit, content = self._access.body_limit, bytearray()

@@ -129,7 +129,7 @@ class ServerViews:
     async def change(self, page: PageRequest) -> Response:
         """Pause, resume, end or archive; what cannot be undone is confirmed by typing the name."""
         name, what = page.given("name"), page.given("what")
-        page.permit(ADMIN, page.person.role_at(name) if page.person else SIGNED_IN)
+        page.permit(ADMIN, page.visitor.role_at(name) if page.visitor else SIGNED_IN)
         simple: dict[str, Callable[[str, str], Awaitable[object]]] = {
             "pause": self._hosted.pause,
             "resume": self._hosted.resume,
@@ -150,7 +150,7 @@ class ServerViews:
         return page.to(HOME)
 
     async def _list(self, page: PageRequest, made: CreationReply | None = None) -> Response:
-        roles = page.person.role_at if page.person else lambda _: SIGNED_IN
+        roles = page.visitor.role_at if page.visitor else lambda _: SIGNED_IN
         found = [
             each for each in await self._hosted.listed() if at_least(roles(each["name"]), READERS)
         ]

@@ -12,7 +12,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from discreet.design.window import seconds_of
@@ -155,45 +155,35 @@ class MemberTables:
             newest = {id: max(stored.get(id, 0), known.get(id, 0)) for id in stored | known}
             replace_file(path, json.dumps(newest).encode())
 
-    def _note(
-        self,
-        connection: Connection,
-        what: str,
-        author: str,
-        member: str,
-        role: str = "",
-        experiment: str = "",
-    ) -> None:
-        details = {"member": member, "role": role, "experiment": experiment}
-        note_change(self.database, connection, what, author, document=None, **details)
+    def _note(self, connection: Connection, what: str, author: str, *details: str) -> None:
+        """Add a change to the history; ``details`` are the member, the role and the experiment."""
+        named = dict(zip(("member", "role", "experiment"), details, strict=False))
+        note_change(self.database, connection, what, author, document=None, **named)
 
     # Members
 
     def listed(self, connection: Connection) -> list[Member]:
         """Return all members by name."""
         grants: dict[str, dict[str, str]] = {}
-        for id, experiment, role in connection.execute("SELECT * FROM grants").fetchall():
+        for id, experiment, role in connection.execute(
+            "SELECT member, experiment, role FROM grants WHERE role <> 'none'"
+        ).fetchall():
             grants.setdefault(id, {})[experiment] = role
         sessions = dict(
             connection.execute("SELECT member, count(*) FROM sessions GROUP BY member").fetchall()
         )
         outdated = self._outdated(connection)
         rows = connection.execute(
-            "SELECT id, name, email, hash, role, created FROM members ORDER BY login"
+            "SELECT id, name, coalesce(email, ''), hash, role, created FROM members ORDER BY login"
         ).fetchall()
         return [
-            Member(
-                id,
-                name,
-                email or "",
-                hash,
-                role,
-                created,
-                grants.get(id, {}),
-                id in outdated,
-                sessions.get(id, 0),
+            replace(
+                Member(*row),
+                grants=grants.get(row[0], {}),
+                outdated=row[0] in outdated,
+                sessions=sessions.get(row[0], 0),
             )
-            for id, name, email, hash, role, created in rows
+            for row in rows
         ]
 
     def find(self, connection: Connection, text: str) -> Member | None:
@@ -243,11 +233,11 @@ class MemberTables:
             self._refuse_last(connection, member)
         if experiment:
             connection.execute(
-                "DELETE FROM grants WHERE member = ? AND experiment = ?", (member.id, experiment)
+                """INSERT INTO grants VALUES (?, ?, ?)
+                   ON CONFLICT (member, experiment) DO UPDATE SET role = excluded.role""",
+                (member.id, experiment, role),
             )
-        if experiment and role != NONE:
-            connection.execute("INSERT INTO grants VALUES (?, ?, ?)", (member.id, experiment, role))
-        if not experiment:
+        else:
             connection.execute("UPDATE members SET role = ? WHERE id = ?", (role, member.id))
         self._count(connection, member.id)
         if ROLES.index(role) < ROLES.index(before):
@@ -272,12 +262,8 @@ class MemberTables:
         if member.role == "owner":
             self._refuse_last(connection, member)
         self.end_sessions(connection, member.id)
-        for statement in (
-            "DELETE FROM grants WHERE member = ?",
-            "DELETE FROM invitations WHERE member = ?",
-            "DELETE FROM members WHERE id = ?",
-        ):
-            connection.execute(statement, (member.id,))
+        for place in ("grants WHERE member", "invitations WHERE member", "members WHERE id"):
+            connection.execute(f"DELETE FROM {place} = ?", (member.id,))
         self._count(connection, member.id)
         self._note(connection, "member removed", author, member.name)
 
