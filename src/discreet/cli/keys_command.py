@@ -6,11 +6,16 @@ import argparse
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.cli.serve_command import config_flag, need_extra
 from discreet.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from discreet.service.secrets.vault import Vault
+    from discreet.service.settings import ServerSettings
+    from discreet.service.storage.database import Connection, Database
 
 
 def add(commands: Commands) -> None:
@@ -102,7 +107,9 @@ def revoke(args: argparse.Namespace) -> Answer:
 
 
 @contextmanager
-def opened(args: argparse.Namespace) -> Iterator[tuple[Any, Any, Any, Any]]:
+def opened(
+    args: argparse.Namespace,
+) -> Iterator[tuple[Database, Connection, Vault, ServerSettings]]:
     """Open the database of a server or an experiment; yield also its vault and server settings."""
     need_extra()
     from discreet.service.secrets.vault import Vault
@@ -113,7 +120,7 @@ def opened(args: argparse.Namespace) -> Iterator[tuple[Any, Any, Any, Any]]:
     from discreet.service.storage.migrations import migrate
     from discreet.service.storage.sqlite import Sqlite
 
-    database: Any
+    database: Database
     if args.folder is not None:
         server = ServerSettings.read(args.folder)
         database, vault = Sqlite(server.folder / DATABASE), Vault(server.folder / VAULT)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING
 
 from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.cli.keys_command import opened
 from discreet.cli.serve_command import config_flag
 from discreet.errors import InvalidInput
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from discreet.service.settings import ServerSettings
+    from discreet.service.storage.database import Connection
+    from discreet.service.storage.member_tables import MemberTables
+
 TEXT = """\
 A viewer reads all pages, an editor also changes experiments, an owner also manages members and
 keys.
@@ -52,7 +56,7 @@ def add(commands: Commands) -> None:
 
 def list_(args: argparse.Namespace) -> Answer:
     """List all members."""
-    with _tables(args) as (tables, connection, _):
+    with _members(args) as (tables, connection, _):
         members = tables.listed(connection)
     rows = [
         [
@@ -84,54 +88,54 @@ def invitation_link(
     expires_in: str = "7d",
     url: str | None = None,
 ) -> str:
-    """Return a link with which somebody becomes a member."""
-    from discreet.service.runtime.experiment_folder import ExperimentFolder
-
-    if experiment and args.folder is None:
-        raise InvalidInput(
-            "--experiment must come with --folder; it came alone. Leave it out: an experiment that "
-            "is served alone has members of its own."
-        )
-    if experiment:
-        ExperimentFolder(args.folder).file(experiment)
-    with _tables(args) as (tables, connection, server):
-        code = _change(
-            tables,
-            connection,
-            lambda c: tables.invite(c, role, experiment, expires_in=expires_in),
+    """Return a link with which one person becomes a member."""
+    _check_experiment(args, experiment)
+    with _members(args) as (tables, connection, server):
+        code = tables.change(
+            connection, lambda c: tables.invite(c, role, experiment, expires_in=expires_in)
         )
     base = url or f"http://{server.host}:{server.port}{server.prefix}"
     return f"{base.rstrip('/')}/ui/join?code={code}"
 
 
+def _check_experiment(args: argparse.Namespace, name: str) -> None:
+    from discreet.service.runtime.experiment_folder import ExperimentFolder
+
+    if name and args.folder is None:
+        raise InvalidInput(
+            "--experiment must come with --folder; it came alone. Leave it out: an experiment that "
+            "is served alone has members of its own."
+        )
+    if name:
+        ExperimentFolder(args.folder).file(name)
+
+
 def role(args: argparse.Namespace) -> Answer:
     """Give a member a role."""
-    with _tables(args) as (tables, connection, _):
-        member = _change(
-            tables,
-            connection,
-            lambda c: tables.set_role(c, args.member, args.role, args.experiment),
+    _check_experiment(args, args.experiment)
+    with _members(args) as (tables, connection, _):
+        tables.change(
+            connection, lambda c: tables.set_role(c, args.member, args.role, args.experiment)
         )
     where = f" of {args.experiment}" if args.experiment else ""
-    return Answer({"role": args.role}, f"{member.name} has the role {args.role}{where}")
+    return Answer({"role": args.role}, f"{args.member} has the role {args.role}{where}")
 
 
 def remove(args: argparse.Namespace) -> Answer:
     """Remove a member."""
-    with _tables(args) as (tables, connection, _):
-        _change(tables, connection, lambda c: tables.remove(c, args.member))
+    with _members(args) as (tables, connection, _):
+        tables.change(connection, lambda c: tables.remove(c, args.member))
     return Answer({"removed": args.member}, f"{args.member} is removed")
 
 
 def passphrase(args: argparse.Namespace) -> Answer:
     """Set a passphrase; it is neither an argument nor printed."""
-    with _tables(args) as (tables, connection, _):
+    with _members(args) as (tables, connection, _):
         from discreet.service.membership import check_passphrase, hashed
 
         member = tables.named(connection, args.member)
-        typed = _typed()
-        hash = hashed(check_passphrase(typed, member.name, member.email))
-        _change(tables, connection, lambda c: tables.set_hash(c, member.id, hash))
+        hash = hashed(check_passphrase(_typed(), member.name, member.email))
+        tables.change(connection, lambda c: tables.set_hash(c, member.id, hash))
     return Answer({"member": member.name}, f"{member.name} has a new passphrase")
 
 
@@ -144,16 +148,10 @@ def _typed() -> str:
     return first
 
 
-def _change(tables: Any, connection: Any, operation: Callable[[Any], T]) -> T:
-    with tables.database.transaction(connection):
-        tables.begin_change(connection)
-        made = operation(connection)
-    tables.record(connection)
-    return made
-
-
 @contextmanager
-def _tables(args: argparse.Namespace) -> Iterator[tuple[Any, Any, Any]]:
+def _members(
+    args: argparse.Namespace,
+) -> Iterator[tuple[MemberTables, Connection, ServerSettings]]:
     with opened(args) as (database, connection, vault, server):
         from discreet.service.storage.member_tables import MemberTables
 

@@ -66,11 +66,7 @@ def changed(place, operation):
         database, vault = open_database(place), Vault(place.place(place.vault))
     tables = MemberTables(database, vault)
     with closing(database.connect()) as connection:
-        with database.transaction(connection):
-            tables.begin_change(connection)
-            made = operation(tables, connection)
-        tables.record(connection)
-    return made
+        return tables.change(connection, lambda c: operation(tables, c))
 
 
 def add(place, name, role="viewer", passphrase=PASSPHRASE, email="", **grants):

@@ -14,10 +14,10 @@ from discreet.service.dashboard.page_frame import (
     MEMBER_COOKIE,
     OWNERS,
     READERS,
+    SECONDS,
     PageRequest,
     Sessions,
     at_least,
-    forget_cookie,
     set_cookie,
     signed_in,
     visitor_of_key,
@@ -26,7 +26,7 @@ from discreet.service.membership import RULE, check_passphrase
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import Connection
-from discreet.service.storage.member_tables import NONE, ROLES, Member, checked_name
+from discreet.service.storage.member_tables import NONE, ROLES, checked_name
 
 LONGEST = 4096
 """Characters of a link that is kept while somebody signs in."""
@@ -49,17 +49,12 @@ async def log_in(page: PageRequest, _service: Service | None = None) -> Response
     """Show a form for a member's passphrase or for a key, and begin a session for either."""
     access, after, name = page.access, _page_of(page.given("next")), page.given("name")
     known = await access.members.read(access.members.tables.listed)
-
-    def form(message: str, status: int = 200) -> Response:
-        return page.render(
-            "login.html", status, message=message, after=after, name=name, members=bool(known)
-        )
-
+    values = {"after": after, "name": name, "members": bool(known)}
     if page.request.method == "GET":
-        named = access.members.named(page.request.headers.raw)
-        if named and page.visitor is None:
-            return form(f"Single sign-on names {named[0][:64]}, who is no member. Ask an owner.")
-        return form("")
+        named = [] if page.visitor else access.members.named(page.request.headers.raw)
+        words = "Single sign-on names {}, who is no member. Ask an owner."
+        message = words.format(named[0][:64]) if named else ""
+        return page.render("login.html", message=message, **values)
     try:
         if page.given("key"):
             key = api_keys.bearer(access.keys, f"Bearer {page.given('key')}")
@@ -78,7 +73,7 @@ async def log_in(page: PageRequest, _service: Service | None = None) -> Response
             refused = access.refusals.count(error, dict(page.request.headers.raw), page.address)
         if page.given("key"):
             message = "The key must be valid here, with scope audit or admin; this key is not."
-        return form(message, refused.status or 401)
+        return page.render("login.html", refused.status or 401, message=message, **values)
     access.log.event("logged in", by=by)
     return _entered(page, after or "/ui")
 
@@ -87,8 +82,8 @@ def _entered(page: PageRequest, to: str) -> Response:
     """Lead to a page with the cookie of a new session, and without that of another kind."""
     response = page.to(to)
     if page.cookie is not None:
-        forget_cookie(page, response, COOKIE if page.cookie[0] != COOKIE else MEMBER_COOKIE)
-        set_cookie(page, response, *page.cookie)
+        set_cookie(page, response, COOKIE if page.cookie[0] != COOKIE else MEMBER_COOKIE)
+        set_cookie(page, response, *page.cookie, SECONDS)
     return response
 
 
@@ -108,7 +103,7 @@ async def log_out(page: PageRequest, _service: Service | None = None) -> Respons
         await page.access.end_sessions(id)
     response = page.to(LOG_IN)
     for name in (MEMBER_COOKIE, COOKIE):
-        forget_cookie(page, response, name)
+        set_cookie(page, response, name)
     return response
 
 
@@ -120,28 +115,16 @@ async def join(page: PageRequest, _service: Service | None = None) -> Response:
         lambda c: members.tables.find(c, invitation.member) if invitation.member else None
     )
     name, email = page.given("name"), page.given("email")
-
-    def form(message: str, status: int = 200) -> Response:
-        return page.render(
-            "join.html",
-            status,
-            link=code,
-            invitation=invitation,
-            known=known,
-            message=message,
-            name=name,
-            email=email,
-            rule=RULE,
-        )
-
+    values = {"invitation": invitation, "known": known, "name": name, "email": email}
+    values |= {"code": code, "rule": RULE}
     if page.request.method == "GET":
-        return form("")
+        return page.render("join.html", message="", **values)
     try:
         names = (known.name, known.email) if known else (checked_name(name), email)
         hash = await members.hash(_chosen(page, *names))
         member = await members.write(lambda c: members.tables.join(c, code, name, email, hash))
     except InvalidInput as error:
-        return form(str(error), 422)
+        return page.render("join.html", 422, message=str(error), **values)
     await signed_in(page, member, "invitation")
     page.access.log.event("logged in", by=member.id)
     return _entered(page, "/ui")
@@ -174,16 +157,8 @@ async def account(page: PageRequest, _service: Service | None = None) -> Respons
         except (InvalidInput, ServiceError) as error:
             message, status = str(error), getattr(error, "status", None) or 422
     sessions = await members.read(lambda c: tables.sessions(c, member.id))
-    done = DONE.get(page.given("done"), "")
-    return page.render(
-        "account.html",
-        status,
-        sessions=sessions,
-        session=page.session.key,
-        message=message,
-        done=done,
-        rule=RULE,
-    )
+    values = {"sessions": sessions, "session": page.session.key, "message": message, "rule": RULE}
+    return page.render("account.html", status, done=DONE.get(page.given("done"), ""), **values)
 
 
 async def members(page: PageRequest, _service: Service | None = None) -> Response:
@@ -199,22 +174,13 @@ async def members(page: PageRequest, _service: Service | None = None) -> Respons
         url, query = page.request.url, urlencode({"code": code})
         link = f"{url.scheme}://{url.netloc}{directory.prefix}/ui/join?{query}"
 
-    def found(connection: Connection) -> tuple[list[Member], object]:
-        everyone = tables.listed(connection)
-        here = [each for each in everyone if not scope or each.role_at(scope) != NONE]
-        known = {each.id: each.name for each in everyone}
-        invited = [
-            (each, known.get(each.member, ""))
-            for each in tables.invitations(connection)
-            if not scope or each.experiment == scope
-        ]
-        return here, invited
-
-    here, invited = await directory.read(found)
+    everyone = await directory.read(tables.listed)
+    invited = await directory.read(tables.invitations)
     return page.render(
         "members.html",
-        members=here,
-        invited=invited,
+        members=[each for each in everyone if not scope or each.role_at(scope) != NONE],
+        invited=[each for each in invited if not scope or each.experiment == scope],
+        names={each.id: each.name for each in everyone},
         scope=scope,
         roles=ROLES[1:],
         rights=RIGHTS,
@@ -244,11 +210,8 @@ def _change(page: PageRequest, scope: str, what: str) -> Callable[[Connection], 
         elif what == "end":
             tables.end_sessions(connection, tables.named(connection, id).id)
         elif what == "withdraw":
-            if any(
-                each.id == id
-                for each in tables.invitations(connection)
-                if not scope or each.experiment == scope
-            ):
+            known = {each.id: each.experiment for each in tables.invitations(connection)}
+            if known.get(id) == scope or not scope:
                 tables.withdraw(connection, id)
         else:
             raise InvalidInput("form must be one of this page; it is not. Load the page again.")

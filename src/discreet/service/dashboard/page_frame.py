@@ -9,7 +9,6 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import astuple, dataclass, field
-from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -172,7 +171,7 @@ class PageRequest:
         """True if the browser requests only a part of the page."""
         return "hx-request" in self.request.headers
 
-    def render(self, name: str, /, code: int = 200, **values: object) -> Response:
+    def render(self, name: str, code: int = 200, /, **values: object) -> Response:
         """Render a template with the values that every page shows."""
         text = rendered(
             name,
@@ -245,7 +244,7 @@ class Page:
         except Exception as error:
             response = self._failure(page, error)
         if page.cookie is not None and "set-cookie" not in response.headers:
-            set_cookie(page, response, *page.cookie)
+            set_cookie(page, response, *page.cookie, SECONDS)
         return response
 
     async def _identify(self, page: PageRequest) -> None:
@@ -297,20 +296,21 @@ def _fields(text: str) -> dict[str, list[str]]:
     return parse_qs(text, keep_blank_values=True)
 
 
-def set_cookie(page: PageRequest, response: Response, name: str, text: str) -> None:
-    """Set a cookie that no script reads. Other sites cannot send it with a form; that of a member
-    comes with links from other sites, such as a chat."""
-    response.set_cookie(name, text, SECONDS, **_place(page, name))
-
-
-def _place(page: PageRequest, name: str) -> Any:
+def set_cookie(
+    page: PageRequest, response: Response, name: str, text: str = "", seconds: int = 0
+) -> None:
+    """Set a cookie that no script reads and no form of another site sends, or delete it. That of
+    a member comes with links from other sites, such as a chat."""
     ours = name == MEMBER_COOKIE
-    return {
-        "path": f"{page.access.members.prefix}/" if ours else f"{page.root}/ui",
-        "httponly": True,
-        "samesite": "lax" if ours else "strict",
-        "secure": page.request.url.scheme == "https",
-    }
+    response.set_cookie(
+        name,
+        text,
+        max_age=seconds,
+        path=f"{page.access.members.prefix}/" if ours else f"{page.root}/ui",
+        httponly=True,
+        samesite="lax" if ours else "strict",
+        secure=page.request.url.scheme == "https",
+    )
 
 
 def _log_in_first(request: Request, prefix: str) -> Response:
@@ -340,8 +340,3 @@ async def signed_in(page: PageRequest, member: Member, way: str) -> Session:
     session, text = Sessions(members.secret).begin(id, 0.0)
     page.cookie = (MEMBER_COOKIE, text)
     return session
-
-
-def forget_cookie(page: PageRequest, response: Response, name: str) -> None:
-    """Delete a cookie."""
-    response.delete_cookie(name, **_place(page, name))

@@ -11,9 +11,9 @@ import json
 import re
 import secrets
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from discreet.design.window import seconds_of
 from discreet.errors import InvalidInput, ServiceError
@@ -22,6 +22,7 @@ from discreet.service.storage.database import PATIENCE, Connection, Database
 from discreet.service.storage.document_table import note_change
 from discreet.validate import one_of
 
+T = TypeVar("T")
 NONE = "none"
 ROLES = (NONE, "viewer", "editor", "owner")
 """From no rights to all: a viewer reads, an editor also changes experiments, an owner also manages
@@ -100,8 +101,8 @@ def _checked_email(text: str) -> str | None:
 
 
 class MemberTables:
-    """Operations on the tables; those that write run inside a transaction of the caller, which
-    calls ``begin_change`` before and ``record`` after it."""
+    """Operations on the tables; those that write run inside ``change``, or inside a transaction
+    between ``begin_change`` and ``record``."""
 
     def __init__(self, database: Database, vault: Vault) -> None:
         self.database, self._vault = database, vault
@@ -142,6 +143,14 @@ class MemberTables:
             self._count(connection)
         connection.execute(f"DELETE FROM sessions WHERE began < {now} - ?", (SESSION_SECONDS,))
         connection.execute(f"DELETE FROM invitations WHERE expires < {now}")
+
+    def change(self, connection: Connection, operation: Callable[[Connection], T]) -> T:
+        """Run an operation in a transaction, and record its changes in the vault."""
+        with self.database.transaction(connection):
+            self.begin_change(connection)
+            made = operation(connection)
+        self.record(connection)
+        return made
 
     def record(self, connection: Connection) -> None:
         """Write the committed numbers to the vault, where no backup sets them back."""
