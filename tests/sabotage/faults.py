@@ -2433,4 +2433,96 @@ FAULTS = (
         ),
         "lab/campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",
     ),
+    fault(
+        "a viewer who may change an experiment",
+        "members have the rights of their role",
+        Edit("PageRequest.permit", "if not at_least(role, needed):", "if False:"),
+        (
+            "service/dashboard/test_members.py::test_a_viewer_changes_nothing_and_an_editor_is_named_in_the_history",
+            "service/dashboard/test_members.py::test_each_role_has_its_pages",
+        ),
+    ),
+    fault(
+        "a header of single sign-on from any address",
+        "only a declared proxy names members",
+        Edit("Members.named_by_proxy", "or not self._declared(peer)", ""),
+        "service/dashboard/test_members.py::test_the_header_of_anybody_else_is_refused",
+    ),
+    fault(
+        "a proxy that is declared by a forwarded header",
+        "only a declared proxy names members",
+        Edit("Page._identify", 'request.scope.get("peer")', 'request.scope.get("client")'),
+        "service/dashboard/test_members.py::test_the_header_of_anybody_else_is_refused",
+    ),
+    fault(
+        "sessions that survive the rights",
+        "sessions end when a member is removed, demoted or has a new passphrase",
+        Edit(
+            "MemberTables.end_sessions",
+            "DELETE FROM sessions WHERE member = ? AND (id = ? OR ? = '')",
+            "DELETE FROM sessions WHERE member = ? AND id = ? AND id <> ?",
+        ),
+        "service/dashboard/test_members.py::test_sessions_end_with_the_rights",
+    ),
+    fault(
+        "wrong passphrases without a limit",
+        "passphrases cannot be guessed at any rate",
+        Edit("Throttle.wait", "return max(0.0, (", "return 0.0 * max(0.0, ("),
+        "service/dashboard/test_members.py::test_wrong_passphrases_are_throttled_by_name_and_address",
+    ),
+    fault(
+        "unknown names that are refused at once",
+        "the time of an answer does not tell who is a member",
+        Edit("membership:verified", "try:", "if not hash:\n        return False\n    try:"),
+        "service/dashboard/test_members.py::test_an_unknown_name_takes_the_same_work",
+    ),
+    fault(
+        "a server without an owner",
+        "the last owner cannot be removed or demoted",
+        Edit("MemberTables._refuse_last", "if not others:", "if False:"),
+        (
+            "service/dashboard/test_members.py::test_the_last_owner_stays",
+            "service/dashboard/test_members.py::test_two_owners_who_demote_each_other_leave_one",
+        ),
+    ),
+    fault(
+        "an invitation that works twice",
+        "an invitation is used once",
+        Edit("MemberTables.withdraw", "WHERE id = ? RETURNING", "WHERE id = ? AND 1 = 0 RETURNING"),
+        "service/dashboard/test_members.py::test_an_invitation_works_once",
+    ),
+    fault(
+        "rights that come back with a backup",
+        "what was withdrawn after a backup stays withdrawn",
+        Edit(
+            "MemberTables.record",
+            "if all(self._recorded().get(id, 0) >= version for id, version in stored.items()):",
+            "if stored:",
+        ),
+        "service/dashboard/test_members.py::test_a_restored_backup_brings_no_rights_back",
+    ),
+    fault(
+        "an owner of an experiment who takes over an account",
+        "an owner of one experiment manages that experiment alone",
+        Edit("member_pages:_change", 'what in ("remove", "end", "reset")', 'what == "remove"'),
+        "service/dashboard/test_members.py::test_an_owner_of_an_experiment_manages_that_one_alone",
+    ),
+    fault(
+        "an admin key for editors",
+        "keys are the business of owners",
+        Edit("ServerViews.create", "if not page.may(OWNERS):", "if False:"),
+        "service/dashboard/test_members.py::test_only_editors_of_the_server_begin_experiments",
+    ),
+    fault(
+        "a token of a form that another session got",
+        "no other site can send a form of a member",
+        Edit("Session.issued", "self.token.encode(), token.encode()", "b'', b''"),
+        "service/dashboard/test_members.py::test_forms_of_members_need_the_token_of_their_session",
+    ),
+    fault(
+        "a log with names of members",
+        "logs contain no personal data",
+        Edit("Log.event", '.partition(" ")[0]', ""),
+        "service/dashboard/test_members.py::test_logs_have_the_id_and_never_a_passphrase",
+    ),
 )
