@@ -11,6 +11,7 @@ import pytest
 
 from discreet.errors import InvalidInput, ServiceError
 from discreet.service import membership
+from discreet.service.dashboard import server_pages
 from discreet.service.dashboard.server_pages import (
     ADMIN,
     EVERYONE,
@@ -669,6 +670,34 @@ def test_a_restored_backup_brings_no_rights_back(settings, play):
         assert (await signed_in(app, "Less")).reply.status == 303
 
     play(made, after)
+
+
+def test_a_change_that_a_crash_cut_short_is_recorded_later(settings, monkeypatch):
+    """The power fails between the commit and the record in the vault."""
+    made = settings()
+    add(made, "Ada", "owner"), add(made, "Gone")
+    kept = dump(made)
+    with monkeypatch.context() as patch:
+        patch.setattr(MemberTables, "record", lambda *_: None)
+        changed(made, lambda t, c: t.remove(c, "Gone"))
+    assert changed(made, lambda t, c: [each.name for each in t.listed(c)]) == ["Ada"]
+    set_back(made, kept)
+    found = changed(made, lambda t, c: {each.name: each.outdated for each in t.listed(c)})
+    assert found == {"Ada": False, "Gone": True}
+
+
+def test_a_member_without_a_role_sees_no_state(folder, monkeypatch):
+    monkeypatch.setattr(server_pages, "faults", lambda _: ["The disk is full."])
+
+    async def scenario(asking, _):
+        shown = {}
+        for name in ("Ann", "Vera"):
+            visitor = await signed_in(asking.app, name)
+            reply = await visitor.get("/v1/experiments/b/ui/settings")
+            shown[name] = (reply.status, "The disk is full." in reply.text)
+        assert shown == {"Ann": (403, False), "Vera": (403, True)}
+
+    host(folder, scenario)
 
 
 def test_a_backup_without_later_withdrawals_keeps_its_sessions(settings, play):

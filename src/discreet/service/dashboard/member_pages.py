@@ -32,7 +32,7 @@ LONGEST = 4096
 """Characters of a link that is kept while somebody signs in."""
 RIGHTS = {
     "viewer": "reads all pages",
-    "editor": "also changes the experiment: pause, settings",
+    "editor": "also changes experiments: pause, end, settings",
     "owner": "also manages members and keys",
 }
 """Rights of each role, on the page of members."""

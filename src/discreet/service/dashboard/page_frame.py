@@ -79,7 +79,7 @@ EVERYONE, SIGNED_IN, READERS, ADMIN, OWNERS = (None, *ROLES)
 ``OWNERS`` pages manage members and keys."""
 LOG_IN = "/ui/login"
 SharedValues = Callable[[bool], dict[str, object]]
-"""The values that all pages of an experiment show; the argument: whether somebody is signed in."""
+"""The values that all pages of an experiment show; the argument: whether the visitor may look."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class PageRequest:
         text = rendered(
             name,
             **values,
-            **self.shared_values(self.visitor is not None),
+            **self.shared_values(self.may(READERS)),
             token=self.session.token,
             visitor=self.visitor,
             admin=self.may(ADMIN),
