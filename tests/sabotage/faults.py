@@ -2508,6 +2508,16 @@ FAULTS = (
         "service/dashboard/test_members.py::test_an_owner_of_an_experiment_manages_that_one_alone",
     ),
     fault(
+        "a key of an experiment that takes over an account",
+        "an owner of one experiment manages that experiment alone",
+        Edit(
+            "member_pages:_change",
+            "member.role if member else NONE",
+            "member.role if member else OWNERS",
+        ),
+        "service/dashboard/test_members.py::test_an_owner_of_an_experiment_manages_that_one_alone",
+    ),
+    fault(
         "an admin key for editors",
         "keys are the business of owners",
         Edit("ServerViews.create", "if not page.may(OWNERS):", "if False:"),

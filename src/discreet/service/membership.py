@@ -181,7 +181,9 @@ class Members:
         role = self._settings.sign_in_role
         if member is None and role is not None:
             added = role
-            member = await self.write(lambda c: self.tables.add(c, name, "", "", added))
+            member = await self.write(
+                lambda c: self.tables.find(c, name) or self.tables.add(c, name, "", "", added)
+            )
         return member if member is not None and not member.outdated else None
 
     def named(self, headers: Sequence[tuple[bytes, bytes]]) -> list[str]:

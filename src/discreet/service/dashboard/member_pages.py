@@ -192,9 +192,10 @@ async def members(page: PageRequest, _service: Service | None = None) -> Respons
 def _change(page: PageRequest, scope: str, what: str) -> Callable[[Connection], str]:
     """Return the change that a form of the page requests; its result is the code of a link."""
     tables, by, id, role = page.access.members.tables, page.by, page.given("id"), page.given("role")
-    whole = page.visitor.role_at("") if page.visitor else NONE
-    if scope and what in ("remove", "end", "reset"):  # an account belongs to the whole server
-        page.permit(OWNERS, whole)
+    if scope and what in ("remove", "end", "reset"):
+        # An account belongs to the whole server, and a key of the experiment does not.
+        member = page.visitor.member if page.visitor else None
+        page.permit(OWNERS, member.role if member else NONE)
 
     def change(connection: Connection) -> str:
         if what == "invite":
