@@ -2479,7 +2479,7 @@ FAULTS = (
     fault(
         "a server without an owner",
         "the last owner cannot be removed or demoted",
-        Edit("MemberTables._refuse_last", "if not others:", "if False:"),
+        Edit("MemberTables._refuse_last", "if known == {member.id}:", "if False:"),
         (
             "service/dashboard/test_members.py::test_the_last_owner_stays",
             "service/dashboard/test_members.py::test_two_owners_who_demote_each_other_leave_one",

@@ -76,43 +76,26 @@ def list_(args: argparse.Namespace) -> Answer:
 
 def invite(args: argparse.Namespace) -> Answer:
     """Print a one-time link."""
-    link = invitation_link(args, args.role, args.experiment, args.expires_in, args.url)
+    link = invitation_link(args, args.role, args.expires_in, args.url)
     text = f"{link}\nSend it to one person; it works once, for {args.expires_in}."
     return Answer({"link": link}, text)
 
 
 def invitation_link(
-    args: argparse.Namespace,
-    role: str = "owner",
-    experiment: str = "",
-    expires_in: str = "7d",
-    url: str | None = None,
+    args: argparse.Namespace, role: str = "owner", expires_in: str = "7d", url: str | None = None
 ) -> str:
     """Return a link with which one person becomes a member."""
-    _check_experiment(args, experiment)
     with _members(args) as (tables, connection, server):
-        code = tables.change(
-            connection, lambda c: tables.invite(c, role, experiment, expires_in=expires_in)
+        name = getattr(args, "experiment", "")
+        invited = tables.change(
+            connection, lambda c: tables.invite(c, role, name, expires_in=expires_in)
         )
     base = url or f"http://{server.host}:{server.port}{server.prefix}"
-    return f"{base.rstrip('/')}/ui/join?code={code}"
-
-
-def _check_experiment(args: argparse.Namespace, name: str) -> None:
-    from discreet.service.runtime.experiment_folder import ExperimentFolder
-
-    if name and args.folder is None:
-        raise InvalidInput(
-            "--experiment must come with --folder; it came alone. Leave it out: an experiment that "
-            "is served alone has members of its own."
-        )
-    if name:
-        ExperimentFolder(args.folder).file(name)
+    return f"{base.rstrip('/')}/ui/join?code={invited}"
 
 
 def role(args: argparse.Namespace) -> Answer:
     """Give a member a role."""
-    _check_experiment(args, args.experiment)
     with _members(args) as (tables, connection, _):
         tables.change(
             connection, lambda c: tables.set_role(c, args.member, args.role, args.experiment)
@@ -153,6 +136,15 @@ def _members(
     args: argparse.Namespace,
 ) -> Iterator[tuple[MemberTables, Connection, ServerSettings]]:
     with opened(args) as (database, connection, vault, server):
+        from discreet.service.runtime.experiment_folder import ExperimentFolder
         from discreet.service.storage.member_tables import MemberTables
 
+        name = getattr(args, "experiment", "")
+        if name and args.folder is None:
+            raise InvalidInput(
+                "--experiment must come with --folder; it came alone. Leave it out: an experiment "
+                "that is served alone has members of its own."
+            )
+        if name:
+            ExperimentFolder(args.folder).file(name)
         yield MemberTables(database, vault), connection, server

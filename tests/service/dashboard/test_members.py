@@ -770,7 +770,7 @@ def test_only_editors_of_the_server_begin_experiments(folder):
         for name, status in (("Ed", 403), ("Olga", 200)):
             visitor = await signed_in(asking.app, name)
             assert (await visitor.get("/ui/history")).status == status
-        assert "Olga joined as owner" in (await visitor.get("/ui/history")).text
+        assert "Role of Olga: owner" in (await visitor.get("/ui/history")).text
 
     host(folder, scenario)
 

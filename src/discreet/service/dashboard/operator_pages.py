@@ -190,7 +190,7 @@ def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
     where = f" for {details['experiment']}" if details.get("experiment") else ""
     return {
         "invited": f"Invited somebody as {role}{where}",
-        "member joined": f"{member} joined" + (f" as {role}" if role != "none" else ""),
+        "member joined": f"{member} joined",
         "member removed": f"{member} removed",
         "role changed": f"Role of {member}{where}: {role}",
         "passphrase set": f"New passphrase of {member}",

@@ -12,7 +12,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from discreet.design.window import seconds_of
@@ -45,11 +45,10 @@ class Member:
     email: str
     hash: str = field(repr=False)
     role: str
-    created: float
-    grants: Mapping[str, str] = field(default_factory=dict)
-    outdated: bool = False
+    grants: Mapping[str, str]
+    outdated: bool
     """Whether a later change to this member is missing, because a backup was restored."""
-    sessions: int = 0
+    sessions: int
 
     def role_at(self, experiment: str) -> str:
         """Return the role for an experiment, or for the server if it is empty."""
@@ -174,36 +173,28 @@ class MemberTables:
     def listed(self, connection: Connection) -> list[Member]:
         """Return all members by name."""
         grants: dict[str, dict[str, str]] = {}
-        for id, experiment, role in connection.execute(
-            "SELECT member, experiment, role FROM grants WHERE role <> 'none'"
-        ).fetchall():
+        roles = "SELECT member, experiment, role FROM grants WHERE role <> 'none'"
+        for id, experiment, role in connection.execute(roles).fetchall():
             grants.setdefault(id, {})[experiment] = role
-        sessions = dict(
-            connection.execute("SELECT member, count(*) FROM sessions GROUP BY member").fetchall()
-        )
         outdated = self._outdated(connection)
         rows = connection.execute(
-            "SELECT id, name, coalesce(email, ''), hash, role, created FROM members ORDER BY login"
+            """SELECT id, name, coalesce(email, ''), hash, (SELECT count(*) FROM sessions
+               WHERE sessions.member = members.id) FROM members ORDER BY login"""
         ).fetchall()
-        return [
-            replace(
-                Member(*row),
-                grants=grants.get(row[0], {}),
-                outdated=row[0] in outdated,
-                sessions=sessions.get(row[0], 0),
-            )
-            for row in rows
-        ]
+        found = []
+        for id, name, email, hash, sessions in rows:
+            own = grants.get(id, {})
+            role = own.pop("", NONE)
+            found.append(Member(id, name, email, hash, role, own, id in outdated, sessions))
+        return found
 
     def find(self, connection: Connection, text: str) -> Member | None:
         """Return the member with this id, name or e-mail address."""
         wanted = folded(text)
-        same = (
-            each
-            for each in self.listed(connection)
-            if wanted and wanted in (each.id, folded(each.name), each.email)
-        )
-        return next(same, None)
+        for each in self.listed(connection):
+            if wanted and wanted in (each.id, folded(each.name), each.email):
+                return each
+        return None
 
     def named(self, connection: Connection, text: str) -> Member:
         """Return a member, or raise an error that lists nobody."""
@@ -216,20 +207,25 @@ class MemberTables:
         return found
 
     def add(
-        self, connection: Connection, name: str, email: str, hash: str, role: str, author: str = ""
+        self,
+        connection: Connection,
+        name: str,
+        email: str,
+        hash: str,
+        role: str,
+        experiment: str = "",
     ) -> Member:
-        """Add a member with a role for the whole server; without a hash only a proxy signs in."""
+        """Add a member with a role; without a hash only a proxy signs in."""
         name, address, id = checked_name(name), _checked_email(email), f"m_{secrets.token_hex(6)}"
         for text in filter(None, (name, address)):
             if self.find(connection, text):
                 raise InvalidInput(f"{text} must be new; a member has it already. Choose another.")
         connection.execute(
-            f"INSERT INTO members VALUES (?, ?, ?, ?, ?, ?, {self.database.now})",
-            (id, name, folded(name), address, hash, role),
+            f"INSERT INTO members VALUES (?, ?, ?, ?, ?, {self.database.now})",
+            (id, name, folded(name), address, hash),
         )
-        who = author or f"{id} {name}"
-        self._note(connection, "member joined", who, name, role)
-        return self.named(connection, id)
+        self._note(connection, "member joined", f"{id} {name}", name)
+        return self.set_role(connection, id, role, experiment, f"{id} {name}")
 
     def set_role(
         self, connection: Connection, id: str, role: str, experiment: str = "", author: str = ""
@@ -238,16 +234,13 @@ class MemberTables:
         one_of("role", role, ROLES)
         member = self.named(connection, id)
         before = member.grants.get(experiment, NONE) if experiment else member.role
-        if member.role == "owner" and not experiment and role != "owner":
+        if not experiment and role != "owner":
             self._refuse_last(connection, member)
-        if experiment:
-            connection.execute(
-                """INSERT INTO grants VALUES (?, ?, ?)
-                   ON CONFLICT (member, experiment) DO UPDATE SET role = excluded.role""",
-                (member.id, experiment, role),
-            )
-        else:
-            connection.execute("UPDATE members SET role = ? WHERE id = ?", (role, member.id))
+        connection.execute(
+            """INSERT INTO grants VALUES (?, ?, ?)
+               ON CONFLICT (member, experiment) DO UPDATE SET role = excluded.role""",
+            (member.id, experiment, role),
+        )
         self._count(connection, member.id)
         if ROLES.index(role) < ROLES.index(before):
             self.end_sessions(connection, member.id)
@@ -255,11 +248,10 @@ class MemberTables:
         return self.named(connection, member.id)
 
     def _refuse_last(self, connection: Connection, member: Member) -> None:
-        rows = connection.execute(
-            f"SELECT id FROM members WHERE role = 'owner' {self.database.lock}"
-        ).fetchall()
-        others = {row[0] for row in rows} - {member.id} - self._outdated(connection)
-        if not others:
+        owners = "SELECT member FROM grants WHERE experiment = '' AND role = 'owner'"
+        rows = connection.execute(f"{owners} {self.database.lock}").fetchall()
+        known = {row[0] for row in rows} - self._outdated(connection)
+        if known == {member.id}:
             raise InvalidInput(
                 f"server must have an owner; {member.name} is the last one. Make somebody else "
                 "an owner first."
@@ -268,8 +260,7 @@ class MemberTables:
     def remove(self, connection: Connection, id: str, author: str = "") -> None:
         """Remove a member with all roles, sessions and open invitations."""
         member = self.named(connection, id)
-        if member.role == "owner":
-            self._refuse_last(connection, member)
+        self._refuse_last(connection, member)
         self.end_sessions(connection, member.id)
         for place in ("grants WHERE member", "invitations WHERE member", "members WHERE id"):
             connection.execute(f"DELETE FROM {place} = ?", (member.id,))
@@ -346,12 +337,8 @@ class MemberTables:
             member = self.named(connection, invitation.member)
             self.set_hash(connection, member.id, hash, member.author)
             return self.named(connection, member.id)
-        server = NONE if invitation.experiment else invitation.role
-        member = self.add(connection, name, email, hash, server)
-        if not invitation.experiment:
-            return member
         role, experiment = invitation.role, invitation.experiment
-        return self.set_role(connection, member.id, role, experiment, member.author)
+        return self.add(connection, name, email, hash, role, experiment)
 
     # Sessions
 

@@ -134,7 +134,8 @@ def members(connection: Connection, database: Database) -> None:
     whole, real = database.whole, database.real
     for table in (
         f"""members (id TEXT PRIMARY KEY, name TEXT NOT NULL, login TEXT NOT NULL UNIQUE,
-            email TEXT UNIQUE, hash TEXT NOT NULL, role TEXT NOT NULL, created {real} NOT NULL)""",
+            email TEXT UNIQUE, hash TEXT NOT NULL, created {real} NOT NULL)""",
+        # The role for the whole server has an empty experiment.
         """grants (member TEXT NOT NULL, experiment TEXT NOT NULL, role TEXT NOT NULL,
            PRIMARY KEY (member, experiment))""",
         f"""invitations (id TEXT PRIMARY KEY, role TEXT NOT NULL, experiment TEXT NOT NULL,
