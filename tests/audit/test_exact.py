@@ -56,6 +56,21 @@ def test_the_reader_gets_back_what_was_summed(mechanism):
     np.testing.assert_allclose(read, expected, atol=2e-6)
 
 
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_the_reader_gets_back_the_noise_of_a_thousand_repaired_releases(feedback):
+    """With three times the noise many matrices are indefinite: the fit repairs them."""
+    subject = replace(RIDGE, feedback=feedback)
+    seen, silence, rng = GaussianRelease(subject), Chosen(), np.random.default_rng(0)
+    empty, fit = seen.read.batch(), subject.calibrated.fit
+    fit(empty, silence)
+    draws = {n: 3.0 * rng.normal(size=(1000, *shape)) for n, shape in silence.requested.items()}
+    release = fit(empty, Chosen(draws))
+    shifted = release.gram.values + seen.read._public[1] * np.eye(3)
+    assert 0.1 < (np.linalg.eigvalsh(shifted)[..., 0] < 0).mean() < 0.5
+    expected = np.concatenate([draws[n].reshape(1000, -1) for n in ("gram", "response")], axis=1)
+    np.testing.assert_allclose(seen.read(release) / seen.read.sigma, expected, atol=1e-8)
+
+
 def test_what_was_released_before_does_not_show():
     """Plain rows are those of the batch alone, whatever was pooled with them."""
     subject = replace(RIDGE, mechanism="ridge-pooled")

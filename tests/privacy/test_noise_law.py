@@ -16,11 +16,13 @@ import pytest
 from scipy.stats import chi2, norm, poisson
 
 from discreet.audit.noise_law import (
+    fourth_moment_limits,
     magnitudes,
     no_gaps,
     no_value_twice,
     uncorrelated,
     uniform_bits,
+    unrelated,
 )
 from discreet.audit.noise_sources import Trials
 from discreet.batch import Batch
@@ -119,13 +121,23 @@ def test_sabotage_halved_noise_is_rejected(draws, kind):
 
 
 def test_fourth_moment_is_that_of_a_gaussian(draws):
-    """Kurtosis 3 within 1.1: short of Laplace (6) or uniform (1.8) noise of the same variance.
-
-    Of 3,168 draws one alone moves it so far if it lies beyond 7.7 deviations: probability 4e-11.
-    """
+    """3, short of Laplace (6) or uniform (1.8) noise of the same variance."""
     values = np.concatenate([part.reshape(-1) for part in draws.values()])
-    assert values.size > 3000
-    assert abs((values**4).mean() / (values**2).mean() ** 2 - 3.0) < 1.1
+    low, high = fourth_moment_limits(values.size, SECRET)
+    assert low <= (values**4).mean() <= high
+    assert 1.8 < low < high < 6.0
+
+
+def test_limits_are_exceeded_as_rarely_as_stated():
+    """Of 20,000 samples at 1 %, 200 within five deviations; few numbers, where no mean is normal.
+
+    A bound of Chernoff keeps its rate with something to spare.
+    """
+    draws = np.random.default_rng(0).normal(size=(20_000, 2, 3))
+    assert 130 < sum(not unrelated(*each, 0.01) for each in draws) < 270
+    low, high = fourth_moment_limits(60, 0.01)
+    fourth = (draws.reshape(2000, 60) ** 4).mean(axis=1)
+    assert 0 < ((fourth < low) | (fourth > high)).sum() <= 20
 
 
 def chained(chains, length, alarm):

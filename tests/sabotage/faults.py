@@ -179,6 +179,20 @@ FAULTS = (
         "privacy/test_noise_law.py::test_all_pairs_of_coordinates_are_independent_in_size_too",
         ("ridge-structured", "noise"),
     ),
+    fault(
+        "many matrices are factored in the memory of the caller",
+        "a release solves the system of its own noisy sums",
+        Edit(
+            "_cholesky_side_by_side",
+            'np.array(np.moveaxis(matrices, 0, -1), order="C")',
+            "np.ascontiguousarray(np.moveaxis(matrices, 0, -1))",
+        ),
+        (
+            "arrays/test_linear_algebra.py::test_repaired_systems_use_the_smallest_shift_that_works",
+            "audit/test_exact.py::test_the_reader_gets_back_the_noise_of_a_thousand_repaired_releases",
+        ),
+        ("ridge-structured", "noise"),
+    ),
     # What depends on answers.
     fault(
         "logistic ridge from heard losses instead of slots",

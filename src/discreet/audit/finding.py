@@ -158,22 +158,19 @@ def gaussian_hits(shift: float, trials: int) -> Hits:
 
 
 def unlucky(
-    declared: Hits, proven: Callable[[Hits], float], alpha: float, points: float = math.inf
+    declared: Hits, proven: Callable[[Hits], float], alpha: float, points: int = 0
 ) -> float:
     """The bound that the attack proves of the declared mechanism with probability 1 − ``alpha``.
 
-    Hits are nearly normal, so the losses of the two worlds add up as the root of squares. Declared
-    rates that were averaged over so many ``points`` have an error of their own.
+    Exact binomial tails of both worlds share ``alpha``, so their hits may depend on each other.
+    Declared rates that were averaged over so many ``points`` have a tail of their own.
     """
-    from scipy.special import ndtri
+    from scipy.stats import binom
 
-    deviations, n = -float(ndtri(alpha)), declared.trials
-    steps = [
-        math.ceil(deviations * math.sqrt(max(1.0, each * (n - each) / n * (1.0 + n / points))))
-        for each in (declared.first, declared.second)
-    ]
-    worse = (
-        Hits(min(n, declared.first + steps[0]), declared.second, n),
-        Hits(declared.first, max(0, declared.second - steps[1]), n),
-    )
-    return proven(declared) - math.hypot(*(proven(declared) - proven(each) for each in worse))
+    n, tail = declared.trials, alpha / (4 if points else 2)
+    # Expected hits are rounded to whole numbers.
+    first, second = min(1.0, (declared.first + 1) / n), max(0.0, (declared.second - 1) / n)
+    if points:
+        first = clopper_pearson(math.ceil(first * points), points, tail)[1]
+        second = clopper_pearson(math.floor(second * points), points, tail)[0]
+    return proven(Hits(int(binom.isf(tail, n, first)), int(binom.ppf(tail, n, second)), n))

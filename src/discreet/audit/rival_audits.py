@@ -16,20 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.attack import sentence
+from discreet.audit.attack import hits_finding
 from discreet.audit.finding import (
     FAILS,
     HOLDS,
-    POWER,
     WEAK,
     Finding,
     Hits,
     exact_verdict,
     gaussian_epsilon,
     gaussian_hits,
-    measured_epsilon,
-    measured_verdict,
-    unlucky,
 )
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.rivals import (
@@ -295,27 +291,12 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
         int((_read(subject, world, trials) @ direction > middle).sum())
         for world in (subject.worst_records[0], subject.worst_records[1])
     ]
-    hits, budget = Hits(counts[0], counts[1], trials), subject.claimed
-
-    def proven(some: Hits) -> float:
-        return measured_epsilon(some, budget, alpha, gaussian=True)
-
-    declared = gaussian_hits(subject.shift, trials)
-    measured, attainable = proven(hits), proven(declared)
-    enough = min(POWER * attainable, unlucky(declared, proven, alpha))
-    verdict = measured_verdict(measured, budget.epsilon, enough)
-    return Finding(
-        "black box",
-        subject.name,
-        "which of two records was it",
-        verdict,
-        sentence(measured, budget, hits, alpha, verdict),
-        claimed=budget.epsilon,
-        measured=measured,
-        attainable=attainable,
-        halved=proven(gaussian_hits(2.0 * subject.shift, trials)),
-        trials=trials,
-        alpha=alpha,
+    return hits_finding(
+        ("black box", subject.name, "which of two records was it"),
+        Hits(counts[0], counts[1], trials),
+        subject.claimed,
+        alpha,
+        (gaussian_hits(subject.shift, trials), gaussian_hits(2.0 * subject.shift, trials)),
         level=subject.epsilon,
     )
 
