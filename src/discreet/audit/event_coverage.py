@@ -21,6 +21,7 @@ from discreet.audit.finding import (
     ROUNDING,
     WEAK,
     Finding,
+    computed,
     exact_verdict,
     gaussian_epsilon,
     worst,
@@ -61,15 +62,12 @@ def covered(subject: Subject) -> Finding:
         kept &= found <= min(declared, subject.epsilon) * (1.0 + AGREE)
         kept &= _sampler_is_paid(subject, plan.mechanism)
         largest = max(largest, found)
-    return Finding(
-        "exact",
-        subject.name,
+    return computed(
+        subject,
         f"cost of all that a record touches, of {MANY} actions",
-        HOLDS if kept else FAILS,
+        kept,
         f"a record costs, by the blocks that it moves and their noise, {largest:.4f}",
-        claimed=subject.epsilon,
         exact=largest,
-        level=subject.epsilon,
     )
 
 
@@ -194,16 +192,13 @@ def exact_parts(subject: Subject) -> Finding:
     exact = gaussian_epsilon(math.hypot(fit, found), plan.budget.delta)
     tight = WEAK if found < TIGHT * declared else HOLDS
     beyond = FAILS if exact_verdict(found, declared) == FAILS else tight
-    return Finding(
-        "exact",
-        subject.name,
+    return computed(
+        subject,
         "losses of policy and control",
         worst([beyond, exact_verdict(exact, subject.epsilon)]),
         f"one record moves them by {found:.5f} standard deviations at most, {declared:.5f} are "
         "declared; ε is that of fit and sums together",
-        claimed=subject.epsilon,
         exact=exact,
-        level=subject.epsilon,
     )
 
 

@@ -14,8 +14,9 @@ a bound is wrong with at most the stated probability, for every distribution of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 from discreet.privacy.budget import Budget
 from discreet.types import JsonObject
@@ -57,6 +58,42 @@ class Finding:
 
     def to_json(self) -> JsonObject:
         return asdict(self)
+
+
+class Named(Protocol):
+    """What a finding is about."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def epsilon(self) -> float: ...
+
+
+def computed(
+    subject: Named,
+    question: str,
+    verdict: str | bool,
+    said: str,
+    *,
+    exact: float | None = None,
+    claimed: float | None = None,
+    part: str = "exact",
+) -> Finding:
+    """A finding without error rate; an ``exact`` ε is compared with that of the subject."""
+    words = verdict if isinstance(verdict, str) else HOLDS if verdict else FAILS
+    if exact is not None and claimed is None:
+        claimed = subject.epsilon
+    about = part, subject.name, question, words, said
+    return Finding(*about, claimed=claimed, exact=exact, level=subject.epsilon)
+
+
+def listed(
+    subject: Named, question: str, wrong: Sequence[str], kept: str, part: str = "exact"
+) -> Finding:
+    """A finding that names what is wrong, each once; ``kept`` if nothing is."""
+    said = "; ".join(list(dict.fromkeys(wrong))[:3]) or kept
+    return computed(subject, question, not wrong, said, part=part)
 
 
 def worst(verdicts: Collection[str]) -> str:

@@ -28,6 +28,7 @@ from discreet.audit.finding import (
     HOLDS,
     WEAK,
     Finding,
+    computed,
     exact_verdict,
     gaussian_epsilon,
     worst,
@@ -322,16 +323,8 @@ def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
     found = largest_distance(subject, release.distance, starts)
     exact = gaussian_epsilon(found, subject.budget.delta)
     verdict = worst([exact_verdict(exact, subject.epsilon), _verdict(found, declared)])
-    return Finding(
-        "exact",
-        subject.name,
-        "largest move by one record",
-        verdict,
-        _said(found, declared),
-        claimed=subject.epsilon,
-        exact=exact,
-        level=subject.epsilon,
-    )
+    said = _said(found, declared)
+    return computed(subject, "largest move by one record", verdict, said, exact=exact)
 
 
 def exact_gram(subject: Subject, starts: int = 3) -> Finding:
@@ -339,14 +332,8 @@ def exact_gram(subject: Subject, starts: int = 3) -> Finding:
     release = GaussianRelease(subject, gram_only=True)
     declared = 1.0 / release.mechanism.event.events[-1].multiplier
     found = largest_distance(subject, release.distance, starts)
-    return Finding(
-        "exact",
-        subject.name,
-        "largest move of the Gram, with radii",
-        _verdict(found, declared),
-        _said(found, declared),
-        level=subject.epsilon,
-    )
+    verdict, said = _verdict(found, declared), _said(found, declared)
+    return computed(subject, "largest move of the Gram, with radii", verdict, said)
 
 
 def _verdict(found: float, declared: float) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.audit.attack import Published, hits_finding
-from discreet.audit.finding import FAILS, HOLDS, Finding, Hits, gaussian_hits
+from discreet.audit.finding import Finding, Hits, gaussian_hits, listed
 from discreet.audit.gaussian import RidgeReader, reader_of, shift_of
 from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.subjects import Subject, joined
@@ -55,15 +55,8 @@ def one_row_each(subject: Subject) -> Finding:
             before = before or others
             if not all(map(np.array_equal, before, others)):
                 wrong.append(f"one person moves the rows of others in {size} slots, {way}")
-    return Finding(
-        "exact",
-        subject.name,
-        "a person has one row of a batch in a service",
-        FAILS if wrong else HOLDS,
-        "; ".join(list(dict.fromkeys(wrong))[:3])
-        or f"batches of {', '.join(map(str, SIZES))} slots, whatever the person answers",
-        level=subject.epsilon,
-    )
+    kept = f"batches of {', '.join(map(str, SIZES))} slots, whatever the person answers"
+    return listed(subject, "a person has one row of a batch in a service", wrong, kept)
 
 
 def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) -> Batch:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.finding import FAILS, HOLDS, ROUNDING, Finding
+from discreet.audit.finding import ROUNDING, Finding, computed
 from discreet.audit.neighbouring_runs import SameDraws
 from discreet.audit.noise_sources import Shared
 from discreet.audit.objective import Objective
@@ -265,6 +265,5 @@ def _in(path: str, key: str | int) -> str:
 
 def _finding(subject: Subject, question: str, wrong: list[str], kept: str) -> Finding:
     some = ", ".join(list(dict.fromkeys(wrong))[:3])
-    verdict = FAILS if wrong else HOLDS
     text = f"depends on answers: {some}" if wrong else kept
-    return Finding("exact", subject.name, question, verdict, text, level=subject.epsilon)
+    return computed(subject, question, not wrong, text)

@@ -18,11 +18,11 @@ import numpy as np
 
 from discreet.audit.attack import hits_finding
 from discreet.audit.finding import (
-    FAILS,
     HOLDS,
     WEAK,
     Finding,
     Hits,
+    computed,
     exact_verdict,
     gaussian_epsilon,
     gaussian_hits,
@@ -169,15 +169,10 @@ def exact_move(subject: RivalSubject) -> Finding:
     verdict = exact_verdict(exact, subject.claimed.epsilon)
     if verdict == HOLDS and subject.tight and exact < 0.99 * subject.claimed.epsilon:
         verdict = WEAK
-    return Finding(
-        "exact",
-        subject.name,
-        "largest move by one record",
-        verdict,
-        f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units",
-        claimed=subject.claimed.epsilon,
-        exact=exact,
-        level=subject.epsilon,
+    said = f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units"
+    claimed = subject.claimed.epsilon
+    return computed(
+        subject, "largest move by one record", verdict, said, exact=exact, claimed=claimed
     )
 
 
@@ -190,30 +185,20 @@ def amplification(subject: RivalSubject) -> Finding:
         grown = (math.exp(subject.epsilon) + 1) * (1 + math.exp(-local.epsilon) / 2)
         spent = delta / 2 + grown * subject.rounds * local.delta
     kept = found <= subject.epsilon and spent <= delta * (1 + 1e-9)
-    return Finding(
-        "exact",
-        subject.name,
-        "amplification by shuffling",
-        HOLDS if kept else FAILS,
-        f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}",
-        claimed=subject.epsilon,
-        exact=found,
-        level=subject.epsilon,
-    )
+    said = f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}"
+    return computed(subject, "amplification by shuffling", kept, said, exact=found)
 
 
 def crowds(subject: RivalSubject) -> Finding:
     """δ of one report more in a crowd, or less, each at half of the budget."""
     share, threshold = sampling(subject.budget, "tight")
     found = crowd_delta(share, threshold, subject.epsilon / 2)
-    return Finding(
-        "exact",
-        subject.name,
+    return computed(
+        subject,
         "one report more in a crowd, or less",
-        HOLDS if found <= DELTA / 2 else FAILS,
+        found <= DELTA / 2,
         f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2",
         claimed=subject.epsilon,
-        level=subject.epsilon,
     )
 
 
@@ -267,16 +252,9 @@ def adassp_move(subject: AdaSSPSubject) -> Finding:
             two = subject.parts(crowd, other, losses[1], action)
             most = max(most, float(np.linalg.norm(one - two)))
     exact = gaussian_epsilon(most, DELTA)
-    return Finding(
-        "exact",
-        subject.name,
-        "largest move by one record",
-        exact_verdict(exact, subject.epsilon),
-        f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds",
-        claimed=subject.epsilon,
-        exact=exact,
-        level=subject.epsilon,
-    )
+    verdict = exact_verdict(exact, subject.epsilon)
+    said = f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds"
+    return computed(subject, "largest move by one record", verdict, said, exact=exact)
 
 
 TRIALS = 10_000
