@@ -1,7 +1,5 @@
 """Lower bounds from hits: never too large more often than stated, and as large as theory says."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``discreet audit`` and ``discreet plan --records-per-person``, as people call them."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What is computed: distances, densities, choices, costs; known answers, and faults."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``discreet ledger verify``: files of every kind, a service, and what must not pass."""
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import replace

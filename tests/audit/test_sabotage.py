@@ -5,8 +5,6 @@ of all such questions. What is caught by computation is caught always. What is c
 has seeded draws, or, in processes of its own, faults that correlate draws fully.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

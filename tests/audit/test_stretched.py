@@ -1,7 +1,5 @@
 """Learned geometry as an auditor sees it: public matrix and bounds, short rows, one set of axes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whatever is passed, the rows that enter a private release obey the rules."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

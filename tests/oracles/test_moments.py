@@ -1,7 +1,5 @@
 """Second moments: integers and floats agree, and integers never depend on order or chunks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

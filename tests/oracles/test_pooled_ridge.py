@@ -1,7 +1,5 @@
 """PooledRidge against a loop over releases; and that these are all that it knows of the past."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """Numbers on a computer: integers that never round, samplers that are close enough."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The geometry of a structured release: svec is an isometry, and blocks never meet."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The exponential mechanism: exact probabilities from the scores and scale that a fit uses."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

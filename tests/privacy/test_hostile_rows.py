@@ -1,7 +1,5 @@
 """Whatever the rows are, a private fit neither raises nor warns: either would be a release."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -6,8 +6,6 @@ OpenDP's own sampler where their source is exact, so their tests have a false-al
 1e-10 together. All other draws are seeded, and are judged at 1e-6.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

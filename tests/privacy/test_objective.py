@@ -6,8 +6,6 @@ worst hockey-stick integral, is computed without sampling, for neighbours that d
 context, loss and action. Ridge and scale come from the mechanism.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

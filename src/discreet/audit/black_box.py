@@ -178,12 +178,7 @@ def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
         expected_hits(rate(first, sharper), rate(second, sharper), trials) for sharper in (1.0, 2.0)
     )
     return AttackPlan(
-        first,
-        second,
-        lambda release: -release.predictor.weights[..., 0, 0],
-        -0.5,
-        declared,
-        halved,
+        first, second, lambda release: -release.predictor.weights[..., 0, 0], -0.5, declared, halved
     )
 
 

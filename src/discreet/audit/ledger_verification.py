@@ -11,12 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.audit.second_accountant import AGREE, Recomputed, agree, recompute
-from discreet.client.billboard import (
-    address_of,
-    fetch_object,
-    is_address,
-    signed_documents,
-)
+from discreet.client.billboard import address_of, fetch_object, is_address, signed_documents
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.attacker import attacker
