@@ -44,13 +44,17 @@ GEOMETRIES = pytest.mark.parametrize("matrix", [None, MATRIX], ids=["plain", "st
 
 
 @GEOMETRIES
-def test_sums_are_the_same_bits_in_any_order_and_chunking(matrix, monkeypatch):
+@pytest.mark.parametrize(
+    "shape", [("bandit", "general"), ("full", "general"), ("full", "one_label")]
+)
+def test_sums_are_the_same_bits_in_any_order_and_chunking(shape, matrix, monkeypatch):
     batch = batch_of(9000)
-    whole = exact_moments(batch, "bandit", "general", matrix)
+    batch.observed[:] |= shape[0] == "full"
+    whole = exact_moments(batch, *shape, matrix)
     shuffled = reordered(batch, np.random.default_rng(1).permutation(9000))
     for chunk in (4096, 1000, 7):
         monkeypatch.setattr(moments_module, "_EXACT_ROWS", chunk)
-        again = exact_moments(shuffled, "bandit", "general", matrix)
+        again = exact_moments(shuffled, *shape, matrix)
         np.testing.assert_array_equal(whole.gram, again.gram)
         np.testing.assert_array_equal(whole.response, again.response)
         np.testing.assert_array_equal(whole.outcome_sums, again.outcome_sums)
@@ -105,9 +109,9 @@ def test_a_full_chunk_of_the_largest_products_is_exact():
     axis = np.zeros((n, 2))
     axis[:, 1] = 1.0
     batch = Batch(with_bias(axis), np.ones((n, 1)), np.ones((n, 1), dtype=bool))
-    gram = exact_moments(batch, "bandit", "general").gram[0]
-    expected = n * GRID**2
-    assert gram[0, 0] == gram[2, 2] == gram[0, 2] == expected
+    made = exact_moments(batch, "bandit", "general")
+    assert made.gram[0, 0, 0] == made.gram[0, 2, 2] == made.gram[0, 0, 2] == n * GRID**2
+    assert made.response[0, 0] == made.response[0, 2] == n * GRID**2 // 2
 
 
 def test_the_largest_batch_leaves_room_for_noise():

@@ -649,14 +649,14 @@ FAULTS = (
         "stretched rows that are not normalised",
         "‖v‖ ≤ 1, whatever the matrix",
         Edit("shortened_rows", f"_within_grid({SHORTENED})", SHORTENED.replace("lengths", "GRID")),
-        "audit/test_stretched.py::test_no_row_is_longer_than_the_grid",
+        "oracles/test_geometry.py::test_no_row_is_longer_than_the_grid",
         ("ridge-stretched", "exact"),
     ),
     fault(
         "stretched rows rounded to the nearest",
         "‖v‖ ≤ 1, whatever the matrix",
         Edit("shortened_rows", f"_within_grid({SHORTENED})", SHORTENED.replace("trunc", "rint")),
-        "audit/test_stretched.py::test_no_row_is_longer_than_the_grid",
+        "oracles/test_geometry.py::test_no_row_is_longer_than_the_grid",
         ("ridge-stretched", "exact"),
     ),
     fault(
@@ -722,7 +722,7 @@ FAULTS = (
                 "False",
             ),
         ),
-        "audit/test_stretched.py::test_a_matrix_that_was_not_published_is_refused",
+        "oracles/test_geometry.py::test_a_matrix_that_is_not_as_published_is_refused",
         ("ridge-stretched", "exact"),
     ),
     fault(
