@@ -269,22 +269,6 @@ def test_noise_is_drawn_once_for_objective_and_output(options, expected):
     assert noise.asked == expected
 
 
-@pytest.mark.parametrize("records", [1, 100, 100_000])
-def test_output_noise_covers_twice_the_solver_error(records):
-    """Two worlds, each within τ/Λ of the same minimiser."""
-    for noise, delta in (("gamma", 0.0), ("gaussian", DELTA)):
-        oracle = calibrated(Logistic(noise=noise), 1.0, delta=delta)
-        ridge, _ = oracle._ridge_and_scale(records)
-        sensitivity = 2 * TOLERANCE / float(ridge)
-        tolerance = oracle._tolerance(records)
-        assert tolerance == TOLERANCE
-        scale = float(oracle._output_scale(ridge, tolerance))
-        if noise == "gamma":
-            assert sensitivity / scale == pytest.approx(logistic.OUTPUT_SHARE)
-        else:
-            assert scale / sensitivity == pytest.approx(logistic.OUTPUT_MULTIPLIER)
-
-
 def test_pure_parts_add_up_to_epsilon():
     oracle = calibrated(Logistic(ridge=1e-4, noise="gamma"), 1.0)
     event = oracle.event

@@ -549,7 +549,7 @@ FAULTS = (
     fault(
         "k records of a person cost √k",
         "Gaussian statistics move k times as far",
-        Edit("scaled_event", "event.multiplier / records,", "event.multiplier / records**0.5,"),
+        Edit("scaled_event", "float(records)", "math.sqrt(records)"),
         "audit/test_commands.py::test_plan_says_what_several_records_mean",
     ),
     fault(
@@ -571,7 +571,7 @@ FAULTS = (
     fault(
         "noise for a person forgets the root of the batches",
         "k records in each of M batches are one Gaussian with μ·k·√M",
-        Edit("_repeated", "root = math.sqrt(batches)", "root = 1.0"),
+        Edit("_repeated", "math.sqrt(batches)", "1.0"),
         "privacy/test_users.py::test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift",
         ("default-plan", "black box"),
     ),
