@@ -143,16 +143,6 @@ def test_what_cannot_be_is_refused(capsys, arguments, word):
     assert word in err
 
 
-@pytest.mark.parametrize("command", [["audit"], ["ledger", "verify"]], ids=" ".join)
-def test_help_has_examples_and_fits_a_screen(command, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main([*command, "--help"])
-    out = capsys.readouterr().out
-    assert ended.value.code == 0
-    assert "examples:" in out
-    assert max(map(len, out.splitlines())) <= 100
-
-
 def test_the_meter_only_speaks_to_people(capsys):
     assert audit_command._meter(3, quiet=True) is None
     assert audit_command._meter(3, quiet=False) is None  # standard error is not a terminal here

@@ -172,16 +172,6 @@ WEIGHTED = [
 ]
 
 
-@pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), WEIGHTED)
-def test_structured_sensitivity_is_attained_and_never_exceeded(feedback, losses, n_actions, weight):
-    rows = one_zero_rows(n_actions) if losses == "one_label" else None
-    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight)
-    found, (first, second) = climb(structured(feedback, losses, weight), n_actions, feedback, rows)
-    assert_tight(found, declared)
-    # The worst pair again, through the integers of a private release.
-    assert_tight(structured_exact(first, second, feedback, losses, weight), declared)
-
-
 def test_sabotage_a_forgotten_weight_is_a_third_too_little_noise():
     found, _ = climb(structured("bandit", "general", 2.0), 2, "bandit")
     assert found / ridge_sensitivity("bandit", 2) == pytest.approx(4 / 3, rel=1e-3)
@@ -211,20 +201,22 @@ STRETCHED = [
 ]
 
 
-@pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), STRETCHED)
-def test_stretched_sensitivity_is_attained_and_never_exceeded(feedback, losses, n_actions, weight):
-    rows = one_zero_rows(n_actions) if losses == "one_label" else None
-    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight, True)
-    found, (first, second) = climb(
-        structured(feedback, losses, weight, SQUEEZED),
-        n_actions,
-        feedback,
-        rows,
-        starts=6,
-        tried=INSIDE if feedback == "bandit" else ENDS,
-    )
+@pytest.mark.parametrize(
+    ("feedback", "losses", "n_actions", "weight", "matrix"),
+    [*((*each, None) for each in WEIGHTED), *((*each, SQUEEZED) for each in STRETCHED)],
+)
+def test_structured_sensitivity_is_attained_and_never_exceeded(
+    feedback, losses, n_actions, weight, matrix
+):
+    one_label, stretched = losses == "one_label", matrix is not None
+    declared = ridge_sensitivity(feedback, n_actions, one_label, weight, stretched)
+    given = feedback, losses, weight, *([matrix] if stretched else [])
+    more = {"starts": 6, "tried": INSIDE if feedback == "bandit" else ENDS} if stretched else {}
+    rows = one_zero_rows(n_actions) if one_label else None
+    found, pair = climb(structured(*given), n_actions, feedback, rows, **more)
     assert_tight(found, declared)
-    assert_tight(structured_exact(first, second, feedback, losses, weight, SQUEEZED), declared)
+    # The worst pair again, through the integers of a private release.
+    assert_tight(structured_exact(*pair, *given), declared)
 
 
 @pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.5, 2.0), (0.8, 1.25), (0.02, 50.0)])
