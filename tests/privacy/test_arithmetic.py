@@ -215,16 +215,16 @@ def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, o
     )
     one, two = (exact_moments(each, feedback, "general", matrix) for each in (first, second))
     rows, columns = np.triu_indices(6)
-    scaled_event = int(
+    found = int(
         (one.gram != two.gram)[:, rows, columns].sum() + (one.response != two.response).sum()
     )
     if matrix is not None and feedback == "bandit":
         # Squares, and half sums and half counts of two actions; the count differs if one of the
         # two slots is void.
         touched += 6
-        scaled_event += int((one.outcome_sums != two.outcome_sums).sum())
+        found += int((one.outcome_sums != two.outcome_sums).sum())
     # Two blocks, or one block and all responses; the bias corner, or the count, may be equal.
-    assert touched - 1 <= scaled_event <= touched
+    assert touched - 1 <= found <= touched
     assert event.coordinates == touched
     off_diagonal = oracle.gram * math.sqrt(0.5) / one.gram_unit
     fewest_steps = min(off_diagonal, oracle.response / one.response_unit)

@@ -66,7 +66,7 @@ def block_loss(one, two, ridge, scale):
 
 def worst_block_losses(ridge, scale):
     """Worst log ratios of independent blocks: (action kept, action changed or void)."""
-    same = scaled_event = 0.0
+    same = changed = 0.0
     for others in OTHERS:
         alone = rows(*others)
         for record in RECORDS:
@@ -75,8 +75,8 @@ def worst_block_losses(ridge, scale):
                 same = max(same, high, -low)
             # The record leaves this block (high) and enters another (−low), which is independent.
             high, low = block_loss(rows(record, *others), alone, ridge, scale)
-            scaled_event = max(scaled_event, high - low, high, -low)
-    return same, scaled_event
+            changed = max(changed, high - low, high, -low)
+    return same, changed
 
 
 @pytest.mark.parametrize("level", [0.3, 1.0, 3.0])
@@ -85,15 +85,15 @@ def test_pure_blocks_never_exceed_epsilon(level, ridge):
     oracle = calibrated(Logistic(ridge=ridge, noise="gamma"), level)
     for records in (1, 3):
         total, scale = oracle._ridge_and_scale(records)
-        same, scaled_event = worst_block_losses(float(total), float(scale))
+        same, changed = worst_block_losses(float(total), float(scale))
         assert same <= level + ROUNDING
-        assert scaled_event <= level + ROUNDING
+        assert changed <= level + ROUNDING
         if ridge < 0.1:
-            assert scaled_event > 0.8 * level  # and the noise is not wasted
+            assert changed > 0.8 * level  # and the noise is not wasted
 
 
 def test_pure_blocks_share_epsilon_with_full_feedback():
-    """A blocks, each scaled_event by the same record: their losses add up to at most ε."""
+    """A blocks, each touched by the same record: their losses add up to at most ε."""
     oracle = calibrated(Logistic(ridge=1e-4, noise="gamma"), 2.0, feedback="full", A=3)
     total, scale = oracle._ridge_and_scale(1)
     same, _ = worst_block_losses(float(total), float(scale))
@@ -104,9 +104,9 @@ def test_sabotage_without_room_for_the_determinant_epsilon_is_exceeded():
     """The same noise at a ridge of 0.05, where curvature is not paid for."""
     oracle = calibrated(Logistic(noise="gamma"), 1.0)
     _, scale = oracle._ridge_and_scale(1)
-    same, scaled_event = worst_block_losses(0.05, float(scale))
+    same, changed = worst_block_losses(0.05, float(scale))
     assert same > 2.0
-    assert scaled_event > 2.0
+    assert changed > 2.0
 
 
 @pytest.mark.parametrize("level", [0.5, 2.0])

@@ -669,7 +669,7 @@ FAULTS = (
         "joint rows that are stretched and not shortened",
         "‖v‖ ≤ 1, whatever the matrix",
         Edit("shortened_rows", f"_within_grid({SHORTENED})", "np.trunc(rows / least * GRID)"),
-        "oracles/test_joint_features.py::test_no_row_is_longer_than_one_whatever_the_matrix",
+        "oracles/test_geometry.py::test_no_row_is_longer_than_the_grid",
         ("ridge-joint", "exact"),
     ),
     fault(
