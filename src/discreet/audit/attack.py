@@ -120,7 +120,7 @@ def hits_finding(
     exact: float | None = None,
     level: float | None = None,
 ) -> Finding:
-    """What hits prove, compared with the claim.
+    """Return the finding of an attack: the ε that hits prove, compared with the claim.
 
     ``about`` are part, subject and question; ``expected`` the hits of the declared mechanism and of
     half its noise; ``points`` those over which they were averaged.

@@ -61,7 +61,7 @@ class Finding:
 
 
 class Named(Protocol):
-    """What a finding is about."""
+    """Subject of a finding."""
 
     @property
     def name(self) -> str: ...

@@ -322,7 +322,7 @@ def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
     release = GaussianRelease(subject, SLOTS if subject.earlier else 1)
     found = largest_distance(subject, release.distance, starts)
     exact = gaussian_epsilon(found, subject.budget.delta)
-    verdict = worst([exact_verdict(exact, subject.epsilon), _verdict(found, declared)])
+    verdict = worst([exact_verdict(exact, subject.epsilon), distance_verdict(found, declared)])
     said = _said(found, declared)
     return computed(subject, "largest move by one record", verdict, said, exact=exact)
 
@@ -332,11 +332,11 @@ def exact_gram(subject: Subject, starts: int = 3) -> Finding:
     release = GaussianRelease(subject, gram_only=True)
     declared = 1.0 / release.mechanism.event.events[-1].multiplier
     found = largest_distance(subject, release.distance, starts)
-    verdict, said = _verdict(found, declared), _said(found, declared)
+    verdict, said = distance_verdict(found, declared), _said(found, declared)
     return computed(subject, "largest move of the Gram, with radii", verdict, said)
 
 
-def _verdict(found: float, declared: float) -> str:
+def distance_verdict(found: float, declared: float) -> str:
     """Beyond the declared distance the claim fails; far below it the search has failed."""
     if exact_verdict(found, declared) == FAILS:
         return FAILS

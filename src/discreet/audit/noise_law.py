@@ -314,13 +314,8 @@ def choice(subject: Subject, alpha: float, noise: Noise | None = None) -> Findin
         low, high = clopper_pearson(hits, drawn.size, alpha / 2)
         kept.append(low <= rate <= high)
         rates.append(f"{hits:,} times of {drawn.size:,}, expected {rate * drawn.size:,.0f}")
-    return _finding(
-        subject,
-        "how often a function is chosen",
-        all(kept),
-        f"the first function: {'; '.join(rates)}",
-        alpha,
-    )
+    text = f"the first function: {'; '.join(rates)}"
+    return _finding(subject, "how often a function is chosen", all(kept), text, alpha)
 
 
 def _finding(subject: Subject, question: str, kept: bool, text: str, alpha: float) -> Finding:

@@ -36,12 +36,8 @@ def isometry(subject: Subject) -> Finding:
     seen = GaussianRelease(subject)
     sigma = seen.read.sigma
     error = np.abs(seen.covariance / np.outer(sigma, sigma) - np.eye(len(sigma))).max()
-    return computed(
-        subject,
-        "equal noise in all directions (svec)",
-        error <= ROUNDING,
-        f"covariance differs from the declared one by {error:.0e}",
-    )
+    said = f"covariance differs from the declared one by {error:.0e}"
+    return computed(subject, "equal noise in all directions (svec)", error <= ROUNDING, said)
 
 
 def blocks(subject: Subject) -> Finding:
@@ -80,12 +76,8 @@ def hostile(subject: Subject) -> Finding:
         except (ArithmeticError, ValueError):  # NumPy's LinAlgError is a ValueError
             worst = math.inf  # an error is a release that nothing covers
     share = worst / shift_of(subject.calibrated.event)
-    return computed(
-        subject,
-        "rows that break the rules",
-        share <= 1.0 + ROUNDING,
-        f"{HOSTILE} hostile pairs reach {share:.3f} of the declared distance",
-    )
+    said = f"{HOSTILE} hostile pairs reach {share:.3f} of the declared distance"
+    return computed(subject, "rows that break the rules", share <= 1.0 + ROUNDING, said)
 
 
 def exact_sums(subject: Subject) -> Finding:

@@ -76,12 +76,8 @@ def public_alike(subject: Subject) -> Finding:
             }
             expected = seen if expected is None else expected
             wrong += differing(expected, seen)
-    return _finding(
-        subject,
-        "all but its noisy numbers is public",
-        wrong,
-        f"documents of {len(WORLDS)} worlds differ in noisy numbers alone",
-    )
+    text = f"documents of {len(WORLDS)} worlds differ in noisy numbers alone"
+    return _finding(subject, "all but its noisy numbers is public", wrong, text)
 
 
 def _played(plan: Plan, subject: Subject, world: World) -> Learner:
@@ -158,12 +154,8 @@ def tells_no_more(subject: Subject) -> Finding:
             wrong += differing(first, other, 0.0 if target.on_grid else ROUNDING)
         wrong += ["the scale of a choice"] * (len(target.scales) > 1)
         wrong += [f"a second draw for the {name}" for name in sorted(target.repeated)]
-    return _finding(
-        subject,
-        "nothing but its noisy statistics",
-        wrong,
-        "batches with the same noisy statistics have the same releases",
-    )
+    text = "batches with the same noisy statistics have the same releases"
+    return _finding(subject, "nothing but its noisy statistics", wrong, text)
 
 
 def _with_large_ridge(subject: Subject, policy: Policy | None) -> Plan:
