@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.finding import (
-    FAILS,
-    HOLDS,
     ROUNDING,
-    WEAK,
     Finding,
+    computed,
     exact_verdict,
     gaussian_epsilon,
     worst,
 )
-from discreet.audit.gaussian import TIGHT, GaussianRelease, shift_of
+from discreet.audit.gaussian import GaussianRelease, distance_verdict, shift_of
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.objective import Objective
 from discreet.audit.second_accountant import AGREE, epsilon_of
@@ -62,15 +60,12 @@ def covered(subject: Subject) -> Finding:
         kept &= found <= min(declared, subject.epsilon) * (1.0 + AGREE)
         kept &= _sampler_is_paid(subject, plan.mechanism)
         largest = max(largest, found)
-    return Finding(
-        "exact",
-        subject.name,
+    return computed(
+        subject,
         f"cost of all that a record touches, of {MANY} actions",
-        HOLDS if kept else FAILS,
+        kept,
         f"a record costs, by the blocks that it moves and their noise, {largest:.4f}",
-        claimed=subject.epsilon,
         exact=largest,
-        level=subject.epsilon,
     )
 
 
@@ -209,20 +204,16 @@ def _exact_sums(
     sums = [each.event for each in (plan.guardrail_sums, plan.loss_sums) if each is not None]
     declared = math.hypot(*map(shift_of, sums))
     exact = gaussian_epsilon(math.hypot(shift_of(plan.mechanism.event), found), plan.budget.delta)
-    tight = WEAK if found < TIGHT * declared else HOLDS
-    beyond = FAILS if exact_verdict(found, declared) == FAILS else tight
     # The ledger charges what is declared; it must not be less than what a record costs.
     charged = exact_verdict(exact, epsilon_of([event_json(plan.event)], plan.budget.delta))
-    return Finding(
-        "exact",
-        subject.name,
+    within = exact_verdict(exact, subject.epsilon)
+    return computed(
+        subject,
         "guardrails of policy and control" if rails else "losses of policy and control",
-        worst([beyond, charged, exact_verdict(exact, subject.epsilon)]),
+        worst([distance_verdict(found, declared), charged, within]),
         f"one record moves them by {found:.5f} standard deviations at most, {declared:.5f} are "
         "declared; ε is that of fit and sums together",
-        claimed=subject.epsilon,
         exact=exact,
-        level=subject.epsilon,
     )
 
 
