@@ -120,7 +120,7 @@ async def status(state: WorkerState) -> ServiceStatus:
         "ready": state.ready,
         "unready": state.unready,
         "refused": state.refused,
-        "alerts": [each.text for each in compared_guardrails(state) if each.alert],
+        "alerts": [each.guardrail.name for each in compared_guardrails(state) if each.alert],
         "faults": faults(state),
         "file": {
             "readable": file is None or file.readable,
