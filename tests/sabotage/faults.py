@@ -1625,9 +1625,9 @@ FAULTS = (
         "a lift interval without privacy noise",
         "intervals cover sampling and privacy noise",
         Edit(
-            "pooled.half_width",
-            "half = limit(sampling + noisy) / pairs",
-            "half = limit(sampling + 0.0 * noisy) / pairs",
+            "PooledSums.half_width",
+            "half = limit(sampling + noisy) / self._pairs",
+            "half = limit(sampling + 0.0 * noisy) / self._pairs",
         ),
         (
             "releases/test_lift.py::test_intervals_cover_as_often_as_they_say",
@@ -1660,7 +1660,7 @@ FAULTS = (
         "a lift with a floor under the counts",
         "few answers draw no mean toward one half",
         Edit(
-            "lift_intervals:pooled",
+            "PooledSums.__init__",
             "losses, counts = sums[..., 0], sums[..., 1]",
             "losses, counts = sums[..., 0], np.maximum(sums[..., 1], slots / 8)",
         ),
@@ -2113,7 +2113,7 @@ FAULTS = (
         "a lift of means over all batches",
         "parts are compared within batches",
         Edit(
-            "lift_intervals:pooled",
+            "PooledSums.__init__",
             "excess = excess / pairs[..., None]",
             "excess = np.cumsum(losses, axis=-2) / np.cumsum(counts, axis=-2)",
         ),
