@@ -16,8 +16,6 @@ from discreet.privacy.budget import Participation
 from discreet.releases.lift import Lift, LiftLine, lift_of
 from discreet.releases.lift_intervals import (
     CONTROL,
-    DIFFERENCE,
-    JOINT,
     POLICY,
     PooledSums,
     batch_factors,
@@ -285,7 +283,7 @@ def test_the_ends_of_a_quotient_are_those_of_all_its_values():
 def test_the_relative_lift_and_the_gain_are_within_their_intervals(outcome, losses, share):
     """After every release of every run together, in at least 95 % of the runs."""
     runs = 300
-    sums, _, slots, counts = told(runs, 4.0, losses=losses, share=share)
+    sums, _, _, counts = told(runs, 4.0, losses=losses, share=share)
     policy, control = (outcome.value_of(each) for each in losses)
     true = (policy - control) / control
     missed = {"relative": 0, "gained": 0}
@@ -319,7 +317,10 @@ def test_a_control_that_may_be_zero_has_no_per_cent():
     found = lift_of(releases(sums, 100.0), 0.5, outcome=dc.Reward(0, 50))
     assert math.isnan(found.relative(found.pooled).value)
     assert found.relative_text.startswith("no per cent yet")
-    assert json.loads(json.dumps(found.to_json(), allow_nan=False))["batches"][0]["relative_low"] is None
+    assert (
+        json.loads(json.dumps(found.to_json(), allow_nan=False))["batches"][0]["relative_low"]
+        is None
+    )
     assert lift_of(releases(sums, 100.0), 0.5).relative_text.startswith("−4.9 % of the control (")
 
 
@@ -346,7 +347,7 @@ def test_the_forecast_is_what_more_batches_of_the_same_kind_show(sigma):
 
 
 def test_before_a_lift_is_known_the_forecast_is_until_it_is():
-    sums, variance, slots, _ = told(1, 50.0)
+    sums, _, slots, _ = told(1, 50.0)
     early = (sums[0][:3], np.full(3, 2500.0), slots[:3], ONCE, 0.95)
     until = more_decisions(*early, slots[3:])
     known = np.isfinite(pooled(sums[0], np.full(len(slots), 2500.0), slots, ONCE, 0.95).anytime)

@@ -167,7 +167,9 @@ class Lift:
 
     def total(self, value: float) -> str:
         """Return a sum of outcomes, to a whole number where it is large."""
-        return f"{value:,.0f}".replace("-", "−") if abs(value) >= 100 else self.outcome.figure(value)
+        return (
+            f"{value:,.0f}".replace("-", "−") if abs(value) >= 100 else self.outcome.figure(value)
+        )
 
     def _mean(self, loss: float) -> str:
         """A mean within the range, or a dash where it is unknown."""
@@ -383,7 +385,9 @@ def _lines(
 ) -> tuple[LiftLine, ...]:
     """A line for each release."""
     return tuple(
-        LiftLine(number, int(records[i]), *(0.5 + excess[i]).tolist(), *(float(w[i]) for w in others))
+        LiftLine(
+            number, int(records[i]), *(0.5 + excess[i]).tolist(), *(float(w[i]) for w in others)
+        )
         for i, number in enumerate(numbers)
     )
 

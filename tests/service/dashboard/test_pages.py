@@ -66,9 +66,9 @@ def test_every_page_on_either_database(settings, play, released):
             assert reply.headers["cache-control"] == "no-store"
             assert "unsafe" not in reply.headers["content-security-policy"]
             assert not re.search(r"<script(?! defer src)|<style| style=| on\w+=", reply.text), path
-        assert "All 2 entries verify" in (await visitor.get("/ui/releases")).text
-        assert "of 8 slots are taken" in (await visitor.get("/ui/batches")).text
-        assert "of 8 places" in (await visitor.get("/ui")).text
+        assert "All 2 signed entries verify" in (await visitor.get("/ui/releases")).text
+        assert "of 8 decisions so far" in (await visitor.get("/ui/batches")).text
+        assert "of 8 decisions" in (await visitor.get("/ui")).text
 
     visited(play, settings, scenario)
 
@@ -278,7 +278,7 @@ def test_a_batch_burns_only_when_its_number_is_typed(settings, play):
         assert [batch.state for batch in await service.state.read(page_data.batches)] == ["burned"]
         page = (await visitor.get("/ui/releases/1")).text
         assert "Batch given up" in page
-        assert "All 2 entries verify" in (await visitor.get("/ui/releases")).text
+        assert "All 2 signed entries verify" in (await visitor.get("/ui/releases")).text
         assert (await visitor.get("/ui/explorer")).status == 200, "a burn is no policy"
 
     visited(play, settings, scenario)
@@ -311,7 +311,7 @@ def test_a_document_that_does_not_verify_is_named(settings, play, released, spoi
             lambda c: c.execute("UPDATE documents SET body = ? WHERE number = 1", (wrong,)) and None
         )
         page = (await visitor.get("/ui/releases")).text
-        assert "1 of 2 entries do not verify" in page
+        assert "1 of 2 signed entries do not verify" in page
         assert page.count(">invalid<") == 1
         assert 'role="alert"' in (await visitor.get("/ui/releases/1")).text
 
@@ -339,7 +339,8 @@ def test_the_explorer_agrees_with_the_policy(settings, play, released):
             found = [float(text) for text in re.findall(r'max="1" value="([^"]+)"', page.text)]
             assert found == pytest.approx(expected.tolist(), abs=1e-15)
             assert "<h2>Why" in page.text
-            assert re.search(r"[+−][\d,]+\.\d{3}</td><td[^>]*>± [\d,]+\.\d{3}", page.text)
+            effect = r"([+−][\d,]+\.\d{3}|not known yet)</td><td[^>]*>± [\d,]+\.\d{3}"
+            assert re.search(effect, page.text)
         for form in ({"x0": "30"}, {"x0": "noon"}, {"x1": "fridge "}, {"release": "7"}):
             reply = await visitor.send("/ui/explorer", **form)
             assert reply.status == (200 if form == {"x1": "fridge "} else 422), form

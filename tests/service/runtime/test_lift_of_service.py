@@ -159,7 +159,7 @@ def test_the_status_page_shows_the_lift(settings, play, released):
         assert "however often you look" in page
         assert "Difference to the control so far" in page
         assert f"Assumed: {service.lift().assumes}." in unescape(page)
-        assert "30 % of the slots play action 2" in (await visitor.get("/ui/settings")).text
+        assert "30 % of the decisions get action 2" in (await visitor.get("/ui/settings")).text
 
     play(settings(plan=CLEAR), scenario)
 

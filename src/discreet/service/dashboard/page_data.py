@@ -12,6 +12,7 @@ from discreet.errors import CorruptRelease
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import Composed, Event
 from discreet.privacy.ledger import Ledger
+from discreet.service.dashboard.charts import Chart, Line
 from discreet.service.storage.batches import COLUMNS, BatchState
 from discreet.service.storage.database import Connection
 
@@ -50,22 +51,29 @@ def check(number: int, body: bytes, key: str, known: str) -> Checked:
     return Checked(number, found, document)
 
 
-def timeline(all_batches: list[BatchState], now: float) -> dict[str, object]:
-    """Return assigned slots over time; each batch fills between its opening and its sealing."""
-    times, slots, total = [], [], 0
+def timeline(all_batches: list[BatchState], now: float) -> Chart | None:
+    """Return decisions over time; each batch fills between its opening and its sealing."""
+    times: list[float] = []
+    made: list[float] = []
+    total = 0
     for batch in sorted(all_batches, key=lambda each: each.opened):
         times += [batch.opened, batch.sealed or now]
-        slots += [total, total + batch.taken]
+        made += [total, total + batch.taken]
         total += batch.taken
-    return {
-        "x": times,
-        "label": "time",
-        "time": True,
-        "filled": True,
-        "from": 0,
-        "lines": [{"label": "slots taken", "values": slots}],
-        "marks": [batch.due for batch in all_batches if batch.state == "released"],
-    }
+    if not times:
+        return None
+    lines = (Line("decisions", made),)
+    done = tuple(
+        (batch.due, number)
+        for number, batch in enumerate(
+            (each for each in all_batches if each.state == "released"), start=1
+        )
+        if batch.due is not None
+    )
+    words = "Decisions stored in batches, in sum"
+    return Chart(
+        words, "date, UTC", times, lines, time=True, ends=(0.0, 1.05 * total + 1), releases=done
+    )
 
 
 @dataclass(frozen=True)

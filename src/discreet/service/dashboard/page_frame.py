@@ -90,6 +90,8 @@ class PageRequest:
     session: Session
     key: api_keys.Key | None
     fields: dict[str, list[str]] = field(default_factory=dict)
+    privacy_words: str = ""
+    """What the releases reveal at most, in one sentence of every page."""
 
     def given(self, name: str) -> str:
         """Return a field of the form, or of the address; empty if it is missing."""
@@ -124,6 +126,7 @@ class PageRequest:
             name,
             **values,
             **self.shared_values(self.key is not None),
+            privacy_words=self.privacy_words,
             token=self.session.token,
             key=self.key,
             admin=self.admin,

@@ -45,6 +45,7 @@ PAGES: tuple[tuple[str, ExperimentView, tuple[str, ...] | None, tuple[str, ...]]
     ("/ui/releases/{number:int}", operator_pages.release, READERS, GET),
     ("/ui/releases/{number:int}/document", operator_pages.document, READERS, GET),
     ("/ui/ledger", operator_pages.ledger, READERS, GET),
+    ("/ui/label", operator_pages.label, READERS, GET),
     ("/ui/explorer", explorer.explorer, READERS, BOTH),
     ("/ui/keys", settings_pages.keys, ADMIN, BOTH),
     ("/ui/keys/revoke", settings_pages.revoke, ADMIN, POST),
@@ -72,7 +73,12 @@ def pages(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]
         }
 
     def bound(view: ExperimentView) -> View:
-        return lambda page: view(page, service)
+        async def shown(page: PageRequest) -> Response:
+            if page.key is not None:
+                page.privacy_words = await operator_pages.privacy_words(service)
+            return await view(page, service)
+
+        return shown
 
     made: list[BaseRoute] = [
         Route(

@@ -128,7 +128,20 @@ def history(connection: Connection, database: Database) -> None:
         )
 
 
-MIGRATIONS = (tables, ended_sessions, people, control_share, returned_slots, history)
+def latest_decision(connection: Connection, database: Database) -> None:
+    """Add the time of the latest decision of each hour."""
+    connection.execute(f"ALTER TABLE traffic ADD COLUMN latest {database.real}")
+
+
+MIGRATIONS = (
+    tables,
+    ended_sessions,
+    people,
+    control_share,
+    returned_slots,
+    history,
+    latest_decision,
+)
 
 
 def migrate(database: Database, connection: Connection) -> None:
