@@ -82,7 +82,7 @@ class PolicyView:
             )
         # Noise may be why they differ, so this is no proof that contexts help.
         return (
-            "Predicted losses differ clearly between actions: decisions follow all releases"
+            "Predicted outcomes differ clearly between actions: decisions follow all releases"
             f"{mostly}, and rarely tried actions get a bonus."
         )
 

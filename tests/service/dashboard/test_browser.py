@@ -61,7 +61,7 @@ other = true
 RELEASES = 12 if "DISCREET_SCREENSHOTS" in os.environ else 4
 PAGES = (
     *("", "/explorer", "/history", "/batches", "/releases", "/releases/0", "/releases/1"),
-    *("/ledger", "/keys", "/settings", "/exact"),
+    *("/ledger", "/label", "/keys", "/settings", "/exact"),
 )
 REFUSED = "/releases/999"
 
@@ -207,7 +207,7 @@ def test_sliders_show_what_the_policy_does(browser, site):
             assert page.inner_text("output[for=x0]") == str(hour)
             seen.append(tuple(expected))
         assert len(set(seen)) == 3
-        assert page.locator("#answer canvas").count() == 2
+        assert page.locator("#answer figure svg[role=img]").count() == 2
         assert made.elsewhere() == []
         assert made.complaints == []
 

@@ -302,7 +302,7 @@ def test_shares_are_means_over_made_up_people(settings, play, released):
         assert sum(found.shares) == pytest.approx(1.0)
         assert found == example_shares(plan, chain, 1), "the same people at every look"
         grouped = [each.value for each in found.segments if each.column == "n"]
-        assert grouped == ["low (1 to 34)", "middle (34 to 67)", "high (67 to 100)"]
+        assert grouped == ["low (1 to 4.64)", "middle (4.64 to 21.5)", "high (21.5 to 100)"]
         assert [each.value for each in found.segments if each.column == "c"] == [
             "1",
             "2",
@@ -374,7 +374,10 @@ def test_the_first_page_has_state_lift_and_next_release(settings, play, released
     play(settings(plan={**NAMED, **CONTROL}), scenario)
 
 
-RULES = ("Personal choices have not been shown to help clearly", "Predicted losses differ clearly")
+RULES = (
+    "Personal choices have not been shown to help clearly",
+    "Predicted outcomes differ clearly",
+)
 
 
 def test_the_status_has_the_rule_that_decides(settings, play, released):

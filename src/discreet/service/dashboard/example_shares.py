@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -132,11 +133,13 @@ def _segments(
     at = np.random.default_rng(1).random(len(rows))
     for control in split[:COLUMNS]:
         parts = len(control.values) or len(THIRDS)
-        names = [word for _, word in control.values] or [
-            f"{word} ({control.low + (control.high - control.low) * k / parts:.3g} to "
-            f"{control.low + (control.high - control.low) * (k + 1) / parts:.3g})"
-            for k, word in enumerate(THIRDS)
-        ]
+        names = [word for _, word in control.values]
+        if not names:
+            ends = _values(control, np.linspace(0.0, 1.0, parts + 1))
+            names = [
+                f"{word} ({low:.3g} to {high:.3g})"
+                for word, (low, high) in zip(THIRDS, pairwise(ends), strict=True)
+            ]
         for k, name in enumerate(names):
             values = _values(control, at, k / parts, (k + 1) / parts)
             changed = [row | {control.name: value} for row, value in zip(rows, values, strict=True)]

@@ -102,7 +102,7 @@ def pace(hours: dict[int, int], latest: float | None, began: float, now: float) 
     return Pace(0.0, latest) if stopped else Pace(count / (now - since))
 
 
-SHORTEST = 60.0
+SHORTEST = 30.0
 """Seconds without a decision that say nothing: counts are stored every ten seconds."""
 UNLIKELY = -math.log(0.001)
 

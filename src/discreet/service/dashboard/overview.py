@@ -154,4 +154,4 @@ def traffic(
     chart = Chart(
         words, "date, UTC", x, (line,), time=True, bars=True, zero=True, releases=releases
     )
-    return words, chart, "Policy and control together."
+    return words, chart, "All decisions, of policy and control together."
