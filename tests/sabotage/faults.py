@@ -2145,6 +2145,34 @@ FAULTS = (
         Edit("lift_of", "OF_DECISIONS if often is None else OF_PEOPLE", "OF_PEOPLE"),
         "releases/test_lift.py::test_the_result_says_what_it_assumes",
     ),
+    fault(
+        "a relative lift for one look",
+        "per cents claim nothing beyond the verdict",
+        Edit("Lift.relative", "outcome.error_of(line.joint)\n", "outcome.error_of(line.fixed)\n"),
+        "releases/test_lift.py::test_the_relative_lift_is_no_claim_beyond_the_verdict",
+    ),
+    fault(
+        "a relative lift over a control that is taken for known",
+        "the relative interval covers both means",
+        Edit(
+            "Lift.relative",
+            "outcome.error_of(line.joint_control)",
+            "outcome.error_of(0.0 * line.joint_control)",
+        ),
+        "service/dashboard/test_overview.py::test_the_figures_have_units_signs_and_intervals",
+    ),
+    fault(
+        "a pace that is extrapolated after traffic stopped",
+        "no time is forecast without traffic",
+        Edit("experiment_summary:pace", "silence >= SHORTEST and per", "silence < 0 and per"),
+        "service/dashboard/test_overview.py::test_the_pace_ends_with_the_traffic",
+    ),
+    fault(
+        "an effect below its error that is shown",
+        "explanations that noise exceeds are not known yet",
+        Edit("explorer:explained", "each.error >= abs(each.loss)", "each.error < 0.0"),
+        "service/dashboard/test_overview.py::test_an_effect_below_its_error_is_not_known_yet",
+    ),
     # Silence, rankings, errors.
     fault(
         "a refusal that tells who is silent",

@@ -19,7 +19,7 @@ from discreet.releases.lift_intervals import (
     JOINT,
     POLICY,
     UNKNOWN,
-    Estimate,
+    LiftEstimate,
     PooledSums,
     more_decisions,
     quotient,
@@ -124,7 +124,7 @@ class Lift:
             return "the releases do not tell yet whether the policy helps"
         return f"the policy {'helps' if helps else 'does worse than the control'}"
 
-    def relative(self, line: LiftLine) -> Estimate:
+    def relative(self, line: LiftLine) -> LiftEstimate:
         """The lift as a share of the control's mean; NaN unless that mean is surely above zero."""
         outcome, difference = self.outcome, self.outcome.difference_of(line.difference)
         control, wide = outcome.value_of(line.control), outcome.error_of(line.joint_control)
@@ -134,9 +134,9 @@ class Lift:
         wide = outcome.error_of(line.joint)
         low, high = quotient(difference - wide, difference + wide, least, most)
         floor, top = quotient(outcome.low, outcome.high, least, most)  # of the policy's mean
-        return Estimate(difference / control, max(low, floor - 1.0), min(high, top - 1.0))
+        return LiftEstimate(difference / control, max(low, floor - 1.0), min(high, top - 1.0))
 
-    def gained(self, line: LiftLine) -> Estimate:
+    def gained(self, line: LiftLine) -> LiftEstimate:
         """The lift times the outcomes that the policy's decisions had: above zero is better."""
         fewest = max(0.0, line.answers - line.answers_error)
         most = max(fewest, line.answers + line.answers_error)
@@ -145,7 +145,7 @@ class Lift:
         better, wide = self.outcome.error_of(np.array([-line.difference, line.joint])).tolist()
         low, high = better - wide, better + wide
         ends = low * (fewest if low > 0 else most), high * (most if high > 0 else fewest)
-        return Estimate(better * max(0.0, line.answers), *ends)
+        return LiftEstimate(better * max(0.0, line.answers), *ends)
 
     @property
     def relative_text(self) -> str:
@@ -370,7 +370,7 @@ def _next(released: PolicyView) -> list[int]:
     return found
 
 
-def _three(name: str, found: Sequence[Estimate]) -> dict[str, NumpyArray]:
+def _three(name: str, found: Sequence[LiftEstimate]) -> dict[str, NumpyArray]:
     columns = (f"{name}_so_far", f"{name}_low", f"{name}_high")
     return dict(zip(columns, np.asarray(found).T, strict=True))
 

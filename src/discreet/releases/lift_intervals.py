@@ -130,7 +130,7 @@ class PooledSums:
         return np.cumsum(self._counts[..., 0], axis=-1), _quantile(looks) * noise
 
 
-class Estimate(NamedTuple):
+class LiftEstimate(NamedTuple):
     """A value within an interval that is valid at any time; NaN where it is not known."""
 
     value: float
@@ -138,7 +138,7 @@ class Estimate(NamedTuple):
     high: float
 
 
-UNKNOWN = Estimate(math.nan, math.nan, math.nan)
+UNKNOWN = LiftEstimate(math.nan, math.nan, math.nan)
 
 
 def quotient(low: float, high: float, least: float, most: float) -> tuple[float, float]:

@@ -76,9 +76,9 @@ class PolicyView:
         mostly = "" if share == 1.0 else f" in {100 * share:.0f} % of all cases"
         if clear < 0.5:
             return (
-                "Personal choices have not been shown to help clearly yet: decisions follow the newest "
-                f"release{mostly}, mostly by the mean outcome of each action, and go on trying "
-                "actions that may be as good."
+                "Personal choices have not been shown to help clearly yet: decisions follow the "
+                f"newest release{mostly}, mostly by the mean outcome of each action, and go on "
+                "trying actions that may be as good."
             )
         # Noise may be why they differ, so this is no proof that contexts help.
         return (

@@ -9,14 +9,15 @@ from urllib.parse import quote
 
 import pytest
 
+from discreet.actions.decision_explanation import Effect, Explanation
 from discreet.design.outcome import Loss, Reward
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation
 from discreet.releases.lift import Lift, LiftLine
 from discreet.releases.quality import Quality
-from discreet.service.dashboard import experiment_summary, overview, page_data
+from discreet.service.dashboard import experiment_summary, explorer, overview, page_data
 from discreet.service.dashboard.charts import Chart, Line, short
-from discreet.service.dashboard.example_shares import example_shares
+from discreet.service.dashboard.example_people import example_shares
 from discreet.service.dashboard.experiment_summary import Pace, pace
 from discreet.service.dashboard.lift_answer import answer, answered
 from service.dashboard.visitor import Visitor
@@ -320,6 +321,19 @@ def test_shares_are_means_over_made_up_people(settings, play, released):
         assert "Outcomes of groups are not published" in page
 
     play(settings(plan={"features": COLUMNS}), scenario)
+
+
+def test_an_effect_below_its_error_is_not_known_yet(monkeypatch):
+    effects = (Effect("a", -0.2, 0.1), Effect("b", 0.1, 0.1), Effect("c", 0.05, None))
+    found = Explanation("mail", {"mail": 0.3, "none": 0.5}, {}, effects)
+    monkeypatch.setattr(explorer, "explain_decision", lambda *_, **__: found)
+    released = SimpleNamespace(latest=1, outcome=Reward(0, 10))
+    lines = explorer.explained(released, None, ["mail", "none"])["lines"]
+    assert [(each.effect, each.error) for each in lines] == [
+        ("+2.00", "± 1.00"),
+        ("not known yet", "± 1.00"),
+        ("−0.50", ""),
+    ]
 
 
 def test_documents_have_names():

@@ -6,7 +6,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from starlette.responses import Response
@@ -18,22 +17,23 @@ from discreet.plan.plan import Plan
 from discreet.releases.released import Released
 from discreet.service.dashboard import page_data
 from discreet.service.dashboard.charts import Chart, Line
-from discreet.service.dashboard.context_form import (
+from discreet.service.dashboard.example_people import (
+    COMPARED,
     LATEST,
     Columns,
     FormInput,
     contexts,
     controls,
+    example_shares,
     label,
     named_actions,
     probabilities,
 )
-from discreet.service.dashboard.example_shares import COMPARED, example_shares
 from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage import document_table
-from discreet.types import NumpyArray
+from discreet.types import JsonObject, NumpyArray
 
 SHOWN = 20
 """The most actions that a page shows; a search finds the others."""
@@ -169,7 +169,7 @@ def _evaluated(
     varied: FormInput | None,
     find: str,
     released: Released,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the probabilities for the context, along one feature and over the releases, with the
     effects that explain them."""
     values = {each.name: each.read(texts[each.name]) for each in inputs}

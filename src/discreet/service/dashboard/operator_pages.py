@@ -27,7 +27,6 @@ async def batches(page: PageRequest, service: Service) -> Response:
         "batches.html",
         batches=found[::-1],
         words={"open": "open", "sealed": "waiting"},
-        chart_values=page_data.timeline(found, status["now"]),
         status=status,
         settings=service.settings,
         ahead=_ahead(service, found),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from starlette.responses import JSONResponse, Response
@@ -14,19 +13,19 @@ from discreet.releases.lift import Lift
 from discreet.releases.quality import Quality, quality
 from discreet.service.dashboard import experiment_summary
 from discreet.service.dashboard.charts import Chart, Line
-from discreet.service.dashboard.example_shares import example_shares
+from discreet.service.dashboard.example_people import example_shares
 from discreet.service.dashboard.experiment_summary import summary
 from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
 from discreet.service.storage.document_table import HOUR
-from discreet.types import NumpyArray
+from discreet.types import JsonObject, NumpyArray
 
 
 async def overview(page: PageRequest, service: Service) -> Response:
     """Render the page, or the parts that the browser requests every few seconds."""
     plan = service.settings.plan
     found, ledger = await summary(service), await service.state.ledger()
-    drawn: dict[str, Any] = {}
+    drawn: JsonObject = {}
     if not page.partial:
         chain, served = service.state.serving.chain, service.state.deciding()
         marks = tuple((at, number) for number, at in found.released.items())

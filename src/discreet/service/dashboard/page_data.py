@@ -12,7 +12,6 @@ from discreet.errors import CorruptRelease
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import Composed, Event
 from discreet.privacy.ledger import Ledger
-from discreet.service.dashboard.charts import Chart, Line
 from discreet.service.storage.batches import COLUMNS, BatchState
 from discreet.service.storage.database import Connection
 
@@ -49,31 +48,6 @@ def check(number: int, body: bytes, key: str, known: str) -> Checked:
     if known != found:  # unconfirmed bytes are not shown, even if signed
         return Checked(number, found, unreadable, "The bytes differ from those that are served.")
     return Checked(number, found, document)
-
-
-def timeline(all_batches: list[BatchState], now: float) -> Chart | None:
-    """Return decisions over time; each batch fills between its opening and its sealing."""
-    times: list[float] = []
-    made: list[float] = []
-    total = 0
-    for batch in sorted(all_batches, key=lambda each: each.opened):
-        times += [batch.opened, batch.sealed or now]
-        made += [total, total + batch.taken]
-        total += batch.taken
-    if not times:
-        return None
-    lines = (Line("decisions", made),)
-    done = tuple(
-        (batch.due, number)
-        for number, batch in enumerate(
-            (each for each in all_batches if each.state == "released"), start=1
-        )
-        if batch.due is not None
-    )
-    words = "Decisions stored in batches, in sum"
-    return Chart(
-        words, "date, UTC", times, lines, time=True, ends=(0.0, 1.05 * total + 1), releases=done
-    )
 
 
 @dataclass(frozen=True)

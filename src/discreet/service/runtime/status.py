@@ -191,7 +191,7 @@ def _of_people(often: Participation | None, missed: int) -> list[str]:
         lost = f"{missed:,} release{'s' * (missed > 1)}"
         left = max(often.batches - missed, 0)
         sentences.append(
-            f"Restored backups lacked {lost}, which count as used by every user: "
+            f"Restored backups lacked {lost}, which every user counts as having entered: "
             + (
                 f"at most {left:,} more batches of each user."
                 if left

@@ -1,8 +1,11 @@
-"""Inputs for a context by the public schema, and probabilities of actions for contexts."""
+"""Contexts of made-up people by the public schema: inputs of a form, and probabilities of actions
+for one person, for all and for groups."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -163,3 +166,126 @@ def contexts(plan: Plan, inputs: list[FormInput], rows: list[dict[str, object]])
         {each.label: row[each.name] for each in named if row.get(_gap(each)) != "missing"}
         for row in rows
     ]
+
+
+EXAMPLES = 400
+"""Made-up people; fewer where there are many actions."""
+MOST_PAIRS = 400_000
+NAMED = 6
+"""The most actions that have a column of their own."""
+COMPARED = 200
+"""Up to so many actions groups of people are shown, and an explanation compares all actions."""
+COLUMNS = 6
+"""The most columns of the schema that are shown."""
+Row = dict[str, object]
+THIRDS = ("low", "middle", "high")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """People with one value of a column, or with numbers in one third of its range."""
+
+    column: str
+    value: str
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ExampleShares:
+    """The mean probability of each action over made-up people, of all and of each segment."""
+
+    people: int
+    actions: tuple[str, ...]
+    shares: tuple[float, ...]
+    others: int
+    segments: tuple[Segment, ...]
+
+
+def example_shares(plan: Plan, chain: Chain, number: int) -> ExampleShares | None:
+    """Return the shares after a document; None if there is no action."""
+    until = chain.until(number)
+    return _shares(PolicyVersion(until.links[-1].digest, until, plan))
+
+
+@lru_cache(64)
+def _shares(version: PolicyVersion) -> ExampleShares | None:
+    plan, chain = version.plan, version.chain
+    assert plan is not None
+    inputs, number = controls(plan), chain.links[-1].number
+    count = len(chain.available_actions.places)
+    people = max(20, min(EXAMPLES, MOST_PAIRS // max(1, count)))
+    rows = _drawn(plan, inputs, people)
+
+    def found(rows: list[Row]) -> dict[str, float]:
+        columns = probabilities(
+            plan, chain, number, plan.features.map(contexts(plan, inputs, rows))
+        )
+        return {name: float(values.mean()) for name, values in columns.items()}
+
+    overall = found(rows)
+    if not overall:
+        return None
+    actions = sorted(overall, key=lambda name: -overall[name])[:NAMED]
+    actions = [name for name in overall if name in actions]
+    segments = []
+    for column, value, some in _segments(inputs, rows) if count <= COMPARED else ():
+        of_some = found(some)
+        segments.append(Segment(column, value, tuple(of_some[name] for name in actions)))
+    shares = tuple(overall[name] for name in actions)
+    return ExampleShares(people, tuple(actions), shares, count - len(actions), tuple(segments))
+
+
+def _drawn(plan: Plan, inputs: list[FormInput], people: int) -> list[Row]:
+    """Contexts that are spread evenly over declared ranges and values, always the same ones."""
+    rng = np.random.default_rng(0)
+    if isinstance(plan.contexts, UnitBall):
+        points = rng.standard_normal((people, len(inputs)))
+        radii = rng.random(people) ** (1 / len(inputs)) / np.linalg.norm(points, axis=1)
+        return [
+            dict(zip([each.name for each in inputs], row, strict=True))
+            for row in (points * radii[:, None]).tolist()
+        ]
+    columns = {each.name: _values(each, rng.random(people)) for each in inputs}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _numbers(control: FormInput, at: NumpyArray) -> list[float]:
+    """Numbers at these shares of a range, or of its logarithms."""
+    ends = np.array([control.low, control.high])
+    if isinstance(control.feature, Number) and control.feature.log:
+        return list(np.exp(np.interp(at, (0.0, 1.0), np.log(ends))).clip(*ends).tolist())
+    return list(np.interp(at, (0.0, 1.0), ends).tolist())
+
+
+def _values(control: FormInput, at: NumpyArray) -> Sequence[object]:
+    """Values of a column, spread evenly by numbers in [0, 1)."""
+    if control.feature is None:  # a value that a context may lack is given
+        return [control.first] * len(at)
+    if control.kind == "range":
+        return _numbers(control, at)
+    if control.values:
+        return [control.read(control.values[int(each * len(control.values))][0]) for each in at]
+    if control.kind == "datetime-local":
+        first = datetime.fromisoformat(control.start)
+        return [(first + timedelta(days=365 * each)).isoformat() for each in at.tolist()]
+    return [control.start] * len(at)
+
+
+def _segments(inputs: list[FormInput], rows: list[Row]) -> Iterator[tuple[str, str, list[Row]]]:
+    """The same people with each value of one column, or in each third of its range."""
+    split = [each for each in inputs if each.feature and (each.values or each.kind == "range")]
+    at = np.random.default_rng(1).random(len(rows)) / len(THIRDS)
+    for control in split[:COLUMNS]:
+        groups = [(word, [control.read(text)] * len(rows)) for text, word in control.values]
+        if not groups:
+            ends = _numbers(control, np.linspace(0.0, 1.0, len(THIRDS) + 1))
+            groups = [
+                (
+                    f"{word} ({ends[k]:.3g} to {ends[k + 1]:.3g})",
+                    _numbers(control, at + k / len(THIRDS)),
+                )
+                for k, word in enumerate(THIRDS)
+            ]
+        for name, values in groups:
+            changed = [row | {control.name: value} for row, value in zip(rows, values, strict=True)]
+            yield control.label, name, changed
