@@ -246,6 +246,8 @@ class Lift:
             ],
             "text": self.text,
             "verdict": self.verdict,
+            "relative": self.relative_text,
+            "gained": self.gained_text,
             "more_decisions": self.more_decisions,
             "assumes": self.assumes,
         }
