@@ -169,7 +169,8 @@ class Chart:
         first, last = min(self.x), max(self.x)
         if self.time:
             return [Tick(self.place(x), text) for x, text in _moments(first, last)]
-        return [Tick(self.place(x), short(x)) for x in _round_numbers(first, last)]
+        least = 1.0 if all(x == round(x) for x in self.x) else 0.0  # no half releases
+        return [Tick(self.place(x), short(x)) for x in _round_numbers(first, last, least)]
 
     @property
     def upward(self) -> list[Tick]:
@@ -211,11 +212,11 @@ def _joined(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:g},{y:g}" for x, y in points)
 
 
-def _round_numbers(low: float, high: float) -> list[float]:
-    """A few round numbers between two."""
+def _round_numbers(low: float, high: float, least: float = 0.0) -> list[float]:
+    """A few round numbers between two, at least so far apart."""
     if high <= low:
         return [low]
-    least = (high - low) / 4
+    least = max(least, (high - low) / 4)
     unit = 10.0 ** math.floor(math.log10(least))
     step = next(each * unit for each in (1, 2, 5, 10) if each * unit >= least)
     return [step * each for each in range(math.ceil(low / step), math.floor(high / step) + 1)]

@@ -245,7 +245,10 @@ async def summary(service: Service) -> Summary:
     """Read the summary from the database and the newest release."""
     plan, status, lift = service.settings.plan, await service.status(), service.lift()
     began, batches, hours, latest, times = await service.state.read(_facts)
-    links = service.state.serving.chain.links
+    links, unstored = service.state.serving.chain.links, service.state.decided
+    if unstored:  # by this worker, in the last seconds
+        latest, hour = status["now"], int(status["now"] // HOUR) * HOUR
+        hours[hour] = hours.get(hour, 0) + unstored
     flow = pace(hours, latest, began, status["now"])
     return Summary(
         status=status,

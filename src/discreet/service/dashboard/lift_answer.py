@@ -84,7 +84,7 @@ def _facts_of(
     means = [
         (name, figure(outcome.value_of(within(loss))), _means(loss, wide, outcome))
         for name, loss, wide in (
-            ("Policy, mean per decision", line.policy, line.policy_error),
+            ("Policy", line.policy, line.policy_error),
             (f"Control, {control}", line.control, line.control_error),
         )
     ]
@@ -100,8 +100,8 @@ def _facts_of(
     return (
         *means,
         ("Difference", lifted, f"{low} to {high}"),
-        ("Relative to the control", *shares),
-        (f"{word} so far, in sum", *sums),
+        ("Relative", *shares),
+        (f"{word} so far", *sums),
     )
 
 
