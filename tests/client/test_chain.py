@@ -85,7 +85,9 @@ def test_a_chain_for_deciding_says_the_same_and_goes_on(rule):
     assert all(item.statistics.gram.shape == (3, 1, 1) for item in light.releases)
 
 
-NEWEST = "Personal choices have not been shown to help clearly yet: decisions follow the newest release"
+NEWEST = (
+    "Personal choices have not been shown to help clearly yet: decisions follow the newest release"
+)
 HOW = "mostly by the mean outcome of each action, and go on trying actions that may be as good."
 ALL = "Predicted outcomes differ clearly between actions: decisions follow all releases"
 

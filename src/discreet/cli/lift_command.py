@@ -58,7 +58,7 @@ def compare(args: argparse.Namespace) -> Answer:
     found = lift(read_released(args.source), confidence=args.confidence)
     document = found.to_json()
     shown = _lines(document["batches"], found.outcome)
-    known = [found.relative_text, found.gained_text] if found.pooled.known else []
+    known = [found.relative_text] if found.pooled.known else []
     lines = [*shown, "", found.text, *known, f"So {found.verdict}."]
     if found.pooled.helps is None and found.more_decisions is not None:
         until = "the interval is half as wide" if known else "the lift is known, if all answer"

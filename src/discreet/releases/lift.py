@@ -148,28 +148,29 @@ class Lift:
         return LiftEstimate(better * max(0.0, line.answers), *ends)
 
     @property
-    def relative_text(self) -> str:
-        """``−9.1 % of the control (−13.5 to −4.4 %)``, or why there is none."""
-        found = self.relative(self.pooled)
-        if math.isnan(found.value):
-            return "no per cent yet: the mean of the control is not surely above zero"
-        middle, low, high = (f"{100 * each:+.1f}".replace("-", "−") for each in found)
-        return f"{middle} % of the control ({low} to {high} %)"
+    def relative_figures(self) -> tuple[str, str]:
+        """``+9.1 %`` and ``+4.4 % to +13.5 %``, or that it is not known yet, and why."""
+        why = "the control's mean is not surely above zero"
+        return self.relative(self.pooled).figures(
+            lambda x: f"{100 * x:+.1f}\N{NO-BREAK SPACE}%", why
+        )
 
     @property
-    def gained_text(self) -> str:
-        """``gained so far 310 (120 to 500)``; of losses, ``saved``."""
-        found, word = self.gained(self.pooled), "saved" if self.outcome.best == "low" else "gained"
-        if math.isnan(found.value):
-            return f"{word} so far: not known yet"
-        middle, low, high = map(self.total, found)
-        return f"{word} so far {middle} ({low} to {high})"
+    def gained_figures(self) -> tuple[str, str]:
+        """A sum and its interval, to whole numbers where it is large."""
+        found, small = self.gained(self.pooled), self.outcome.figure
+        why = "the lift is not known yet"
+        return found.figures(lambda x: f"{x:,.0f}" if abs(x) >= 100 else small(x), why)
 
-    def total(self, value: float) -> str:
-        """Return a sum of outcomes, to a whole number where it is large."""
-        return (
-            f"{value:,.0f}".replace("-", "−") if abs(value) >= 100 else self.outcome.figure(value)
-        )
+    @property
+    def gained_word(self) -> str:
+        return "saved" if self.outcome.best == "low" else "gained"
+
+    @property
+    def relative_text(self) -> str:
+        """``relative lift −9.1 % (−13.5 % to −4.4 %); saved so far 310 (120 to 500)``."""
+        words = "relative lift {} ({}); " + self.gained_word + " so far {} ({})"
+        return words.format(*self.relative_figures, *self.gained_figures)
 
     def _mean(self, loss: float) -> str:
         """A mean within the range, or a dash where it is unknown."""
@@ -246,8 +247,7 @@ class Lift:
             ],
             "text": self.text,
             "verdict": self.verdict,
-            "relative": self.relative_text,
-            "gained": self.gained_text,
+            "relative_text": self.relative_text,
             "more_decisions": self.more_decisions,
             "assumes": self.assumes,
         }
@@ -366,10 +366,9 @@ AHEAD = 256
 def _next(released: PolicyView) -> list[int]:
     """Sizes of the next batches, up to sixteen times as many records as there are."""
     schedule, first = released.schedule, len(released.items) + 1
-    most, found = 16 * sum(item.records for item in released.items), list[int]()
-    while len(found) < AHEAD and sum(found) < most and schedule.fitted(first + len(found)):
-        found.append(schedule.length(first + len(found)))
-    return found
+    sizes = [schedule.length(k) for k in range(first, first + AHEAD) if schedule.fitted(k)]
+    enough = np.searchsorted(np.cumsum(sizes), 16 * sum(item.records for item in released.items))
+    return sizes[: int(enough) + 1]
 
 
 def _three(name: str, found: Sequence[LiftEstimate]) -> dict[str, NumpyArray]:

@@ -137,6 +137,13 @@ class LiftEstimate(NamedTuple):
     low: float
     high: float
 
+    def figures(self, figure: Callable[[float], str], why: str) -> tuple[str, str]:
+        """The value and its interval in words, or that it is not known, and why."""
+        if math.isnan(self.value):
+            return "not known yet", why
+        value, low, high = (figure(each).replace("-", "−") for each in self)
+        return value, f"{low} to {high}"
+
 
 UNKNOWN = LiftEstimate(math.nan, math.nan, math.nan)
 

@@ -78,9 +78,8 @@ def _facts_of(
 ) -> tuple[tuple[str, str, str], ...]:
     """Names, values and intervals of the figures that a board asks for."""
     line, outcome = lift.pooled, lift.outcome
-    relative, gained = lift.relative(line), lift.gained(line)
-    figure, unknown = outcome.figure, "not known yet"
-    low, high = (f"{figure(each, '+')}" for each in ends)
+    relative, sides = lift.relative_figures
+    figure = outcome.figure
     means = [
         (name, figure(outcome.value_of(within(loss))), _means(loss, wide, outcome))
         for name, loss, wide in (
@@ -88,20 +87,12 @@ def _facts_of(
             (f"Control, {control}", line.control, line.control_error),
         )
     ]
-    per_cent = [f"{100 * each:+.1f}\N{NO-BREAK SPACE}%".replace("-", "−") for each in relative]
-    shares = (per_cent[0], f"{per_cent[1]} to {per_cent[2]}")
-    if math.isnan(relative.value):
-        shares = (unknown, "the control's mean is not surely above zero")
-    sums = (lift.total(gained.value), f"{lift.total(gained.low)} to {lift.total(gained.high)}")
-    if math.isnan(gained.value):
-        sums = (unknown, "")
-    word = "Saved" if outcome.best == "low" else "Gained"
     lifted = figure(outcome.difference_of(line.difference), "+")
     return (
         *means,
-        ("Difference", lifted, f"{low} to {high}"),
-        ("Relative", *shares),
-        (f"{word} so far", *sums),
+        ("Difference", lifted, f"{figure(ends[0], '+')} to {figure(ends[1], '+')}"),
+        ("Relative", relative, sides),
+        (f"{lift.gained_word.capitalize()} so far", *lift.gained_figures),
     )
 
 
