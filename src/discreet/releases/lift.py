@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet.design.outcome import UNIT_LOSS, Outcome
+from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.frames import new_frame
 from discreet.privacy.budget import ONCE, Participation
@@ -313,7 +314,8 @@ def lift(released: PolicyView, *, confidence: float = 0.95) -> Lift:
             "control of a plan must have a share; this one has none. "
             "Read it with the version of discreet that wrote it."
         ) from None
-    return lift_of(items, share, most, released.outcome, confidence, _next(released))
+    coming = next_sizes(released.schedule, released)
+    return lift_of(items, share, most, released.outcome, confidence, coming)
 
 
 def lift_of(
@@ -363,9 +365,9 @@ AHEAD = 256
 """The most batches that a forecast looks ahead."""
 
 
-def _next(released: PolicyView) -> list[int]:
+def next_sizes(schedule: Schedule, released: PolicyView) -> list[int]:
     """Sizes of the next batches, up to sixteen times as many records as there are."""
-    schedule, first = released.schedule, len(released.items) + 1
+    first = len(released.items) + 1
     sizes = [schedule.length(k) for k in range(first, first + AHEAD) if schedule.fitted(k)]
     enough = np.searchsorted(np.cumsum(sizes), 16 * sum(item.records for item in released.items))
     return sizes[: int(enough) + 1]
