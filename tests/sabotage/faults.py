@@ -1543,7 +1543,11 @@ FAULTS = (
     fault(
         "a lift interval without privacy noise",
         "intervals cover sampling and privacy noise",
-        Edit("pooled.half_width", "(sampling + noisy) / pairs", "(sampling + 0.0 * noisy) / pairs"),
+        Edit(
+            "PooledSums.half_width",
+            "(sampling + noisy) / self._pairs",
+            "(sampling + 0.0 * noisy) / self._pairs",
+        ),
         (
             "releases/test_lift.py::test_intervals_cover_as_often_as_they_say",
             "releases/test_lift.py::test_the_half_width_for_one_look_is_that_of_the_formula",
@@ -1574,7 +1578,7 @@ FAULTS = (
     fault(
         "a lift with a floor under the counts",
         "few answers draw no mean toward one half",
-        Edit("lift_intervals:pooled", "], sums[..., 1]", "], np.maximum(sums[..., 1], slots / 8)"),
+        Edit("PooledSums.__init__", "], sums[..., 1]", "], np.maximum(sums[..., 1], slots / 8)"),
         "releases/test_lift.py::test_intervals_hold_where_few_people_answer",
     ),
     fault(
@@ -1994,7 +1998,7 @@ FAULTS = (
         "a lift of means over all batches",
         "parts are compared within batches",
         Edit(
-            "lift_intervals:pooled",
+            "PooledSums.__init__",
             "excess = excess / pairs[..., None]",
             "excess = np.cumsum(losses, axis=-2) / np.cumsum(counts, axis=-2)",
         ),
@@ -2021,6 +2025,34 @@ FAULTS = (
         "a result says what it takes for granted",
         Edit("lift_of", "OF_DECISIONS if often is None else OF_PEOPLE", "OF_PEOPLE"),
         "releases/test_lift.py::test_the_result_says_what_it_assumes",
+    ),
+    fault(
+        "a relative lift for one look",
+        "per cents claim nothing beyond the verdict",
+        Edit("Lift.relative", "outcome.error_of(line.joint)\n", "outcome.error_of(line.fixed)\n"),
+        "releases/test_lift.py::test_the_relative_lift_is_no_claim_beyond_the_verdict",
+    ),
+    fault(
+        "a relative lift over a control that is taken for known",
+        "the relative interval covers both means",
+        Edit(
+            "Lift.relative",
+            "outcome.error_of(line.joint_control)",
+            "outcome.error_of(0.0 * line.joint_control)",
+        ),
+        "service/dashboard/test_overview.py::test_the_figures_have_units_signs_and_intervals",
+    ),
+    fault(
+        "a pace that is extrapolated after traffic stopped",
+        "no time is forecast without traffic",
+        Edit("experiment_summary:pace", "silence >= SHORTEST and per", "silence < 0 and per"),
+        "service/dashboard/test_overview.py::test_the_pace_ends_with_the_traffic",
+    ),
+    fault(
+        "an effect below its error that is shown",
+        "explanations that noise exceeds are not known yet",
+        Edit("explorer:explained", "each.error >= abs(each.loss)", "each.error < 0.0"),
+        "service/dashboard/test_overview.py::test_an_effect_below_its_error_is_not_known_yet",
     ),
     # Silence, rankings, errors.
     fault(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from discreet.cli.command_line import Answer, Commands, command, table, write
 from discreet.errors import InvalidInput
+from discreet.text import about
 from discreet.types import JsonObject
 
 if TYPE_CHECKING:
@@ -62,7 +63,12 @@ def compare(args: argparse.Namespace) -> Answer:
     if rails:
         document["guardrails"] = [each.to_json() for each in rails]
     shown = _lines(document["batches"], found.outcome)
-    lines = [*shown, "", found.text, f"So {found.verdict}.", f"Assumed: {found.assumes}."]
+    known = [found.relative_text] if found.pooled.known else []
+    lines = [*shown, "", found.text, *known, f"So {found.verdict}."]
+    if found.pooled.helps is None and found.more_decisions is not None:
+        until = "the interval is half as wide" if known else "the lift is known, if all answer"
+        lines.append(f"About {about(found.more_decisions)} more decisions until {until}.")
+    lines.append(f"Assumed: {found.assumes}.")
     lines += [each.text for each in rails]
     if args.plot:
         picture = BytesIO()
