@@ -77,6 +77,7 @@ PAGES = {
     "release": "/releases/1",
     "release-start": "/releases/0",
     "ledger": "/ledger",
+    "label": "/label",
     "keys": "/keys",
     "settings": "/settings",
     "exact": "/exact",
@@ -181,6 +182,11 @@ def take(browser: Browser, at: Site, out: Path, size: str, scheme: Any) -> list[
     for name, path in PAGES.items():
         page.goto(f"{at.experiment}/ui{path}")
         shot(name)
+    page.goto(f"{at.url}/ui/members")
+    page.click("text=Make a link")
+    shot("server-members")
+    page.goto(page.inner_text(".secret"))
+    shot("join")
     context.close()
     return wide
 

@@ -43,6 +43,7 @@ n_actions = 3               # or actions = ["plain", "friendly", "brief"]: then 
 first_batch = 64            # slots of the first batch; each next one is half as long again
 # missing_loss = 1.0        # stands in for a loss that never comes; left out, the slot is void
 # control = {{ share = 0.1, action = 0 }}    # a tenth plays action 0, to compare: docs/lift.md
+# guardrails = [{{ name = "complaints" }}]    # other outcomes to watch: docs/guardrails.md
 # policy and oracle are chosen from public numbers; [plan.policy] and [plan.oracle] choose others
 
 [plan.budget]
@@ -78,6 +79,8 @@ port = 8000
 # prefix = "/bandit"             # where a reverse proxy serves it below a path
 # database = "postgresql://user@host/name"    # a schema for each experiment; allows --workers 4
 # anchors = "/mnt/other/anchors" # what was published, best on another disk
+# sign_in_header = "X-Webauth-User"   # single sign-on by a proxy at one of these addresses
+# sign_in_proxies = ["127.0.0.1"]
 """
 
 
