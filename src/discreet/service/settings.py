@@ -44,6 +44,8 @@ SHORTEST = 0.01
 """Seconds of the shortest window."""
 LEAST_MEMORY = 60.0
 """The fewest seconds that requests are remembered: clients try again for about a minute."""
+LONGEST_QUESTION = 500
+"""Characters of the question that an experiment is to answer."""
 MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
 """At ε = 20 a reader of the releases is right about one person 95 times in 100. δ bounds the
 probability that everything about a person is revealed."""
@@ -148,13 +150,15 @@ class Settings:
 
     The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
     ``settle`` seconds later. For ``remember`` seconds after the end of a batch a repeated
-    Idempotency-Key is recognised. ``default_action`` may be given by name.
+    Idempotency-Key is recognised. ``default_action`` may be given by name. ``question`` describes
+    the experiment to readers of its pages.
     """
 
     experiment: str
     plan: Plan
     folder: Path = Path()
     server: ServerSettings = ServerSettings(rate_limit=OWN_RATE)
+    question: str = ""
     database: str = "discreet.db"
     vault: str = "vault"
     anchor: str | None = None
@@ -176,6 +180,11 @@ class Settings:
                 f"experiment must be a name; got {self.experiment!r}. Write experiment = 'welcome'."
             )
         _check_texts(self, "database", "vault")
+        if not isinstance(self.question, str) or len(self.question) > LONGEST_QUESTION:
+            raise InvalidInput(
+                f"question must be text of at most {LONGEST_QUESTION} characters; it is not. "
+                "Write one or two sentences, in quotes."
+            )
         for name in ("public_releases", "allow_idealised", "internal_metrics"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInput(
@@ -232,6 +241,12 @@ class Settings:
                 "plan must have mechanism 'structured' and a finite epsilon to protect people; "
                 "this one does not. Correct it, or set allow_idealised = true for a test."
             )
+
+    @property
+    def archived(self) -> bool:
+        """True if the experiment is in the archive of its server: it is read, and decides nothing."""
+        place = self.folder.parent
+        return place.name == ARCHIVE and (place.parent / SERVER_FILE).is_file()
 
     @property
     def postgres(self) -> bool:
