@@ -100,8 +100,10 @@ def column_warning(name: str, values: Iterable[object] = ()) -> str:
     """
     words = _snake(name)
     shared = "A policy learns what many people have in common"
-    if _PERSON.search(words) or _PERSONAL.search(words) or any(
-        _VALUE.fullmatch(str(value)) for value in values
+    if (
+        _PERSON.search(words)
+        or _PERSONAL.search(words)
+        or any(_VALUE.fullmatch(str(value)) for value in values)
     ):
         return f"It may identify people. {shared}, so it does not help: leave it out."
     if _TEXT.search(words):

@@ -244,7 +244,7 @@ class Settings:
 
     @property
     def archived(self) -> bool:
-        """True if the experiment is in the archive of its server: it is read, and decides nothing."""
+        """True if the experiment is in the archive of its server: it is only read."""
         place = self.folder.parent
         return place.name == ARCHIVE and (place.parent / SERVER_FILE).is_file()
 

@@ -174,6 +174,7 @@ def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
         return f"{names.get(number or 0, 'release').capitalize()}, of batch {details['batch']}"
     return {
         "begun": "The experiment began",
+        "archived": "Archived: it decides nothing any more",
         "mode changed": f"Set to {MODES.get(details.get('value', ''), '')}",
         "batch burned": f"Batch {details.get('batch')} given up, its rows erased",
         "actions changed": "Actions joined or left",

@@ -8,6 +8,7 @@ import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from urllib.parse import parse_qs, urlencode
 
@@ -134,6 +135,8 @@ class PageRequest:
 
 
 View = Callable[[PageRequest], Awaitable[Response]]
+Again = Callable[[PageRequest, str, int], Awaitable[Response]]
+"""Shows a long form again with what was typed, after a failure: its message and status."""
 
 
 class Page:
@@ -147,8 +150,9 @@ class Page:
         metrics: Metrics,
         shared_values: SharedValues,
         error: str = "error.html",
+        again: Again | None = None,
     ) -> None:
-        self._view, self._scopes, self._error = view, scopes, error
+        self._view, self._scopes, self._error, self._again = view, scopes, error, again
         self._access, self._metrics, self._shared_values = access, metrics, shared_values
         self._sessions = Sessions(access.session_secret)
 
@@ -166,7 +170,8 @@ class Page:
         key = self._access.keys.get(session.key) if session else None
         if session and key and (not key.valid or session.began <= (key.ended or 0.0)):
             key = None
-        if self._scopes is not None and key is None:
+        kept = self._again is not None and request.method == "POST"
+        if self._scopes is not None and key is None and not kept:
             return _log_in_first(request, self._access.prefix)
         cookie = None
         if session is None:
@@ -182,12 +187,14 @@ class Page:
                 api_keys.permit(key, self._scopes)
             if request.method == "POST":
                 page.fields = await self._form(request)
+                if self._scopes is not None and key is None:
+                    return page.render("kept.html", 401, fields=page.fields)
                 _refuse_foreign(page)
             else:
                 page.fields = _fields(request.url.query)
             response = await self._view(page)
         except Exception as error:
-            response = self._failure(page, error)
+            response = await self._failure(page, error)
         if cookie is not None and "set-cookie" not in response.headers:
             set_cookie(page, response, cookie)
         return response
@@ -204,12 +211,15 @@ class Page:
                 )
         return _fields(content.decode("utf-8", "replace"))
 
-    def _failure(self, page: PageRequest, error: Exception) -> Response:
+    async def _failure(self, page: PageRequest, error: Exception) -> Response:
         status, problem = problem_of(error, self._access.storage_errors)
         if status >= 500:
             self._access.log.failure(
                 "request failed", kind=safe_name(error), route="/ui", status=status
             )
+        if self._again is not None and page.key and page.fields and page.request.method == "POST":
+            with suppress(Exception):
+                return await self._again(page, problem.message, status)
         name = "part_error.html" if page.partial else self._error
         return page.render(name, status, message=problem.message)
 

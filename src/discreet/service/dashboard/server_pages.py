@@ -21,8 +21,8 @@ from discreet.service.dashboard import (
     settings_pages,
 )
 from discreet.service.dashboard.experiment_summary import Summary, summary
-from discreet.service.dashboard.page_frame import READERS, Page, PageRequest, View
-from discreet.service.experiment_file import FOLDER_EXAMPLE
+from discreet.service.dashboard.page_frame import READERS, Again, Page, PageRequest, View
+from discreet.service.dashboard.setup_pages import SetupViews
 from discreet.service.metrics import Metrics
 from discreet.service.runtime.hosted_experiments import CreationReply, HostedExperiments
 from discreet.service.runtime.service import Service
@@ -69,6 +69,7 @@ def pages(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]
             "newest": service.newest,
             "server": server,
             "faults": faults(service.state) if logged_in else [],
+            "archived": service.settings.archived,
         }
 
     def bound(view: ExperimentView) -> View:
@@ -112,13 +113,7 @@ class ServerViews:
         return await page_frame.session_begun(page, KEYS, HOME, "server_login.html", refusal)
 
     async def home(self, page: PageRequest) -> Response:
-        return await self._list(page)
-
-    async def create(self, page: PageRequest) -> Response:
-        """Create an experiment; only this answer shows the admin key of the new experiment."""
-        name, text = page.given("name").strip(), page.given("toml")
-        made = await self._hosted.create(name, text.replace("\r\n", "\n") or None, page.by)
-        return await self._list(page, made=made)
+        return await self.listed(page)
 
     async def change(self, page: PageRequest) -> Response:
         """Pause, resume, end or archive; what cannot be undone is confirmed by typing the name."""
@@ -142,7 +137,8 @@ class ServerViews:
             raise InvalidInput("change must be one of those on the page; this is not. Choose one.")
         return page.to(HOME)
 
-    async def _list(self, page: PageRequest, made: CreationReply | None = None) -> Response:
+    async def listed(self, page: PageRequest, made: CreationReply | None = None) -> Response:
+        """List all experiments; the answer to a creation shows the new admin key, once."""
         found, services = await self._hosted.listed(), self._hosted.serving()
         summaries = await asyncio.gather(*map(_summary, services.values()))
         return page.render(
@@ -151,7 +147,7 @@ class ServerViews:
             summaries=dict(zip(services, summaries, strict=True)),
             now=time.time(),
             made=made,
-            example=FOLDER_EXAMPLE,
+            archived=await asyncio.to_thread(self._hosted.folder.archived),
         )
 
 
@@ -167,19 +163,20 @@ async def _summary(service: Service) -> Summary | None:
 def server_pages(hosted: HostedExperiments, access: Access, metrics: Metrics) -> list[BaseRoute]:
     """Return everything under ``/ui`` of the server itself."""
     views = ServerViews(hosted)
-    table: tuple[tuple[str, View, tuple[str, ...] | None, list[str]], ...] = (
-        ("/ui/login", views.log_in, None, ["GET", "POST"]),
-        ("/ui/logout", page_frame.log_out, KEYS, ["POST"]),
-        ("/ui", views.home, KEYS, ["GET"]),
-        ("/ui/new", views.create, KEYS, ["POST"]),
-        ("/ui/change", views.change, KEYS, ["POST"]),
+    setup = SetupViews(hosted, views.listed)
+    table: tuple[tuple[str, View, tuple[str, ...] | None, list[str], Again | None], ...] = (
+        ("/ui/login", views.log_in, None, ["GET", "POST"], None),
+        ("/ui/logout", page_frame.log_out, KEYS, ["POST"], None),
+        ("/ui", views.home, KEYS, ["GET"], None),
+        ("/ui/new", setup.new, KEYS, ["GET", "POST"], setup.again),
+        ("/ui/change", views.change, KEYS, ["POST"], None),
     )
     made: list[BaseRoute] = [
         Route(
             path,
-            Page(view, scopes, access, metrics, lambda _: {}, "server_error.html"),
+            Page(view, scopes, access, metrics, lambda _: {}, "server_error.html", again),
             methods=methods,
         )
-        for path, view, scopes, methods in table
+        for path, view, scopes, methods, again in table
     ]
     return [*made, *common_routes(access.prefix)]
