@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import csv
 import io
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -124,7 +123,7 @@ def shown(document: Document) -> dict[str, Any]:
         "action": names,
         "n_actions": text_of(plan.get("n_actions")),
         "items": _items_text(catalogue.get("items")),
-        "items_elsewhere": kind == "items" and not isinstance(catalogue.get("items"), list),
+        "items_elsewhere": "ids" in catalogue or not isinstance(catalogue.get("items", []), list),
         "item": [_row(each) for each in tables_in(table_at(catalogue, "schema").get("fields"))],
         "outcome": "click" if clicks else "reward" if outcome.get("kind") == "Reward" else "loss",
         "low": text_of(outcome.get("low", None if outcome else 0)),
@@ -178,11 +177,11 @@ def _row(column: Document) -> dict[str, str]:
 
 @dataclass
 class Edit:
-    """Values of the file after a form, what could not be read, and its texts, to show again."""
+    """Values of the file after a form, what could not be read, and texts that the file lacks."""
 
     document: Document
     problems: dict[str, str] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, Any] = field(default_factory=dict)
     blank: dict[str, int] = field(default_factory=dict)
     """Rows of each list that are still empty."""
 
@@ -214,6 +213,11 @@ def edited(document: Document, fields: Fields) -> Edit:
         old = {} if before["other_features"] else dict(table_at(plan, "features"))
         if columns != old.get("fields"):
             plan["features"] = {"kind": "Schema"} | old | {"fields": columns}
+    after = shown(made.document)
+    kept = (*SIMPLE, "n_actions", "items", "low", "high", "share", "control_action")
+    made.texts |= {name: typed(name) for name in kept if typed(name) != after[name]}
+    if not after["action"]:  # the names, while another kind of actions is chosen
+        made.texts["action"] = [each for each in map(str.strip, fields.get("action", ())) if each]
     return made
 
 
@@ -266,7 +270,8 @@ def _edit_items(
         try:
             table["items"] = _items(text, columns)
         except InvalidInput as error:
-            made.problems["items"], made.texts["items"] = str(error), text
+            made.problems["items"] = str(error)
+            table.setdefault("items", [])
     if table != plan.get("actions"):
         plan["actions"] = table
         plan.pop("n_actions", None)
@@ -386,20 +391,4 @@ def _column(row: Mapping[str, str], old: Document) -> Document:
         if row["missing"] != "stand_in":
             made.pop("stand_in", None)
         made |= {"indicator": True} if row["missing"] == "indicator" else {}
-    return made
-
-
-def arranged(fields: Fields, do: str) -> Fields:
-    """Return the rows of a list after a button that moves a row up or removes it."""
-    found = re.fullmatch(r"(up|remove)-(action|col|item)-(\d{1,4})", do)
-    if found is None:
-        return fields
-    made, place = dict(fields), int(found[3])
-    for name in ROWS[found[2]]:
-        row = list(fields.get(name, ()))
-        if place < len(row):
-            each = row.pop(place)
-            if found[1] == "up":
-                row.insert(max(0, place - 1), each)
-        made[name] = row
     return made

@@ -30,11 +30,11 @@ from discreet.privacy.accounting import person_event
 from discreet.privacy.attacker import attacker
 from discreet.privacy.budget import ONCE
 from discreet.service.dashboard.experiment_form import (
+    ROWS,
     SIMPLE,
     Document,
     Edit,
     Fields,
-    arranged,
     edited,
     share_of,
     shown,
@@ -70,6 +70,22 @@ PLACES = {
     **dict.fromkeys(("fields", "features", "schema", "products"), "columns"),
 }
 """Words that an error begins with, and the field that they mean."""
+
+
+def arranged(fields: Fields, do: str) -> Fields:
+    """Return the rows of a list after a button that moves a row up or removes it."""
+    found = re.fullmatch(r"(up|remove)-(action|col|item)-(\d{1,4})", do)
+    if found is None:
+        return fields
+    made, place = dict(fields), int(found[3])
+    for name in ROWS[found[2]]:
+        row = list(fields.get(name, ()))
+        if place < len(row):
+            each = row.pop(place)
+            if found[1] == "up":
+                row.insert(max(0, place - 1), each)
+        made[name] = row
+    return made
 
 
 @dataclass(frozen=True)
