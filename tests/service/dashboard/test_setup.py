@@ -259,6 +259,16 @@ def test_whatever_is_typed_is_in_the_file_and_shown_again(text, rows, simple, ki
     assert [each["name"] for each in again["col"] if each["name"]] == named or not rows
 
 
+def test_the_control_stays_the_same_action_when_actions_move():
+    document = tomllib.loads(FILES["names"])  # the control is action 1, "mail"
+    moved = edited(document, {"action": ["mail", "none", "call"]}).document
+    assert moved["plan"]["control"]["action"] == "mail"
+    renamed = edited(document, {"action": ["none", "letter", "call"]}).document
+    assert renamed["plan"]["control"]["action"] == 1
+    same = edited(document, {"action": ["none", "mail", "call"]}).document
+    assert same == document
+
+
 def test_rows_move_and_leave():
     fields = {"action": ["a", "b", "c"], "col_name": ["x", "y"], "col_low": ["1", "2"]}
     assert arranged(fields, "up-action-2")["action"] == ["a", "c", "b"]
@@ -468,6 +478,7 @@ def test_a_file_on_the_server_is_not_read(folder, tmp_path):
         for do in ("form", "check", "create"):
             page = await asking.send("/ui/new", view="file", toml=text, do=do)
             assert "zz-marker" not in page.text
+            assert "The forecast appears when" in page.text, "nothing was computed from it"
             assert page.status == 200 or "must be left out" in page.text
 
     visit(folder, scenario)

@@ -63,7 +63,9 @@ def text_of(value: object) -> str:
     """Return a value of the file as a field shows it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.15g}".replace("e-0", "e-")
+    return "" if value is None else str(value)
 
 
 def value_of(text: str) -> int | float | str:
@@ -214,7 +216,7 @@ def edited(document: Document, fields: Fields) -> Edit:
         if columns != old.get("fields"):
             plan["features"] = {"kind": "Schema"} | old | {"fields": columns}
     after = shown(made.document)
-    kept = (*SIMPLE, "n_actions", "items", "low", "high", "share", "control_action")
+    kept = (*SIMPLE, "n_actions", "items", "low", "high", "share")
     made.texts |= {name: typed(name) for name in kept if typed(name) != after[name]}
     if not after["action"]:  # the names, while another kind of actions is chosen
         made.texts["action"] = [each for each in map(str.strip, fields.get("action", ())) if each]
@@ -334,10 +336,12 @@ def _edit_control(plan: Document, typed: Typed, before: Mapping[str, Any]) -> No
     if typed("control") == "none":
         plan.pop("control", None)
         return
-    fields = ("control", "share", "control_action")
-    if all(typed(name) == before[name] for name in fields):
-        return
-    made = dict(table_at(plan, "control"))
+    made, names = dict(table_at(plan, "control")), before["action"]
+    number = made.get("action")
+    if type(number) is int and 0 <= number < len(names):  # another action must not take its number
+        after = plan.get("actions")
+        if isinstance(after, list) and names[number] in after[:number] + after[number + 1 :]:
+            made["action"] = names[number]
     if before["control"] == "none" or typed("share") != before["share"]:
         _put(made, ("share",), share_of(typed("share")))
     if before["control"] == "none" or typed("control_action") != before["control_action"]:
