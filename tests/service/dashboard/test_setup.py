@@ -469,12 +469,14 @@ def test_only_the_key_of_the_server_opens_it(folder):
 
 
 def test_a_file_on_the_server_is_not_read(folder, tmp_path):
-    (tmp_path / "items.csv").write_text("id,year\nzz-marker,1\nb,2\n")
+    (tmp_path / "items.csv").write_text("id,year,colour\nzz-marker,1931,1\nb,1995,0\n")
     text = FILES["catalogue"].replace(
         re.search(r"items = .*", FILES["catalogue"])[0], f'items = "{tmp_path}/items.csv"'
     )
 
     async def scenario(asking, _):
+        written_out = await opened(asking, FILES["catalogue"])
+        assert "personal choices begin to help" in written_out.text
         for do in ("form", "check", "create"):
             page = await asking.send("/ui/new", view="file", toml=text, do=do)
             assert "zz-marker" not in page.text
