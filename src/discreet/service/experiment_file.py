@@ -15,6 +15,7 @@ from discreet.errors import CorruptRelease, InvalidInput
 from discreet.service.logs import Log
 from discreet.service.settings import Settings
 from discreet.service.settings_sources import named_files
+from discreet.types import JsonMapping
 
 _START = "# Start it with   discreet serve --config experiment.toml\n"
 _LISTEN = """\
@@ -110,7 +111,7 @@ fields = []
 """The file with which the form of a new experiment begins."""
 
 
-def rewritten(text: str, wanted: Mapping[str, Any]) -> str:
+def rewritten(text: str, wanted: JsonMapping) -> str:
     """Return the TOML text with these values; comments and the order of lines are kept.
 
     >>> rewritten("a = 1  # one\\n", {"a": 2, "b": ["x"]})
@@ -125,7 +126,7 @@ def rewritten(text: str, wanted: Mapping[str, Any]) -> str:
     return tomlkit.dumps(wanted)  # without comments; no value is lost
 
 
-def _change(table: MutableMapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def _change(table: MutableMapping[str, Any], wanted: JsonMapping) -> None:
     for key in [key for key in table if key not in wanted]:
         del table[key]
     for key, value in wanted.items():

@@ -9,20 +9,18 @@ from __future__ import annotations
 import copy
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from discreet.errors import InvalidInput
 from discreet.features.sample_schema import column_warning
 from discreet.releases.catalogue import ID
+from discreet.types import JsonMapping, JsonObject
 
 Fields = dict[str, list[str]]
 """What a browser sends: texts by the name of their input."""
-Document = dict[str, Any]
-"""The values of an experiment file."""
 
 SIMPLE: dict[str, tuple[str, ...]] = {
     "name": ("experiment",),
@@ -90,7 +88,7 @@ def share_of(text: str) -> float | str:
         return text
 
 
-def table_at(document: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+def table_at(document: JsonMapping, *keys: str) -> JsonMapping:
     """Return a table of the file; an empty one where there is none."""
     for key in keys:
         found = document.get(key)
@@ -98,16 +96,16 @@ def table_at(document: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     return document
 
 
-def tables_in(value: object) -> list[Document]:
+def tables_in(value: object) -> list[JsonObject]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def shown(document: Document) -> dict[str, Any]:
+def shown(document: JsonObject) -> JsonObject:
     """Return the texts of all fields, the choices, and the rows of actions and columns."""
     plan, control = table_at(document, "plan"), table_at(document, "plan", "control")
     actions, outcome = plan.get("actions"), table_at(plan, "outcome")
     kind = "items" if isinstance(actions, dict) else "names"
-    made: dict[str, Any] = {
+    made: JsonObject = {
         name: text_of(table_at(document, *path[:-1]).get(path[-1])) for name, path in SIMPLE.items()
     }
     if actions is None and "n_actions" in plan:
@@ -142,7 +140,7 @@ def shown(document: Document) -> dict[str, Any]:
 
 
 def _choices(
-    kind: str, names: list[str], plan: Mapping[str, Any], chosen: object
+    kind: str, names: list[str], plan: JsonMapping, chosen: object
 ) -> list[tuple[str, str]]:
     """Return values and words of the actions that a control may get; a chosen number stays one."""
     if kind == "items":
@@ -156,7 +154,7 @@ def _choices(
     return [(str(i) if i == number else name, name) for i, name in enumerate(names)]
 
 
-def _row(column: Document) -> dict[str, str]:
+def _row(column: JsonObject) -> dict[str, str]:
     """Return the texts of one column."""
     listed = {
         "values": "\n".join(map(text_of, column.get("values") or ())),
@@ -181,49 +179,125 @@ def _row(column: Document) -> dict[str, str]:
 class Edit:
     """Values of the file after a form, what could not be read, and texts that the file lacks."""
 
-    document: Document
+    document: JsonObject
     problems: dict[str, str] = field(default_factory=dict)
-    texts: dict[str, Any] = field(default_factory=dict)
+    texts: JsonObject = field(default_factory=dict)
     blank: dict[str, int] = field(default_factory=dict)
     """Rows of each list that are still empty."""
 
 
-def edited(document: Document, fields: Fields) -> Edit:
+def edited(document: JsonObject, fields: Fields) -> Edit:
     """Return the values of a file after somebody sent the form that showed them."""
-    made, before = Edit(copy.deepcopy(document)), shown(document)
-
-    def typed(name: str) -> str:
-        return fields[name][0].strip() if name in fields else str(before[name])
-
-    unit = typed("unit")
-    for name, path in SIMPLE.items():
-        text = typed(name)
-        if text != before[name] and (name not in OF_USER or unit == "user"):
-            _put(made.document, path, text if name in WORDS else value_of(text))
-    if unit != before["unit"]:
-        _put(made.document, ("unit",), unit)
-        for name in OF_USER if unit != "user" else ():
-            made.document.pop(name, None)
-    plan = made.document.get("plan")
-    if not isinstance(plan, dict):
-        plan = made.document["plan"] = {}
-    _edit_actions(plan, fields, typed, before, made)
-    _edit_outcome(plan, typed, before)
-    _edit_control(plan, typed, before)
-    columns, made.blank["col"] = _columns(fields, "col", table_at(plan, "features").get("fields"))
-    if "col_name" in fields and (columns or not before["other_features"]):
-        old = {} if before["other_features"] else dict(table_at(plan, "features"))
-        if columns != old.get("fields"):
-            plan["features"] = {"kind": "Schema"} | old | {"fields": columns}
-    after = shown(made.document)
+    editor = _Editor(document, fields)
+    editor.simple()
+    for part in (editor.actions, editor.outcome, editor.control, editor.columns):
+        part()
+    made, after = editor.made, shown(editor.made.document)
     kept = (*SIMPLE, "n_actions", "items", "low", "high", "share")
-    made.texts |= {name: typed(name) for name in kept if typed(name) != after[name]}
+    made.texts |= {name: editor.typed(name) for name in kept if editor.typed(name) != after[name]}
     if not after["action"]:  # the names, while another kind of actions is chosen
         made.texts["action"] = [each for each in map(str.strip, fields.get("action", ())) if each]
     return made
 
 
-def _put(document: Document, path: tuple[str, ...], value: object) -> None:
+class _Editor:
+    """Changes of a file by the texts of a form; a text that was not changed changes nothing."""
+
+    def __init__(self, document: JsonObject, fields: Fields) -> None:
+        self.made, self.fields, self.before = Edit(copy.deepcopy(document)), fields, shown(document)
+        if not isinstance(self.made.document.get("plan"), dict):
+            self.made.document["plan"] = {}
+        self.plan: JsonObject = self.made.document["plan"]
+
+    def typed(self, name: str) -> str:
+        """Return the text of a field; of one that was not sent, as it was."""
+        return self.fields[name][0].strip() if name in self.fields else str(self.before[name])
+
+    def changed(self, *names: str) -> bool:
+        return any(self.typed(name) != self.before[name] for name in names)
+
+    def simple(self) -> None:
+        user = self.typed("unit") == "user"
+        for name, path in SIMPLE.items():
+            if self.changed(name) and (name not in OF_USER or user):
+                text = self.typed(name)
+                _put(self.made.document, path, text if name in WORDS else value_of(text))
+        if self.changed("unit"):
+            self.made.document["unit"] = self.typed("unit")
+            for name in () if user else OF_USER:
+                self.made.document.pop(name, None)
+
+    def actions(self) -> None:
+        kind = self.typed("actions_kind")
+        sent: list[str] = self.fields.get("action") or self.before["action"]
+        names = [each.strip() for each in sent if each.strip()]
+        self.made.blank["action"] = len(sent) - len(names)
+        if kind == "names" and (names != self.before["action"] or self.changed("actions_kind")):
+            self.plan["actions"] = names
+            self.plan.pop("n_actions", None)
+        elif kind == "count" and self.changed("actions_kind", "n_actions"):
+            self.plan.pop("actions", None)
+            _put(self.plan, ("n_actions",), value_of(self.typed("n_actions")))
+        elif kind == "items" and not self.before["items_elsewhere"]:
+            self._items()
+
+    def _items(self) -> None:
+        """Read the items of a catalogue, and the columns that describe them."""
+        table = dict(table_at(self.plan, "actions"))
+        schema = dict(table_at(table, "schema"))
+        columns, self.made.blank["item"] = _columns(self.fields, "item", schema.get("fields"))
+        if "item_name" in self.fields and columns != schema.get("fields"):
+            table["schema"] = {"kind": "Schema"} | schema | {"fields": columns}
+        text = self.typed("items").replace("\r\n", "\n")
+        if text != self.before["items"] or "items" not in table:
+            try:
+                table["items"] = _items(text, columns)
+            except InvalidInput as error:
+                self.made.problems["items"] = str(error)
+                table.setdefault("items", [])
+        if table != self.plan.get("actions"):
+            self.plan["actions"] = table
+            self.plan.pop("n_actions", None)
+
+    def outcome(self) -> None:
+        kind = self.typed("outcome")
+        if not self.changed("outcome") and (kind == "click" or not self.changed("low", "high")):
+            return
+        clip = table_at(self.plan, "outcome").get("clip")
+        values: JsonObject = {"low": 0, "high": 1}
+        if kind != "click":
+            texts = {key: self.typed(key) for key in values}
+            values = {key: value_of(text) for key, text in texts.items() if text}
+        name = {"kind": "Loss" if kind == "loss" else "Reward"}
+        self.plan["outcome"] = name | values | ({} if clip is None else {"clip": clip})
+
+    def control(self) -> None:
+        if self.typed("control") == "none":
+            self.plan.pop("control", None)
+            return
+        made, names = dict(table_at(self.plan, "control")), self.before["action"]
+        number, after = made.get("action"), self.plan.get("actions")
+        if type(number) is int and 0 <= number < len(names) and isinstance(after, list):
+            moved = names[number] in after[:number] + after[number + 1 :]
+            made["action"] = names[number] if moved else number  # and no other one by its number
+        new = self.before["control"] == "none"
+        if new or self.changed("share"):
+            _put(made, ("share",), share_of(self.typed("share")))
+        if new or self.changed("control_action"):
+            action, named = self.typed("control_action"), isinstance(after, (list, dict))
+            _put(made, ("action",), action if named else value_of(action))
+        self.plan["control"] = made
+
+    def columns(self) -> None:
+        features = table_at(self.plan, "features")
+        columns, self.made.blank["col"] = _columns(self.fields, "col", features.get("fields"))
+        if "col_name" in self.fields and (columns or not self.before["other_features"]):
+            old = {} if self.before["other_features"] else dict(features)
+            if columns != old.get("fields"):
+                self.plan["features"] = {"kind": "Schema"} | old | {"fields": columns}
+
+
+def _put(document: JsonObject, path: tuple[str, ...], value: object) -> None:
     """Set a value of the file; an empty text removes it, so that its default applies."""
     *tables, last = path
     for key in tables:
@@ -236,49 +310,6 @@ def _put(document: Document, path: tuple[str, ...], value: object) -> None:
         document[last] = value
 
 
-Typed = Callable[[str], str]
-
-
-def _edit_actions(
-    plan: Document, fields: Fields, typed: Typed, before: Mapping[str, Any], made: Edit
-) -> None:
-    kind = typed("actions_kind")
-    names = [each.strip() for each in fields.get("action", before["action"])]
-    made.blank["action"] = names.count("")
-    names = [each for each in names if each]
-    if kind == "names" and (names != before["action"] or kind != before["actions_kind"]):
-        plan["actions"] = names
-        plan.pop("n_actions", None)
-    elif kind == "count" and (
-        kind != before["actions_kind"] or typed("n_actions") != before["n_actions"]
-    ):
-        plan.pop("actions", None)
-        _put(plan, ("n_actions",), value_of(typed("n_actions")))
-    elif kind == "items" and not before["items_elsewhere"]:
-        _edit_items(plan, fields, typed, before, made)
-
-
-def _edit_items(
-    plan: Document, fields: Fields, typed: Typed, before: Mapping[str, Any], made: Edit
-) -> None:
-    """Read the items of a catalogue, and the columns that describe them."""
-    table = dict(table_at(plan, "actions"))
-    schema = dict(table_at(table, "schema"))
-    columns, made.blank["item"] = _columns(fields, "item", schema.get("fields"))
-    if "item_name" in fields and columns != schema.get("fields"):
-        table["schema"] = {"kind": "Schema"} | schema | {"fields": columns}
-    text = typed("items").replace("\r\n", "\n")
-    if text != before["items"] or "items" not in table:
-        try:
-            table["items"] = _items(text, columns)
-        except InvalidInput as error:
-            made.problems["items"] = str(error)
-            table.setdefault("items", [])
-    if table != plan.get("actions"):
-        plan["actions"] = table
-        plan.pop("n_actions", None)
-
-
 def _items_text(items: object) -> str:
     """Return the items of a catalogue as CSV."""
     rows = tables_in(items)
@@ -289,7 +320,7 @@ def _items_text(items: object) -> str:
     return file.getvalue().strip() if rows else ""
 
 
-def _items(text: str, columns: list[Document]) -> list[Document]:
+def _items(text: str, columns: list[JsonObject]) -> list[JsonObject]:
     """Return the items of a CSV text; a column of numbers has numbers, and so on."""
     numeric = {each.get("name") for each in columns if each.get("kind") == "Number"}
     numeric |= {
@@ -308,7 +339,7 @@ def _items(text: str, columns: list[Document]) -> list[Document]:
                 f"items, line {place} must have {len(titles)} values, as the first line; it has "
                 f"{len(row)}. Quote values that contain commas."
             )
-        item: Document = {}
+        item: JsonObject = {}
         for title, cell in zip(titles, map(str.strip, row), strict=True):
             if title in flags and cell.lower() in ("yes", "no", "true", "false"):
                 item[title] = cell.lower() in ("yes", "true")
@@ -318,40 +349,7 @@ def _items(text: str, columns: list[Document]) -> list[Document]:
     return made
 
 
-def _edit_outcome(plan: Document, typed: Typed, before: Mapping[str, Any]) -> None:
-    kind, ends = typed("outcome"), {key: typed(key) for key in ("low", "high")}
-    if kind == before["outcome"] and (
-        kind == "click" or ends == {key: before[key] for key in ends}
-    ):
-        return
-    clip = {"clip": True} if table_at(plan, "outcome").get("clip") is True else {}
-    if kind == "click":
-        plan["outcome"] = {"kind": "Reward", "low": 0, "high": 1} | clip
-        return
-    values = {key: value_of(text) for key, text in ends.items() if text}
-    plan["outcome"] = {"kind": "Loss" if kind == "loss" else "Reward"} | values | clip
-
-
-def _edit_control(plan: Document, typed: Typed, before: Mapping[str, Any]) -> None:
-    if typed("control") == "none":
-        plan.pop("control", None)
-        return
-    made, names = dict(table_at(plan, "control")), before["action"]
-    number = made.get("action")
-    if type(number) is int and 0 <= number < len(names):  # another action must not take its number
-        after = plan.get("actions")
-        if isinstance(after, list) and names[number] in after[:number] + after[number + 1 :]:
-            made["action"] = names[number]
-    if before["control"] == "none" or typed("share") != before["share"]:
-        _put(made, ("share",), share_of(typed("share")))
-    if before["control"] == "none" or typed("control_action") != before["control_action"]:
-        action = typed("control_action")
-        named = isinstance(plan.get("actions"), (list, dict))
-        _put(made, ("action",), action if named else value_of(action))
-    plan["control"] = made
-
-
-def _columns(fields: Fields, group: str, known: object) -> tuple[list[Document], int]:
+def _columns(fields: Fields, group: str, known: object) -> tuple[list[JsonObject], int]:
     """Return the columns of the rows that were sent, and the number of empty rows."""
     before, made, blank = tables_in(known), [], 0
     for number in range(len(fields.get(f"{group}_name", ()))):
@@ -369,10 +367,10 @@ def _columns(fields: Fields, group: str, known: object) -> tuple[list[Document],
     return made, blank
 
 
-def _column(row: Mapping[str, str], old: Document) -> Document:
+def _column(row: Mapping[str, str], old: JsonObject) -> JsonObject:
     """Return the declaration of a column; keys that the form does not show are those of ``old``."""
     before, kind = _row(old), row["kind"]
-    made: Document = dict(old) if old.get("kind") == kind else {"kind": kind}
+    made: JsonObject = dict(old) if old.get("kind") == kind else {"kind": kind}
     if row["name"] != before["name"] or "name" not in made:
         made["name"] = row["name"]
     for key in KEYS.get(kind, ()):

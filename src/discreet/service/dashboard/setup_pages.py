@@ -32,7 +32,6 @@ from discreet.privacy.budget import ONCE
 from discreet.service.dashboard.experiment_form import (
     ROWS,
     SIMPLE,
-    Document,
     Edit,
     Fields,
     edited,
@@ -48,6 +47,7 @@ from discreet.service.runtime.hosted_experiments import CreationReply, HostedExp
 from discreet.service.settings import experiment_name
 from discreet.simulate.plan_forecast import forecast_sentences
 from discreet.text import parse_toml
+from discreet.types import JsonObject
 
 EXPECTED = ("per_day", "mean", "difference")
 """Fields of the forecast, which are not settings of the experiment."""
@@ -92,7 +92,7 @@ def arranged(fields: Fields, do: str) -> Fields:
 class Draft:
     """Columns that a sample suggests, the reason for each, and those that should be left out."""
 
-    columns: list[Document]
+    columns: list[JsonObject]
     reasons: dict[str, str]
     left_out: dict[str, str]
 
@@ -125,7 +125,7 @@ def place_of(message: str) -> str:
     return ""
 
 
-def problems(document: Document, check: Callable[[], object]) -> dict[str, str]:
+def problems(document: JsonObject, check: Callable[[], object]) -> dict[str, str]:
     """Return the errors of the library by field; ``check`` reads the whole file."""
     found: dict[str, str] = {}
 
@@ -195,7 +195,7 @@ class Setup:
 
     text: str
     view: str = "form"
-    document: Document = field(default_factory=dict)
+    document: JsonObject = field(default_factory=dict)
     edit: Edit | None = None
     draft: Draft | None = None
     sample: str = ""

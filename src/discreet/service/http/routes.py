@@ -13,6 +13,7 @@ from discreet.service.http import bodies
 from discreet.service.http.bodies import REFUSED, REQUIRED, Bodies, Failure
 from discreet.service.http.handlers import Call, ExperimentHandlers
 from discreet.service.storage.api_keys import SCOPES
+from discreet.types import JsonMapping
 
 ANY = SCOPES
 PUBLIC = ("public",)
@@ -137,7 +138,7 @@ def openapi_document(routes: tuple[Route, ...], title: str, prefix: str = "") ->
     }
 
 
-def _apply_marks(components: Mapping[str, Any]) -> None:
+def _apply_marks(components: JsonMapping) -> None:
     """Leave out the fields that the plan refuses, and require those that it requires."""
     for shape in components.values():
         for name, each in [*shape.get("properties", {}).items()]:
