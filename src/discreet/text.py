@@ -79,7 +79,7 @@ def roughly(days: float) -> str:
         if days < most:
             unit, length = name, size
             break
-    count = max(1, round(days / length))
+    count = max(1, round(min(days, 1e9) / length))
     return f"{count:,} {unit}{'s' * (count > 1)}"
 
 

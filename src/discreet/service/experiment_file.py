@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from discreet.errors import CorruptRelease, InvalidInput
 from discreet.service.logs import Log
 from discreet.service.settings import Settings
 from discreet.service.settings_sources import named_files
+from discreet.text import parse_toml
 from discreet.types import JsonMapping
 
 _START = "# Start it with   discreet serve --config experiment.toml\n"
@@ -120,8 +120,8 @@ def rewritten(text: str, wanted: JsonMapping) -> str:
     document = tomlkit.parse(text)
     _change(document, wanted)
     changed = tomlkit.dumps(document)
-    with suppress(tomllib.TOMLDecodeError):
-        if tomllib.loads(changed) == wanted:
+    with suppress(InvalidInput):
+        if parse_toml(changed, "this text", "experiment") == wanted:
             return changed
     return tomlkit.dumps(wanted)  # without comments; no value is lost
 

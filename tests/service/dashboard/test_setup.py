@@ -11,10 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet import Budget, Plan, UnitBall
 from discreet.errors import InvalidInput
 from discreet.service.dashboard import experiment_form
 from discreet.service.dashboard.experiment_form import edited, shown
-from discreet.service.dashboard.setup_pages import arranged, drafted, place_of, problems
+from discreet.service.dashboard.setup_pages import (
+    arranged,
+    drafted,
+    outlook,
+    place_of,
+    problems,
+)
 from discreet.service.experiment_file import (
     EXPERIMENT_EXAMPLE,
     FOLDER_EXAMPLE,
@@ -361,6 +368,38 @@ def test_errors_of_the_library_stand_at_their_field(folder, changes, place, stat
                 assert shown_again[: len(texts)] == texts, name
 
     visit(folder, scenario)
+
+
+@pytest.mark.parametrize(
+    ("typed", "place"),
+    [
+        ({"per_day": "0"}, "per_day"),
+        ({"per_day": "many"}, "per_day"),
+        ({"mean": "101"}, "mean"),
+        ({"mean": "some"}, "mean"),
+        ({"difference": "-1"}, "difference"),
+        ({"difference": "1e999"}, "difference"),
+    ],
+)
+def test_errors_of_the_forecast_stand_at_their_field(folder, typed, place):
+    async def scenario(asking, _):
+        page = await asking.get("/ui/new")
+        page = await asking.send("/ui/new", **sent(page, **FILLED, **typed, do="check"))
+        assert place in wrong(page)
+        assert "a coin gives 50" in page.text, "what ε means does not depend on it"
+        assert Form(page.text).fields[place] == [typed[place]]
+        made = await asking.send("/ui/new", **sent(page, do="create"))
+        assert "dk_" in made.text, "a forecast is no setting"
+
+    visit(folder, scenario)
+
+
+def test_the_mean_of_an_amount_is_no_percentage():
+    fields = {"mean": ["0.2"], "difference": ["0.1"], "per_day": ["1e-300"]}
+    plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget(4.0, 1e-6))  # losses in [0, 1]
+    amount, clicks = (outlook(plan, fields, each).sentences[0] for each in (False, True))
+    assert "a difference of 10 percentage points" in amount
+    assert "a difference of 0.1 percentage points" in clicks
 
 
 def test_several_errors_are_shown_at_once():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -107,7 +106,9 @@ def drafted(sample: str, known: Sequence[Mapping[str, object]]) -> Draft:
     names = {each.get("name") for each in known}
     new = [each for each in found if each.name not in names]
     usable = [each for each in new if each.field is not None]
-    columns = tomllib.loads(schema_text(schema_of(usable)))["fields"] if usable else []
+    columns = (
+        parse_toml(schema_text(schema_of(usable)), "sample", "schema")["fields"] if usable else []
+    )
     if not usable and not known:
         schema_of(found)  # says that there is none
     return Draft(
@@ -160,10 +161,12 @@ class Outlook:
     problems: dict[str, str] = field(default_factory=dict)
 
 
-def outlook(plan: Plan, fields: Fields) -> Outlook:
-    """Return the forecast for the traffic, the mean and the difference that somebody expects."""
+def outlook(plan: Plan, fields: Fields, clicks: bool) -> Outlook:
+    """Return the forecast for the traffic, the mean and the difference that somebody expects.
+
+    For ``clicks``, mean and difference are in per cent.
+    """
     outcome = plan.outcome
-    clicks = (outcome.low, outcome.high) == (0.0, 1.0)
     usual = {
         "per_day": 1_000.0,
         "mean": 0.1 if clicks else (outcome.low + outcome.high) / 2,
@@ -171,17 +174,13 @@ def outlook(plan: Plan, fields: Fields) -> Outlook:
     }
     given = {}
     for name in EXPECTED:
-        text = fields.get(name, [""])[0].strip().replace(",", "")
-        value: Any = (share_of if clicks and name != "per_day" else value_of)(text)
+        text = fields.get(name, [""])[0].strip()
+        value: Any = share_of(text) if clicks and name != "per_day" else value_of(text)
         given[name] = value if text else usual[name]
     privacy = attacker(person_event(plan.event, plan.participation or ONCE)).in_words()
     try:
-        sizes = sample_sizes(
-            plan,
-            given["mean"],
-            difference=given["difference"],
-            epsilons=[plan.budget.epsilon],
-        )
+        epsilons = [plan.budget.epsilon]
+        sizes = sample_sizes(plan, given["mean"], None, given["difference"], epsilons=epsilons)
         return Outlook(privacy, tuple(forecast_sentences(plan, sizes, given["per_day"])))
     except InvalidInput as error:
         first = str(error).split()[0]
@@ -265,7 +264,8 @@ class SetupViews:
             setup.problems = problems(setup.document, check) | setup.problems
         if do:
             with suppress(DiscreetError):
-                setup.outlook = outlook(self._hosted.plan_of(setup.text), fields)
+                clicks = shown(setup.document)["outcome"] == "click"
+                setup.outlook = outlook(self._hosted.plan_of(setup.text), fields, clicks)
                 setup.problems |= setup.outlook.problems if do == "check" else {}
         return setup
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -137,13 +138,15 @@ class ServerApp(ExperimentApp):
             return
         found = self._hosted.served.get(name)
         if found is None and name not in self._hosted.broken:
+            archived = await asyncio.to_thread(self._hosted.folder.archived_file, name)
+            if archived is not None and not (scope["method"] == "GET" or rest in READING):
+                await _refuse(_archived(name), send)
+                return
             try:
-                found = await self._hosted.read_archived(name)
+                if archived is not None:
+                    found = await self._hosted.read_archived(name, archived)
             except Exception as error:
                 await _refuse(_unreadable(name, error), send)
-                return
-            if found is not None and not (scope["method"] == "GET" or rest in READING):
-                await _refuse(_archived(name), send)
                 return
         if found is None:
             await _refuse(self._missing(name), send)

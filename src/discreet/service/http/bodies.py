@@ -155,9 +155,10 @@ class Bodies:
     def __init__(self, plan: Plan) -> None:
         # Arrays must hold numbers; the fields of a schema check themselves and name the field.
         context: Any = dict[str, Any]
+        described: Any = None
         if isinstance(plan.contexts, Schema):
-            described = msgspec.Meta(extra_json_schema=context_schema(plan.contexts))
-            context = Annotated[dict[str, Any], described]
+            meta = msgspec.Meta(extra_json_schema=context_schema(plan.contexts))
+            described = Annotated[dict[str, Any], meta]
         mark = {REFUSED if plan.participation is None else REQUIRED: True}
         user: Any = Annotated[User | None, msgspec.Meta(extra_json_schema=mark)]
         if isinstance(plan.contexts, UnitBall):
@@ -177,7 +178,7 @@ class Bodies:
         self.decide = msgspec.defstruct(
             "Decide",
             [
-                ("context", context),
+                ("context", described or context),
                 ("user", user, None),
                 ("deferred", bool, False),
                 ("actions", offered | None, None),

@@ -315,12 +315,11 @@ class ExperimentFolder:
                 close_down(settings, burn=burn, by=by)
                 step("archive:closed")
                 target.parent.mkdir(mode=0o700, exist_ok=True)
+                mark.unlink()  # the archive shows it; until it is there, the lock refuses servers
                 file.parent.rename(target)
                 step("archive:moved")
         finally:
-            for place in (mark, target / NOT_SERVED):
-                with suppress(FileNotFoundError):
-                    place.unlink()
+            mark.unlink(missing_ok=True)
         return target
 
     @contextmanager

@@ -171,12 +171,9 @@ class HostedExperiments:
         self.broken.pop(name, None)
         self.served[name] = Hosted(service, self._mount(name, service))
 
-    async def read_archived(self, name: str) -> Hosted | None:
-        """Return an archived experiment, which is opened when it is first read; None without it."""
-        if name in self.archived:
-            return self.archived[name]
-        path = await asyncio.to_thread(self.folder.archived_file, name)
-        if path is not None:
+    async def read_archived(self, name: str, path: Path) -> Hosted | None:
+        """Return an archived experiment, which is opened when it is first read."""
+        if name not in self.archived:
             async with self._looking:
                 if name not in self.archived and not self._stopping.is_set():
                     service = await asyncio.to_thread(self._made, name, path)
