@@ -42,9 +42,10 @@ _PERSONAL = re.compile(
 _TEXT = re.compile(
     r"(^|_)(text|comments?|messages?|notes?|description|feedback|review|query|search|body)$"
 )
+NO_FEATURE = "It identifies people, so it is no feature."
 OF_PEOPLE = (
-    "It identifies people, so it is no feature. Where they return, pass it as the user (--user, "
-    "user=): ε then protects all that one person contributes."
+    f"{NO_FEATURE} Where they return, pass it as the user (--user, user=): ε then protects all "
+    "that one person contributes."
 )
 HEAD = """\
 # A schema: what a context is, declared before the first person comes. A first draft from {sample}.

@@ -20,7 +20,7 @@ from discreet.data.files import pasted_columns
 from discreet.design.control import Control
 from discreet.design.outcome import OUTCOMES
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.features.sample_schema import schema_of, suggestions
+from discreet.features.sample_schema import NO_FEATURE, OF_PEOPLE, schema_of, suggestions
 from discreet.features.schema_file import schema_text
 from discreet.plan.config import build, from_config
 from discreet.plan.noise_forecast import sample_sizes
@@ -50,6 +50,7 @@ from discreet.types import JsonObject
 
 EXPECTED = ("per_day", "mean", "difference")
 """Fields of the forecast, which are not settings of the experiment."""
+RETURN = f"{NO_FEATURE} If people return, protect one person below, and send it as the user."
 KINDS = {
     "Number": "a number",
     "Flag": "yes or no",
@@ -114,7 +115,11 @@ def drafted(sample: str, known: Sequence[Mapping[str, object]]) -> Draft:
     return Draft(
         columns,
         {each.name: each.reason for each in usable},
-        {each.name: each.reason for each in new if each.field is None},
+        {
+            each.name: RETURN if each.reason == OF_PEOPLE else each.reason
+            for each in new
+            if each.field is None
+        },
     )
 
 
