@@ -40,7 +40,7 @@ from discreet.service.dashboard.experiment_form import (
     tables_in,
     value_of,
 )
-from discreet.service.dashboard.page_frame import PageRequest
+from discreet.service.dashboard.page_frame import OWNERS, READERS, PageRequest
 from discreet.service.experiment_file import FORM_EXAMPLE, rewritten
 from discreet.service.runtime.hosted_experiments import CreationReply, HostedExperiments
 from discreet.service.settings import experiment_name
@@ -224,6 +224,8 @@ class SetupViews:
         """Show the form, or do what its button says; only "create" stores anything."""
         if page.request.method == "GET":
             given = page.given("from")
+            if given and page.visitor:
+                page.permit(READERS, page.visitor.role_at(given))
             text = await asyncio.to_thread(self._hosted.copied, given) if given else FORM_EXAMPLE
             fields = {"toml": [text], "view": ["file"]}
             return self._page(page, await asyncio.to_thread(self._read, fields, "form"))
@@ -236,6 +238,8 @@ class SetupViews:
         except DiscreetError as error:  # somebody took the name, or the storage refuses it
             setup.problems[place_of(str(error))] = str(error)
             return self._page(page, setup, 422)
+        if not page.may(OWNERS):  # the key has all rights of an owner
+            made["admin_key"] = ""
         return await self._listed(page, made)
 
     async def again(self, page: PageRequest, message: str, code: int) -> Response:
