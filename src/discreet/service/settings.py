@@ -41,12 +41,10 @@ STORING = ("online", "shadow")
 MODES = (*STORING, "frozen")
 ENDED = "ended"
 """The mode of an experiment that an operator has ended: like frozen, and permanent."""
-SHORTEST = 0.01
-"""Seconds of the shortest window."""
+SHORTEST, LONGEST_QUESTION = 0.01, 500
+"""Seconds of the shortest window, and characters of the longest question."""
 LEAST_MEMORY = 60.0
 """The fewest seconds that requests are remembered: clients try again for about a minute."""
-LONGEST_QUESTION = 500
-"""Characters of the question that an experiment is to answer."""
 MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
 """At ε = 20 a reader of the releases is right about one person 95 times in 100. δ bounds the
 probability that everything about a person is revealed."""
@@ -207,8 +205,7 @@ class Settings:
         _check_texts(self, "database", "vault")
         if not isinstance(self.question, str) or len(self.question) > LONGEST_QUESTION:
             raise InvalidInput(
-                f"question must be text of at most {LONGEST_QUESTION} characters; it is not. "
-                "Write one or two sentences, in quotes."
+                f"question must be text of at most {LONGEST_QUESTION} characters; it is not. Cut it."
             )
         for name in ("public_releases", "allow_idealised", "internal_metrics"):
             if not isinstance(getattr(self, name), bool):
@@ -224,13 +221,8 @@ class Settings:
             "would be void.",
         )
         in_range("settle", self.settle, 0.0, 86_400.0)
-        in_range(
-            "remember",
-            self.remember,
-            LEAST_MEMORY,
-            366 * 86_400.0,
-            "A request that is sent again after that counts a second time.",
-        )
+        step = "A request that is sent again after that counts a second time."
+        in_range("remember", self.remember, LEAST_MEMORY, 366 * 86_400.0, step)
         one_of("waiting", self.waiting, WAITING)
         one_of("journal", self.journal, ("decide", "observe"))
         one_of("mode", self.mode, MODES)
