@@ -195,6 +195,8 @@ def _checked(
 ) -> tuple[float, float, float]:
     """The three numbers with their defaults, if the range allows them."""
     word, range_ = outcome.word, outcome.range
+    if isinstance(mean, str):
+        raise InvalidInput(f"mean {word} must be a number; got {mean!r}. Write a number.")
     mean = float(positive(f"mean {word}", mean) if difference is None else mean)
     if not outcome.low < mean < outcome.high:
         raise InvalidInput(
