@@ -181,6 +181,11 @@ def take(browser: Browser, at: Site, out: Path, size: str, scheme: Any) -> list[
     for name, path in PAGES.items():
         page.goto(f"{at.experiment}/ui{path}")
         shot(name)
+    page.goto(f"{at.url}/ui/members")
+    page.click("text=Make a link")
+    shot("server-members")
+    page.goto(page.inner_text(".secret"))
+    shot("join")
     context.close()
     return wide
 

@@ -1,7 +1,5 @@
 """Ridge regression on the whole design matrix, with the paper's noise and with ours."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple

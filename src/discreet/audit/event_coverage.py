@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.finding import (
-    FAILS,
-    HOLDS,
     ROUNDING,
-    WEAK,
     Finding,
+    computed,
     exact_verdict,
     gaussian_epsilon,
     worst,
 )
-from discreet.audit.gaussian import TIGHT, GaussianRelease, shift_of
+from discreet.audit.gaussian import GaussianRelease, distance_verdict, shift_of
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.objective import Objective
 from discreet.audit.second_accountant import AGREE, epsilon_of
@@ -61,15 +59,12 @@ def covered(subject: Subject) -> Finding:
         kept &= found <= min(declared, subject.epsilon) * (1.0 + AGREE)
         kept &= _sampler_is_paid(subject, plan.mechanism)
         largest = max(largest, found)
-    return Finding(
-        "exact",
-        subject.name,
+    return computed(
+        subject,
         f"cost of all that a record touches, of {MANY} actions",
-        HOLDS if kept else FAILS,
+        kept,
         f"a record costs, by the blocks that it moves and their noise, {largest:.4f}",
-        claimed=subject.epsilon,
         exact=largest,
-        level=subject.epsilon,
     )
 
 
@@ -192,18 +187,13 @@ def exact_parts(subject: Subject) -> Finding:
     declared = shift_of(plan.loss_sums.event)
     fit = shift_of(plan.mechanism.event)
     exact = gaussian_epsilon(math.hypot(fit, found), plan.budget.delta)
-    tight = WEAK if found < TIGHT * declared else HOLDS
-    beyond = FAILS if exact_verdict(found, declared) == FAILS else tight
-    return Finding(
-        "exact",
-        subject.name,
+    return computed(
+        subject,
         "losses of policy and control",
-        worst([beyond, exact_verdict(exact, subject.epsilon)]),
+        worst([distance_verdict(found, declared), exact_verdict(exact, subject.epsilon)]),
         f"one record moves them by {found:.5f} standard deviations at most, {declared:.5f} are "
         "declared; ε is that of fit and sums together",
-        claimed=subject.epsilon,
         exact=exact,
-        level=subject.epsilon,
     )
 
 

@@ -78,6 +78,8 @@ port = 8000
 # prefix = "/bandit"             # where a reverse proxy serves it below a path
 # database = "postgresql://user@host/name"    # a schema for each experiment; allows --workers 4
 # anchors = "/mnt/other/anchors" # what was published, best on another disk
+# sign_in_header = "X-Webauth-User"   # single sign-on by a proxy at one of these addresses
+# sign_in_proxies = ["127.0.0.1"]
 """
 
 

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,6 +50,7 @@ MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
 probability that everything about a person is revealed."""
 OF_SERVER = (
     *("host", "port", "prefix", "body_limit", "connections", "rate_limit", "cors_origins"),
+    *("sign_in_header", "sign_in_proxies", "sign_in_role"),
 )
 """Settings of the server that the file of an experiment may have."""
 OWN_RATE = 10_000
@@ -72,6 +74,25 @@ def _check_texts(settings: ServerSettings | Settings, *names: str) -> None:
             raise InvalidInput(f"{name} must be text; got {getattr(settings, name)!r}. Name it.")
 
 
+def _check_sign_in(settings: ServerSettings) -> None:
+    header, proxies = settings.sign_in_header, settings.sign_in_proxies
+    if header is not None and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", str(header)):
+        raise InvalidInput(
+            f"sign_in_header must be the name of a header; got {header!r}. Write 'X-Webauth-User'."
+        )
+    try:
+        networks = [ip_network(each) for each in proxies]
+    except ValueError:
+        networks = []
+    if (header is None) != (not proxies) or len(networks) != len(proxies):
+        raise InvalidInput(
+            "sign_in_header and sign_in_proxies must be given together, the proxies as addresses; "
+            f"got {header!r} and {list(proxies)!r}. Write sign_in_proxies = ['127.0.0.1']."
+        )
+    if settings.sign_in_role is not None:
+        one_of("sign_in_role", settings.sign_in_role, ("viewer", "editor"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """Settings of the HTTP server: in ``server.toml`` of a folder of experiments, or in the file of
@@ -85,6 +106,9 @@ class ServerSettings:
     connections: int = 1_000
     rate_limit: int = 1_000
     cors_origins: tuple[str, ...] = ()
+    sign_in_header: str | None = None
+    sign_in_proxies: tuple[str, ...] = ()
+    sign_in_role: str | None = None
     database: str | None = None
     anchors: str | None = None
 
@@ -106,6 +130,7 @@ class ServerSettings:
         whole("connections", self.connections, 1, "Connections that a worker keeps open at once.")
         whole("body_limit", self.body_limit, 1024)
         whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
+        _check_sign_in(self)
         if self.database is not None and not self.database.startswith(SCHEMES):
             raise InvalidInput(
                 "database of a server must be a PostgreSQL address; it is not. Write "
@@ -326,8 +351,9 @@ def _built(cls: type[Built], given: Mapping[str, Any], folder: Path, where: str)
     if "folder" in given:
         raise InvalidInput(f"{where} must have no folder in its file. Delete the line.")
     values = dict(given) | {"folder": folder}
-    if isinstance(values.get("cors_origins"), list):
-        values["cors_origins"] = tuple(values["cors_origins"])
+    for name in ("cors_origins", "sign_in_proxies"):
+        if isinstance(values.get(name), list):
+            values[name] = tuple(values[name])
     return build(cls, values, where, {})
 
 

@@ -403,7 +403,7 @@ def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
             assert jargon not in a + c, jargon
         refused = await asking.send("/ui/change", name="a", what="end", typed="b")
         assert "/ui/batches" not in refused.text, "a server has no page of an experiment"
-        assert "Back to the experiments" in refused.text
+        assert "Back to the first page" in refused.text
 
         async def unreadable():
             raise OSError

@@ -14,7 +14,7 @@ from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
 from discreet.service.storage.api_keys import Key
 from discreet.service.storage.batches import BatchState
-from discreet.service.storage.document_table import LIMIT, Change
+from discreet.service.storage.document_table import LIMIT, Change, list_changes
 
 
 async def batches(page: PageRequest, service: Service) -> Response:
@@ -141,8 +141,20 @@ async def history(page: PageRequest, service: Service) -> Response:
     state = service.state
     names = page_data.document_names(state.serving.chain.links)
     changes = await service.changes()
+    return _history(page, changes, names, state.keys)
+
+
+async def server_history(page: PageRequest) -> Response:
+    """List changes to the members and keys of a server; experiments have their own history."""
+    changes = await page.access.members.read(lambda c: list_changes(c, 0))
+    return _history(page, changes, {}, page.access.keys)
+
+
+def _history(
+    page: PageRequest, changes: list[Change], names: dict[int, str], keys: dict[str, Key]
+) -> Response:
     lines = [
-        HistoryLine(each.at, _who(each), _words(each, names, state.keys), each.document)
+        HistoryLine(each.at, _who(each), _words(each, names, keys), each.document)
         for each in changes
     ]
     return page.render("history.html", lines=lines, cut=len(lines) == LIMIT)
@@ -153,6 +165,8 @@ def _who(change: Change) -> str:
         return "the clock"
     if not change.by:
         return "a command on the server"
+    if change.by.startswith("m_"):  # a member
+        return change.label
     return f"{change.label} ({change.by})" if change.label else f"key {change.by}"
 
 
@@ -172,7 +186,15 @@ def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
         return f"Key {made}: {label}({details['key']})"
     if change.what == "released":
         return f"{names.get(number or 0, 'release').capitalize()}, of batch {details['batch']}"
+    member, role = details.get("member", ""), details.get("role", "")
+    where = f" for {details['experiment']}" if details.get("experiment") else ""
     return {
+        "invited": f"Invited somebody as {role}{where}",
+        "member joined": f"{member} joined",
+        "member removed": f"{member} removed",
+        "role changed": f"Role of {member}{where}: {role}",
+        "passphrase set": f"New passphrase of {member}",
+        "passphrase link": f"Link for a new passphrase of {member}",
         "begun": "The experiment began",
         "mode changed": f"Set to {MODES.get(details.get('value', ''), '')}",
         "batch burned": f"Batch {details.get('batch')} given up, its rows erased",

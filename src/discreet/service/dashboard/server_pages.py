@@ -15,28 +15,38 @@ from discreet.errors import InvalidInput
 from discreet.service.access import Access
 from discreet.service.dashboard import (
     explorer,
+    member_pages,
     operator_pages,
     overview,
-    page_frame,
     settings_pages,
 )
 from discreet.service.dashboard.experiment_summary import Summary, summary
-from discreet.service.dashboard.page_frame import READERS, Page, PageRequest, View
+from discreet.service.dashboard.page_frame import (
+    ADMIN,
+    EVERYONE,
+    OWNERS,
+    READERS,
+    SIGNED_IN,
+    Page,
+    PageRequest,
+    View,
+    at_least,
+)
 from discreet.service.experiment_file import FOLDER_EXAMPLE
 from discreet.service.metrics import Metrics
 from discreet.service.runtime.hosted_experiments import CreationReply, HostedExperiments
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import faults
-from discreet.service.storage.api_keys import SERVER
 from discreet.service.storage.database import safe_name
 
 ExperimentView = Callable[[PageRequest, Service], Awaitable[Response]]
-ADMIN = ("admin",)
-EVERYONE = None
 GET, POST, BOTH = ("GET",), ("POST",), ("GET", "POST")
-PAGES: tuple[tuple[str, ExperimentView, tuple[str, ...] | None, tuple[str, ...]], ...] = (
-    ("/ui/login", page_frame.log_in, EVERYONE, BOTH),
-    ("/ui/logout", page_frame.log_out, READERS, POST),
+PAGES: tuple[tuple[str, ExperimentView, str | None, tuple[str, ...]], ...] = (
+    ("/ui/login", member_pages.log_in, EVERYONE, BOTH),
+    ("/ui/join", member_pages.join, EVERYONE, BOTH),
+    ("/ui/logout", member_pages.log_out, SIGNED_IN, POST),
+    ("/ui/account", member_pages.account, SIGNED_IN, BOTH),
+    ("/ui/members", member_pages.members, OWNERS, BOTH),
     ("/ui", overview.overview, READERS, GET),
     ("/ui/newest", overview.newest, READERS, GET),
     ("/ui/history", operator_pages.history, READERS, GET),
@@ -46,8 +56,8 @@ PAGES: tuple[tuple[str, ExperimentView, tuple[str, ...] | None, tuple[str, ...]]
     ("/ui/releases/{number:int}/document", operator_pages.document, READERS, GET),
     ("/ui/ledger", operator_pages.ledger, READERS, GET),
     ("/ui/explorer", explorer.explorer, READERS, BOTH),
-    ("/ui/keys", settings_pages.keys, ADMIN, BOTH),
-    ("/ui/keys/revoke", settings_pages.revoke, ADMIN, POST),
+    ("/ui/keys", settings_pages.keys, OWNERS, BOTH),
+    ("/ui/keys/revoke", settings_pages.revoke, OWNERS, POST),
     ("/ui/settings", settings_pages.settings, ADMIN, GET),
     ("/ui/settings/mode", settings_pages.set_mode, ADMIN, POST),
     ("/ui/settings/serving", settings_pages.set_serving, ADMIN, POST),
@@ -64,6 +74,7 @@ def pages(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]
 
     def shared_values(logged_in: bool) -> dict[str, object]:
         return {
+            "frame": "base.html",
             "experiment": service.settings.experiment,
             "outcome": service.settings.plan.outcome,
             "newest": service.newest,
@@ -76,9 +87,9 @@ def pages(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]
 
     made: list[BaseRoute] = [
         Route(
-            path, Page(bound(view), scopes, access, metrics, shared_values), methods=list(methods)
+            path, Page(bound(view), needed, access, metrics, shared_values), methods=list(methods)
         )
-        for path, view, scopes, methods in PAGES
+        for path, view, needed, methods in PAGES
     ]
     return [*made, *common_routes(prefix)]
 
@@ -92,7 +103,6 @@ def common_routes(prefix: str) -> list[BaseRoute]:
     ]
 
 
-KEYS = (SERVER,)
 HOME = "/ui"
 PATIENCE = 2.0
 """Seconds that the list waits for the figures of one experiment; it shows the others without it."""
@@ -104,25 +114,22 @@ class ServerViews:
     def __init__(self, hosted: HostedExperiments) -> None:
         self._hosted = hosted
 
-    async def log_in(self, page: PageRequest) -> Response:
-        """Show a form for a key of the server."""
-        if page.request.method == "GET":
-            return page.render("server_login.html", message="")
-        refusal = "The key must be one of this server; this one is not. Experiments have others."
-        return await page_frame.session_begun(page, KEYS, HOME, "server_login.html", refusal)
-
     async def home(self, page: PageRequest) -> Response:
         return await self._list(page)
 
     async def create(self, page: PageRequest) -> Response:
-        """Create an experiment; only this answer shows the admin key of the new experiment."""
+        """Create an experiment; only this answer shows the admin key of the new experiment, and
+        only to owners, since the key has all their rights."""
         name, text = page.given("name").strip(), page.given("toml")
         made = await self._hosted.create(name, text.replace("\r\n", "\n") or None, page.by)
+        if not page.may(OWNERS):
+            made["admin_key"] = ""
         return await self._list(page, made=made)
 
     async def change(self, page: PageRequest) -> Response:
         """Pause, resume, end or archive; what cannot be undone is confirmed by typing the name."""
         name, what = page.given("name"), page.given("what")
+        page.permit(ADMIN, page.visitor.role_at(name) if page.visitor else SIGNED_IN)
         simple: dict[str, Callable[[str, str], Awaitable[object]]] = {
             "pause": self._hosted.pause,
             "resume": self._hosted.resume,
@@ -143,11 +150,17 @@ class ServerViews:
         return page.to(HOME)
 
     async def _list(self, page: PageRequest, made: CreationReply | None = None) -> Response:
-        found, services = await self._hosted.listed(), self._hosted.serving()
+        roles = page.visitor.role_at if page.visitor else lambda _: SIGNED_IN
+        found = [
+            each for each in await self._hosted.listed() if at_least(roles(each["name"]), READERS)
+        ]
+        serving, shown = self._hosted.serving(), {each["name"] for each in found}
+        services = {name: service for name, service in serving.items() if name in shown}
         summaries = await asyncio.gather(*map(_summary, services.values()))
         return page.render(
             "server_list.html",
             experiments=found,
+            changeable={name for name in shown if at_least(roles(name), ADMIN)},
             summaries=dict(zip(services, summaries, strict=True)),
             now=time.time(),
             made=made,
@@ -167,19 +180,23 @@ async def _summary(service: Service) -> Summary | None:
 def server_pages(hosted: HostedExperiments, access: Access, metrics: Metrics) -> list[BaseRoute]:
     """Return everything under ``/ui`` of the server itself."""
     views = ServerViews(hosted)
-    table: tuple[tuple[str, View, tuple[str, ...] | None, list[str]], ...] = (
-        ("/ui/login", views.log_in, None, ["GET", "POST"]),
-        ("/ui/logout", page_frame.log_out, KEYS, ["POST"]),
-        ("/ui", views.home, KEYS, ["GET"]),
-        ("/ui/new", views.create, KEYS, ["POST"]),
-        ("/ui/change", views.change, KEYS, ["POST"]),
+    table: tuple[tuple[str, View, str | None, tuple[str, ...]], ...] = (
+        ("/ui/login", member_pages.log_in, EVERYONE, BOTH),
+        ("/ui/join", member_pages.join, EVERYONE, BOTH),
+        ("/ui/logout", member_pages.log_out, SIGNED_IN, POST),
+        ("/ui/account", member_pages.account, SIGNED_IN, BOTH),
+        ("/ui/members", member_pages.members, OWNERS, BOTH),
+        ("/ui/history", operator_pages.server_history, OWNERS, GET),
+        ("/ui", views.home, SIGNED_IN, GET),
+        ("/ui/new", views.create, ADMIN, POST),
+        ("/ui/change", views.change, SIGNED_IN, POST),
     )
+
+    def shared_values(_: bool) -> dict[str, object]:
+        return {"frame": "server_frame.html", "faults": []}
+
     made: list[BaseRoute] = [
-        Route(
-            path,
-            Page(view, scopes, access, metrics, lambda _: {}, "server_error.html"),
-            methods=methods,
-        )
-        for path, view, scopes, methods in table
+        Route(path, Page(view, needed, access, metrics, shared_values), methods=list(methods))
+        for path, view, needed, methods in table
     ]
     return [*made, *common_routes(access.prefix)]

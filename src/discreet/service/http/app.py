@@ -27,6 +27,7 @@ from discreet.service.http.personalizer_routes import personalizer_paths
 from discreet.service.http.routes import ANY, Route, experiment_routes, openapi_document
 from discreet.service.http.server_handlers import ServerHandlers, server_routes
 from discreet.service.http.tracing import Traces
+from discreet.service.membership import Members
 from discreet.service.metrics import Families, Metrics
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.runtime.hosted_experiments import HostedExperiments
@@ -59,10 +60,16 @@ class CrossOrigin(CORSMiddleware):
 
 
 def experiment_app(
-    service: Service, metrics: Metrics, traces: Traces | None = None
+    service: Service,
+    metrics: Metrics,
+    traces: Traces | None = None,
+    members: Members | None = None,
 ) -> ExperimentApp:
-    """Return the routes and pages of one experiment; the caller starts and stops the service."""
-    access = ExperimentAccess(service)
+    """Return the routes and pages of one experiment; the caller starts and stops the service.
+
+    An experiment of a folder has the ``members`` of its server.
+    """
+    access = ExperimentAccess(service, members)
     table = experiment_routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
     own = personalizer_paths(service, access, metrics) + pages(service, access, metrics)
     return routed(table, own, access, metrics, service.settings.experiment, ANY, traces)
@@ -202,7 +209,7 @@ def make_folder_app(
     def mount(name: str, service: Service) -> ExperimentApp:
         internal = service.settings.internal_metrics
         metrics = Metrics(internal=internal, families=families, experiment=name)
-        return experiment_app(service, metrics, traces)
+        return experiment_app(service, metrics, traces, access.members)
 
     hosted, access = HostedExperiments(folder, mount, workers=workers), ServerAccess(folder.server)
     metrics = Metrics(internal=False, families=families, experiment="")

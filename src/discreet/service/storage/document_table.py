@@ -115,8 +115,8 @@ LIMIT = 500
 
 @dataclass(frozen=True)
 class Change:
-    """One change; ``by`` is the id of an API key and ``label`` its label; both are empty for a
-    command on the machine and for releases."""
+    """One change; ``by`` is the id of an API key or a member and ``label`` the label or the name;
+    both are empty for a command on the machine and for releases."""
 
     at: float
     what: str
@@ -153,8 +153,9 @@ def list_changes(connection: Connection, newest: int, limit: int = LIMIT) -> lis
         (newest, limit),
     ).fetchall()
     return [
-        Change(float(at), what, by, label or "", document, json.loads(details))
-        for at, what, by, label, document, details in rows
+        Change(float(at), what, by, label or name, document, json.loads(details))
+        for at, what, who, label, document, details in rows
+        for by, _, name in [who.partition(" ")]  # a member is stored with the name
     ]
 
 
