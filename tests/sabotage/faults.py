@@ -2309,6 +2309,51 @@ FAULTS = (
         "lab/campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",
     ),
     fault(
+        "a pasted sample in a file",
+        "rows that somebody pastes to draft columns are not stored",
+        Edit(
+            "SetupViews._read",
+            "self._draft(setup)",
+            '(self._hosted.folder.path / "sample.csv").write_text(setup.sample)\n'
+            "            self._draft(setup)",
+        ),
+        "service/dashboard/test_setup.py::test_a_sample_is_used_and_neither_stored_nor_logged",
+    ),
+    fault(
+        "a pasted sample in the log",
+        "rows that somebody pastes to draft columns are not logged",
+        Edit(
+            "SetupViews._read",
+            "self._draft(setup)",
+            "print(setup.sample)\n            self._draft(setup)",
+        ),
+        "service/dashboard/test_setup.py::test_a_sample_is_used_and_neither_stored_nor_logged",
+    ),
+    fault(
+        "an archived experiment that decides",
+        "an archived experiment is read and decides nothing",
+        Edit("ServerApp.__call__", "if archived is not None and not (", "if False and not ("),
+        "service/dashboard/test_setup.py::test_duplicate_and_archive",
+    ),
+    fault(
+        "a copy that names the database of the first",
+        "a duplicate has the settings of an experiment and none of its places or passwords",
+        Edit("HostedExperiments.copied", "if key not in USUAL", "if True"),
+        "service/dashboard/test_setup.py::test_duplicate_and_archive",
+    ),
+    fault(
+        "a forecast that reads files of the server",
+        "a text that is sent names no file of the server",
+        Edit("HostedExperiments.plan_of", "_refuse_places(text)", "pass"),
+        "service/dashboard/test_setup.py::test_a_file_on_the_server_is_not_read",
+    ),
+    fault(
+        "a form that drops what it does not show",
+        "a form and its file are two views of one thing",
+        Edit("experiment_form:_column", "dict(old) if old.get", '{"kind": kind} if old.get'),
+        "service/dashboard/test_setup.py::test_a_file_comes_back_from_the_form_byte_by_byte",
+    ),
+    fault(
         "a viewer who may change an experiment",
         "members have the rights of their role",
         Edit("PageRequest.permit", "if not at_least(role, needed):", "if False:"),
@@ -2395,7 +2440,7 @@ FAULTS = (
     fault(
         "an admin key for editors",
         "keys are the business of owners",
-        Edit("ServerViews.create", "if not page.may(OWNERS):", "if False:"),
+        Edit("SetupViews.new", "if not page.may(OWNERS):", "if False:"),
         "service/dashboard/test_members.py::test_only_editors_of_the_server_begin_experiments",
     ),
     fault(

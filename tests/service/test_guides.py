@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from discreet.plan.checks import UNITS
+from discreet.service.experiment_file import EXPERIMENT_EXAMPLE
 from discreet.service.metrics import Metrics
 from discreet.service.settings import MODES, OF_SERVER, PEOPLE, Settings
 from discreet.service.storage.api_keys import SCOPES
@@ -75,6 +76,18 @@ def test_three_commands_reach_a_first_decision(tmp_path):
     shown = json.loads(re.search(r"```json\n(.*?)```", GUIDE, re.DOTALL)[1])
     assert set(answer) == set(shown)
     assert answer["stored"]
+
+
+def test_the_traffic_of_the_guide_shows_a_release_before_it_ends(tmp_path):
+    """The command runs for rows / rate seconds; the first release of the example comes earlier."""
+    rate, rows = map(
+        int, re.search(r"simulate-traffic .*--rate (\d+) --rows (\d+)", GUIDE).groups()
+    )
+    path = tmp_path / "experiment.toml"
+    path.write_text(EXPERIMENT_EXAMPLE)
+    settings = Settings.read(path)
+    first = settings.plan.first_batch / rate + settings.window + settings.settle
+    assert first < rows / rate / 2, "with room for a slow machine"
 
 
 def unnamed(text, names):

@@ -49,6 +49,19 @@ class Attacker:
             "a guess without them, 50 times."
         )
 
+    def in_words(self) -> str:
+        """Describe the attacker to somebody whose data are protected.
+
+        >>> attacker(Gaussian(1 / 0.26805, 1.0)).in_words()
+        'Someone who sees everything published can tell whether you were in it 55 times in 100; \
+a coin gives 50.'
+        """
+        often = "" if self.exact else "at most "
+        return (
+            "Someone who sees everything published can tell whether you were in it "
+            f"{often}{hundredths(self.success, self.exact)} times in 100; a coin gives 50."
+        )
+
 
 def hundredths(success: float, exact: bool) -> int:
     """Return ``success`` in counts of one hundred, rounded if exact; a bound is rounded up.

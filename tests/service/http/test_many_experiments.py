@@ -159,7 +159,7 @@ def test_pause_resume_end_and_archive_touch_one(folder):
         assert not await stored("a")
         status, reported = await change("archive", {"burn": True})
         assert (status, reported["archived"]) == (200, "archive/a")
-        assert (await asking.decide("a", folder.keys["a"]))[0] == 404
+        assert (await asking.decide("a", folder.keys["a"]))[0] == 410
         assert await stored("b")
 
     host(folder, scenario)
@@ -358,7 +358,8 @@ def test_the_page_of_a_server(folder):
         assert 'href="/v1/experiments/a/ui"' in page
         assert "Pause b" in page
         text = folder.file("a", "experiment.toml").read_text()
-        made = await asking.send("/ui/new", name="c", toml=text.replace("\n", "\r\n"))
+        text = text.replace('"a"', '"c"').replace("\n", "\r\n")
+        made = await asking.send("/ui/new", view="file", toml=text, do="create")
         assert (made.status, "dk_" in made.text) == (200, True)
         assert "dk_" not in (await asking.get("/ui")).text
         await asking.send("/ui/change", name="a", what="pause")

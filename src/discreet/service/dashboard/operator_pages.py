@@ -232,6 +232,7 @@ def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
         "passphrase set": f"New passphrase of {member}",
         "passphrase link": f"Link for a new passphrase of {member}",
         "begun": "The experiment began",
+        "archived": "Archived: it decides nothing any more",
         "mode changed": f"Set to {MODES.get(details.get('value', ''), '')}",
         "batch burned": f"Batch {details.get('batch')} given up, its records erased",
         "actions changed": "Actions joined or left",
