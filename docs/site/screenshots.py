@@ -78,6 +78,7 @@ PAGES = {
     "release": "/releases/1",
     "release-start": "/releases/0",
     "ledger": "/ledger",
+    "label": "/label",
     "keys": "/keys",
     "settings": "/settings",
     "exact": "/exact",

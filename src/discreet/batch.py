@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from discreet.errors import PrivateData
-from discreet.types import Array
+from discreet.types import Array, NumpyArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -16,13 +16,15 @@ class Batch:
     ``features`` (..., n, p); ``losses`` (..., n, A); ``observed`` (..., n, A) bool: one True per
     row for bandit feedback, A for full information, none for a void slot. Losses that were
     not observed are never read. ``control`` (..., n) bool says which records are of the plan's
-    control share; None where it has none.
+    control share; None where it has none. ``guardrails`` (n, k) are secondary outcomes as losses,
+    NaN where one was not observed; None where none were reported.
     """
 
     features: Array
     losses: Array
     observed: Array
     control: Array | None = None
+    guardrails: NumpyArray | None = None
 
     def __repr__(self) -> str:
         return "Batch(private)"

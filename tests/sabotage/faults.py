@@ -259,7 +259,8 @@ FAULTS = (
         "the number of records is that of slots",
         Edit(
             "batch_of",
-            "return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), control)",
+            "return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), "
+            "control, guardrails)",
             "heard = ~np.isnan(losses).all(axis=-1)\n"
             "    features, losses = features[heard], losses[heard]\n"
             "    return Batch(features, np.nan_to_num(losses, nan=0.0), "
@@ -1455,9 +1456,83 @@ FAULTS = (
     fault(
         "silence moves the sums of losses further than a loss",
         "sums and counts have the joint sensitivity 1",
-        Edit("LossSums.noisy_sums", "= np.array([1.0, math.sqrt(COUNT_VARIANCE)])", "= np.ones(2)"),
+        Edit("LossSums._noisy", "= np.array([1.0, math.sqrt(COUNT_VARIANCE)])", "= np.ones(2)"),
         "oracles/test_loss_sums.py::test_noise_has_the_declared_scale",
         ("default-plan", "exact"),
+    ),
+    fault(
+        "guardrails with the noise of a single one",
+        "guardrails have the joint sensitivity √k",
+        Edit(
+            "loss_sums:_calibrated",
+            "SENSITIVITY * math.sqrt(outcomes), COORDINATES * outcomes",
+            "SENSITIVITY, COORDINATES * outcomes",
+        ),
+        "oracles/test_loss_sums.py::test_one_record_moves_all_guardrails_by_the_root_of_their_number",
+        ("default-plan", "exact"),
+    ),
+    fault(
+        "guardrails that are not charged",
+        "a release is charged for everything in it",
+        Edit(
+            "Plan.event",
+            "for each in (self.guardrail_sums, self.loss_sums) if",
+            "for each in (self.loss_sums,) if",
+        ),
+        "oracles/test_loss_sums.py::test_fit_losses_and_guardrails_cost_the_budget",
+        ("default-plan", "exact"),
+    ),
+    fault(
+        "guardrails that are not clamped before they are added",
+        "one record moves a sum by at most 1",
+        Edit(
+            "_exact_guardrails",
+            "values = np.clip(batch.guardrails, 0.0, 1.0)",
+            "values = np.nan_to_num(batch.guardrails, nan=np.nan, posinf=9.0, neginf=-9.0)",
+        ),
+        "oracles/test_loss_sums.py::test_each_value_is_clamped_before_it_is_added",
+    ),
+    fault(
+        "guardrails of void slots that count",
+        "a void record is in no sum",
+        Edit(
+            "_exact_guardrails",
+            "weights.any(axis=-1)[:, None] & ~np.isnan(values)",
+            "(weights.any(axis=-1)[:, None] | True) & ~np.isnan(values)",
+        ),
+        (
+            "oracles/test_loss_sums.py::test_guardrails_of_a_void_record_count_nowhere",
+            "releases/test_guardrails.py::"
+            "test_records_of_a_person_beyond_their_bound_count_nowhere",
+            "service/runtime/test_guardrails_of_service.py::"
+            "test_slots_that_are_void_count_in_no_guardrail",
+        ),
+    ),
+    fault(
+        "guardrails of a release that are not checked",
+        "a release has the noise that its plan demands",
+        Edit(
+            "misfit_of_parts",
+            '(("part_losses", plan.loss_sums), ("guardrails", plan.guardrail_sums))',
+            '(("part_losses", plan.loss_sums),)',
+        ),
+        (
+            "releases/test_guardrails.py::test_other_guardrails_than_the_plan_demands_are_refused",
+            "service/runtime/test_guardrails_of_service.py::"
+            "test_wrong_sums_of_guardrails_are_refused",
+        ),
+    ),
+    fault(
+        "guardrails that stay in memory after the release",
+        "rows are erased with their release",
+        Edit("BatchSlots.forget", "self.guardrails.fill(0.0)", "pass"),
+        "releases/test_guardrails.py::test_guardrails_leave_with_their_release",
+    ),
+    fault(
+        "an alert without its interval",
+        "an alert is no chance and no noise",
+        Edit("GuardrailLift.alert", "line.difference - line.anytime", "line.difference"),
+        "releases/test_guardrails.py::test_an_alert_needs_the_whole_interval",
     ),
     fault(
         "a control by slot where the unit is a user",
@@ -1468,7 +1543,11 @@ FAULTS = (
     fault(
         "a lift interval without privacy noise",
         "intervals cover sampling and privacy noise",
-        Edit("pooled.half_width", "(sampling + noisy) / pairs", "(sampling + 0.0 * noisy) / pairs"),
+        Edit(
+            "PooledSums.half_width",
+            "(sampling + noisy) / self._pairs",
+            "(sampling + 0.0 * noisy) / self._pairs",
+        ),
         (
             "releases/test_lift.py::test_intervals_cover_as_often_as_they_say",
             "releases/test_lift.py::test_the_half_width_for_one_look_is_that_of_the_formula",
@@ -1499,7 +1578,7 @@ FAULTS = (
     fault(
         "a lift with a floor under the counts",
         "few answers draw no mean toward one half",
-        Edit("lift_intervals:pooled", "], sums[..., 1]", "], np.maximum(sums[..., 1], slots / 8)"),
+        Edit("PooledSums.__init__", "], sums[..., 1]", "], np.maximum(sums[..., 1], slots / 8)"),
         "releases/test_lift.py::test_intervals_hold_where_few_people_answer",
     ),
     fault(
@@ -1599,7 +1678,7 @@ FAULTS = (
     fault(
         "sums of the parts that are not checked",
         "a release has the noise that its plan demands",
-        Edit("release_transaction:verify", "misfit_of_parts(plan.loss_sums, release):", "False:"),
+        Edit("release_transaction:verify", "misfit_of_parts(plan, release))", "None)"),
         "service/runtime/test_lift_of_service.py::test_wrong_sums_of_the_parts_are_refused",
     ),
     fault(
@@ -1919,7 +1998,7 @@ FAULTS = (
         "a lift of means over all batches",
         "parts are compared within batches",
         Edit(
-            "lift_intervals:pooled",
+            "PooledSums.__init__",
             "excess = excess / pairs[..., None]",
             "excess = np.cumsum(losses, axis=-2) / np.cumsum(counts, axis=-2)",
         ),
@@ -1946,6 +2025,34 @@ FAULTS = (
         "a result says what it takes for granted",
         Edit("lift_of", "OF_DECISIONS if often is None else OF_PEOPLE", "OF_PEOPLE"),
         "releases/test_lift.py::test_the_result_says_what_it_assumes",
+    ),
+    fault(
+        "a relative lift for one look",
+        "per cents claim nothing beyond the verdict",
+        Edit("Lift.relative", "outcome.error_of(line.joint)\n", "outcome.error_of(line.fixed)\n"),
+        "releases/test_lift.py::test_the_relative_lift_is_no_claim_beyond_the_verdict",
+    ),
+    fault(
+        "a relative lift over a control that is taken for known",
+        "the relative interval covers both means",
+        Edit(
+            "Lift.relative",
+            "outcome.error_of(line.joint_control)",
+            "outcome.error_of(0.0 * line.joint_control)",
+        ),
+        "service/dashboard/test_overview.py::test_the_figures_have_units_signs_and_intervals",
+    ),
+    fault(
+        "a pace that is extrapolated after traffic stopped",
+        "no time is forecast without traffic",
+        Edit("experiment_summary:pace", "silence >= SHORTEST and per", "silence < 0 and per"),
+        "service/dashboard/test_overview.py::test_the_pace_ends_with_the_traffic",
+    ),
+    fault(
+        "an effect below its error that is shown",
+        "explanations that noise exceeds are not known yet",
+        Edit("explorer:explained", "each.error >= abs(each.loss)", "each.error < 0.0"),
+        "service/dashboard/test_overview.py::test_an_effect_below_its_error_is_not_known_yet",
     ),
     # Silence, rankings, errors.
     fault(

@@ -121,7 +121,7 @@ def test_defaults_in_the_guide_are_those_of_the_code():
 
 
 def test_operations_name_every_public_metric():
-    status = {"batches": [], "now": 0.0, "newest": 0, "ready": True, "ended": False}
+    status = {"batches": [], "now": 0.0, "newest": 0, "ready": True, "ended": False, "alerts": []}
     metrics = Metrics(internal=False)
     metrics.count("/v1/decide", 503, 0.1)
     text = metrics.public(status, 0.0, 1.0).decode()

@@ -72,6 +72,20 @@ def hundredths(success: float, exact: bool) -> int:
     return round(100 * success) if exact else math.ceil(100 * Fraction(success))
 
 
+def odds_text(unit: str, right: int, *, exact: bool) -> str:
+    """Describe an attacker who is right so many times in a hundred, to a person in the data.
+
+    >>> odds_text("user", 55, exact=True)
+    'Someone who sees everything published can tell whether your data are in it 55 times in 100; \
+a coin gives 50.'
+    """
+    what = "your data are" if unit == "user" else f"the data of one {unit} about you are"
+    return (
+        f"Someone who sees everything published can tell whether {what} in it "
+        f"{'' if exact else 'at most '}{right} times in 100; a coin gives 50."
+    )
+
+
 def attacker(event: Event) -> Attacker:
     """Return the best attacker on releases of this event.
 

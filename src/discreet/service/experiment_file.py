@@ -50,6 +50,7 @@ n_actions = 3               # or actions = ["plain", "friendly", "brief"]: then 
 first_batch = 64            # slots of the first batch; each next one is half as long again
 # missing_loss = 1.0        # stands in for a loss that never comes; left out, the slot is void
 # control = {{ share = 0.1, action = 0 }}    # a tenth plays action 0, to compare: docs/lift.md
+# guardrails = [{{ name = "complaints" }}]    # other outcomes to watch: docs/guardrails.md
 # policy and oracle are chosen from public numbers; [plan.policy] and [plan.oracle] choose others
 
 [plan.budget]

@@ -220,6 +220,8 @@ def _scales(plan: Plan) -> dict[str, float]:
     numbers = {**vars(plan.mechanism)}
     if plan.loss_sums is not None:
         numbers["part_losses"] = plan.loss_sums.sigma
+    if plan.guardrail_sums is not None:
+        numbers["guardrails"] = plan.guardrail_sums.sigma
     return {name: value for name, value in numbers.items() if isinstance(value, float)}
 
 

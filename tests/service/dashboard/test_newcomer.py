@@ -110,17 +110,17 @@ def reader(url, key):
 def test_the_second_experiment_shows_its_lift_and_so_does_the_list(walk):
     server_key, _, key = walk.keys
     page = reader(f"{walk.url}/v1/experiments/banner", key)
-    until(lambda: "than that of the control" in page())
+    until(lambda: "than that of the control group" in page())
     shown = page()
     assert "Control, “none”" in shown
-    stated = re.search(r"The mean loss [^<]*of the control: [^<]*", shown)[0]
+    stated = re.search(r"The mean loss [^<]*of the control group: [^<]*", shown)[0]
     listed = reader(walk.url, server_key)()
     sections = r'<section class="card listed".*?</section>'
     banner, welcome = re.findall(sections, listed, re.S)
     assert stated in banner
     assert "one of “none”, “mail” or “call”" in banner
     assert re.search(r"<b>\d+</b> since \d+ \w+ \d{4}, \d\d:\d\d", banner)
-    assert "Nobody can say." in welcome
+    assert "Not compared." in welcome
 
 
 @needs_chromium

@@ -391,7 +391,7 @@ def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
         await service.state.store_traffic()
         page = unescape((await asking.get("/ui")).text)
         a, b, c = re.findall(r'<section class="card listed".*?</section>', page, re.DOTALL)
-        assert "Nobody can say." in a
+        assert "Not compared." in a
         assert "<b>0</b> since" in a
         assert ">broken<" in b
         assert "must be TOML" in b
@@ -399,7 +399,7 @@ def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
         stated = await summary(service)
         for each in (stated.helped, stated.coming):
             assert each.text in c
-        assert "25\N{NO-BREAK SPACE}% of the decisions get action 0" in c
+        assert "25\N{NO-BREAK SPACE}% of the decisions are the control group and get action 0" in c
         for jargon in ("document", "genesis", "epoch", "slot"):
             assert jargon not in a + c, jargon
         refused = await asking.send("/ui/change", name="a", what="end", typed="b")

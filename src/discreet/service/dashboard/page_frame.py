@@ -128,6 +128,8 @@ class PageRequest:
     cookie: tuple[str, str] | None = None
     """Name and text of a cookie that the answer sets, unless the view sets another."""
     fields: dict[str, list[str]] = field(default_factory=dict)
+    privacy_words: str = ""
+    """What the releases reveal at most, in one sentence of every page."""
 
     def given(self, name: str) -> str:
         """Return a field of the form, or of the address; empty if it is missing."""
@@ -178,6 +180,7 @@ class PageRequest:
             name,
             **values,
             **self.shared_values(self.may(READERS)),
+            privacy_words=self.privacy_words,
             token=self.session.token,
             visitor=self.visitor,
             admin=self.may(ADMIN),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from starlette.responses import RedirectResponse, Response
@@ -56,6 +57,7 @@ PAGES: tuple[tuple[str, ExperimentView, str | None, tuple[str, ...]], ...] = (
     ("/ui/releases/{number:int}", operator_pages.release, READERS, GET),
     ("/ui/releases/{number:int}/document", operator_pages.document, READERS, GET),
     ("/ui/ledger", operator_pages.ledger, READERS, GET),
+    ("/ui/label", operator_pages.label, READERS, GET),
     ("/ui/explorer", explorer.explorer, READERS, BOTH),
     ("/ui/keys", settings_pages.keys, OWNERS, BOTH),
     ("/ui/keys/revoke", settings_pages.revoke, OWNERS, POST),
@@ -85,7 +87,13 @@ def pages(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]
         }
 
     def bound(view: ExperimentView) -> View:
-        return lambda page: view(page, service)
+        async def shown(page: PageRequest) -> Response:
+            if page.may(READERS):
+                with suppress(Exception):  # a page works without it, and tells faults itself
+                    page.privacy_words = await operator_pages.privacy_words(service)
+            return await view(page, service)
+
+        return shown
 
     made: list[BaseRoute] = [
         Route(

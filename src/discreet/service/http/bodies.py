@@ -175,6 +175,14 @@ class Bodies:
         value: Any = float
         if not plan.outcome.clip:
             value = Annotated[float, msgspec.Meta(ge=plan.outcome.low, le=plan.outcome.high)]
+        rails: list[Any] = []
+        if plan.guardrails is not None:
+            optional = [
+                (each.name, Annotated[float, msgspec.Meta(ge=each.low, le=each.high)] | None, None)
+                for each in plan.guardrails
+            ]
+            reported: Any = msgspec.defstruct("Guardrails", optional, bases=(Body,))
+            rails = [("guardrails", reported | None, None)]
         self.decide = msgspec.defstruct(
             "Decide",
             [
@@ -194,6 +202,7 @@ class Bodies:
                 ("value", value),
                 ("context", context | None, None),
                 ("action", played | None, None),
+                *rails,
             ],
             bases=(Body,),
             rename={"value": plan.outcome.word},

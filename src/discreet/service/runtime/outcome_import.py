@@ -7,7 +7,7 @@ nothing is stored after the window of its batch, by the clock of the database.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, closing
 from multiprocessing import get_context
@@ -36,20 +36,22 @@ Sealed = tuple[list[tuple[int, ObservationItem]], list[tuple[int, str]]]
 class OutcomeSealer:
     """Reads ids and encrypts outcomes; it needs the vault and no database."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.vault, self._outcome = Vault(settings.place(settings.vault)), settings.plan.outcome
+    def __init__(self, settings: Settings, guardrails: Sequence[str] = ()) -> None:
+        self.vault, self._plan = Vault(settings.place(settings.vault)), settings.plan
+        self._guardrails = guardrails
         self._ids = DecisionIds(self.vault.mac)
         self._ciphers: dict[tuple[int, int], Sealer] = {}
 
     def seal(self, rows: Iterable[Row]) -> Sealed:
         """Return encrypted outcomes, and the results of rows that cannot be stored."""
         items, results = [], []
-        for row, decision, value in rows:
+        for row, decision, value, *rails in rows:
             if value is None:
                 results.append((row, outcomes.EMPTY))
                 continue
             try:
-                item = self._item(decision, value)
+                given = outcomes.by_name(self._guardrails, rails)
+                item = self._item(decision, value, given)
             except UnknownDecision:
                 results.append((row, outcomes.UNKNOWN))
             except DecisionClosed:
@@ -63,8 +65,10 @@ class OutcomeSealer:
                     items.append((row, item))
         return items, results
 
-    def _item(self, decision: object, value: object) -> ObservationItem | None:
-        id, loss = self._ids.read(str(decision)), self._outcome.loss_of(value)
+    def _item(
+        self, decision: object, value: object, guardrails: dict[str, float]
+    ) -> ObservationItem | None:
+        id, losses = self._ids.read(str(decision)), self._plan.reported_losses(value, guardrails)
         if id.kind == sealing.UNSTORED:
             return None
         if id.kind == sealing.TICKET:
@@ -72,7 +76,7 @@ class OutcomeSealer:
         cipher = self.cipher(id.epoch, id.batch)
         if cipher is None:
             raise batch_over()
-        kind, packed = cipher.outcome(id, loss)
+        kind, packed = cipher.outcome(id, losses)
         payload = cipher.seal(kind, id.slot, packed)
         return ObservationItem(id.epoch, id.batch, id.slot, kind, payload, id.lease)
 
@@ -85,14 +89,19 @@ class OutcomeSealer:
 
 
 def import_outcomes(
-    settings: Settings, chunks: Iterable[list[Row]], *, helpers: int = 0
+    settings: Settings,
+    chunks: Iterable[list[Row]],
+    *,
+    helpers: int = 0,
+    guardrails: Sequence[str] = (),
 ) -> Iterator[RowResults]:
-    """Store outcomes, one transaction per chunk; yield its results once it is durable.
+    """Store outcomes, and ``guardrails`` where rows have them, one transaction per chunk; yield its
+    results once it is durable.
 
     A SQLite database must not be served meanwhile; one of PostgreSQL may be. ``helpers`` processes
     read ids and encrypt while this one writes.
     """
-    database, sealer = open_database(settings), OutcomeSealer(settings)
+    database, sealer = open_database(settings), OutcomeSealer(settings, guardrails)
     with ExitStack() as stack:
         stack.enter_context(storage_errors(database))
         stack.enter_context(database.guard())
@@ -100,7 +109,7 @@ def import_outcomes(
         connection = stack.enter_context(closing(database.connect()))
         check_stored(settings, database, connection, anchor_of(settings))
         journal = Journal(database, RequestNames(database, sealer.vault, settings.remember))
-        for sealed in _sealed(settings, sealer, chunks, helpers):
+        for sealed in _sealed(settings, sealer, chunks, helpers, guardrails):
             with database.transaction(connection):
                 results = _written(journal, connection, sealer, sealed)
                 step("outcomes:before-commit")
@@ -109,14 +118,18 @@ def import_outcomes(
 
 
 def _sealed(
-    settings: Settings, sealer: OutcomeSealer, chunks: Iterable[list[Row]], helpers: int
+    settings: Settings,
+    sealer: OutcomeSealer,
+    chunks: Iterable[list[Row]],
+    helpers: int,
+    guardrails: Sequence[str],
 ) -> Iterator[Sealed]:
     """Encrypt chunks, in this process or ahead of it in others."""
     if not helpers:
         yield from map(sealer.seal, chunks)
         return
     spawned = get_context("spawn")  # a fork would copy threads of the reader
-    with ProcessPoolExecutor(helpers, spawned, _begin, (settings,)) as pool:
+    with ProcessPoolExecutor(helpers, spawned, _begin, (settings, guardrails)) as pool:
         waiting: deque[Future[Sealed]] = deque()
         for chunk in chunks:
             waiting.append(pool.submit(_seal, chunk))
@@ -130,8 +143,8 @@ _helper: list[OutcomeSealer] = []
 """The sealer of a helper process."""
 
 
-def _begin(settings: Settings) -> None:
-    _helper.append(OutcomeSealer(settings))
+def _begin(settings: Settings, guardrails: Sequence[str]) -> None:
+    _helper.append(OutcomeSealer(settings, guardrails))
 
 
 def _seal(chunk: list[Row]) -> Sealed:

@@ -12,6 +12,7 @@ import hmac
 import os
 import secrets
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,12 +50,15 @@ class DecisionRow(NamedTuple):
         return cls(np.frombuffer(packed[: -_TAIL.size]), action, bool(deferred))
 
 
-def pack_loss(loss: float) -> bytes:
-    return _LOSS.pack(loss)
+def pack_losses(losses: Sequence[float]) -> bytes:
+    """Pack a loss and the guardrails of its plan; NaN takes as many bytes as a value."""
+    return b"".join(map(_LOSS.pack, losses))
 
 
-def unpack_loss(packed: bytes) -> float:
-    return float(_LOSS.unpack(packed)[0])
+def unpack_losses(packed: bytes, guardrails: int) -> tuple[bytes, list[float]]:
+    """Split what ``outcome`` returned: the row, if it has one, and the loss with its guardrails."""
+    end = len(packed) - _LOSS.size * (1 + guardrails)
+    return packed[:end], [each[0] for each in _LOSS.iter_unpack(packed[end:])]
 
 
 class Sealer:
@@ -78,14 +82,15 @@ class Sealer:
         except InvalidTag:
             return None
 
-    def outcome(self, id: DecisionId, loss: float) -> tuple[int, bytes]:
-        """Return kind and content that a loss adds: alone, or with the row that the id carries."""
+    def outcome(self, id: DecisionId, losses: Sequence[float]) -> tuple[int, bytes]:
+        """Return kind and content that a loss and its guardrails add: alone, or with the row that
+        the id carries."""
         if id.kind != TOKEN:
-            return LOSS, pack_loss(loss)
+            return LOSS, pack_losses(losses)
         row = self.open(ROW, id.slot, id.token)
         if row is None:  # another key sealed it
             raise batch_over()
-        return WHOLE, row + pack_loss(loss)
+        return WHOLE, row + pack_losses(losses)
 
 
 UNSTORED, WRITTEN, TOKEN, TICKET = range(4)
