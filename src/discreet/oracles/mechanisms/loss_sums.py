@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from discreet.arrays.backend import as_like, namespace, per_run
-from discreet.batch import Batch
+from discreet.batch import Batch, Sums
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_losses
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget, Participation
@@ -19,7 +19,7 @@ from discreet.privacy.events import NO_BUDGET, STACKED, Event, Gaussian, compose
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre, sampler_distance
 from discreet.releases.statistics import COUNT_VARIANCE, PartLosses
-from discreet.types import Array, Numbers, NumpyArray
+from discreet.types import Array, Numbers
 
 SENSITIVITY = 1.0
 """Joint, of (Σ(y − ½), (√3/2)·number observed). [docs/privacy/lift.md, "Sensitivity"]"""
@@ -52,7 +52,8 @@ class LossSums:
         shape, variance = (2, 2), np.asarray(self.sigma) ** 2
         if noise.exact:
             drawn = noise.gaussian("part losses", shape, self.sigma * law * GRID**2)
-            return PartLosses((_exact(batch) + drawn).astype(np.float64) / GRID**2, variance)
+            (exact,) = batch.sums(_exact)
+            return PartLosses((exact + drawn).astype(np.float64) / GRID**2, variance)
         sums = _floating(batch)
         drawn = as_like(noise.gaussian("part losses", shape, law), sums)
         return PartLosses(sums + per_run(self.sigma, sums, 2) * drawn, variance)
@@ -80,7 +81,7 @@ def _calibrated(fit: Event, budget: Budget, often: Participation) -> tuple[float
     return multiplier * SENSITIVITY, event_at(multiplier)
 
 
-def _exact(batch: Batch) -> NumpyArray:
+def _exact(batch: Batch) -> Sums:
     """Integer sums (2, 2) over legal losses, in multiples of 2^−40."""
     weights, losses = legal_losses(batch, "bandit", "general")
     answered = weights.any(axis=-1)
@@ -90,7 +91,7 @@ def _exact(batch: Batch) -> NumpyArray:
         [int(each[part & answered].sum()) * GRID, int((part & answered).sum()) * GRID**2]
         for part in _parts(batch)
     ]
-    return np.array(sums, dtype=np.int64)
+    return (np.array(sums, dtype=np.int64),)
 
 
 def _floating(batch: Batch) -> Array:
