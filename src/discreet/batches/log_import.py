@@ -189,9 +189,14 @@ class LogColumns:
         return batch_of(read.features, losses, read.actions, self.plan.missing_loss, control)
 
 
-PartSums = tuple[int, Sums] | str
-"""PRIVATE: the number of rows of a part and their sums; or the reason why there are none, which is
-public."""
+class Unsummed(NamedTuple):
+    """Public reason why a part of a log has no sums: a place, and a rule."""
+
+    reason: str
+
+
+PartSums = tuple[int, Sums] | Unsummed
+"""PRIVATE: the number of rows of a part and their sums, if it has any."""
 
 
 def sums_of_part(columns: LogColumns, of: Callable[[Batch], Sums], part: LogPart) -> PartSums:
@@ -211,8 +216,8 @@ def sums_of_part(columns: LogColumns, of: Callable[[Batch], Sums], part: LogPart
     try:
         return part.rows, added(sums(), part.rows)
     except Exception as error:
-        reason = str(error) if isinstance(error, InvalidInput) else type(error).__name__
-        return f"{part.file}, counted from its row {part.start + done:,}: {reason}"
+        reason = str(error) if isinstance(error, InvalidInput) else f"{type(error).__name__}."
+        return Unsummed(f"{part.file}, counted from its row {part.start + done:,}: {reason}")
 
 
 def release_partitions(
@@ -253,10 +258,10 @@ def _summed(
     """Yield the sums of each part once, however often workers computed them."""
     sums_of, counted = partial(sums_of_part, columns, of), 0
     for found in map(sums_of, parts) if executor is None else _results(executor, sums_of, parts):
-        if isinstance(found, str):
+        if isinstance(found, Unsummed):
             raise InvalidInput(
-                f"log must fit the plan; {found} Nothing was released: correct the log, and import "
-                "it again."
+                f"log must fit the plan; {found.reason} Nothing was released: correct the log, and "
+                "import it again."
             )
         counted += found[0]
         yield found[1]
@@ -264,8 +269,8 @@ def _summed(
     # [docs/privacy/arithmetic.md, "Larger batches"]
     if counted != size:
         raise PrivateData(
-            f"parts must have the {size:,} rows of their batch, each once; they have {counted:,}. "
-            "Nothing was released: import the log again."
+            f"parts must have the {size:,} rows of their batch, each once; they have another "
+            "number. Nothing was released: import the log again."
         )
 
 

@@ -39,7 +39,7 @@ class LogPart(NamedTuple):
 
         with self.system.open_input_file(self.file) as opened, ParquetFile(opened) as file:
             if file.metadata.num_rows != self.expected:
-                raise InvalidInput("file must stay as it was when the log was opened")
+                raise InvalidInput("file must stay as it was when the log was opened; it changed.")
             left, skip = self.rows, self.skip
             read = file.iter_batches(
                 CHUNK, row_groups=list(self.groups), columns=list(columns), use_threads=False
@@ -69,7 +69,7 @@ class ParquetLog:
         An address such as ``s3://…`` or ``hdfs://…`` is opened as pyarrow opens it. ``ignore`` are
         columns that are no features.
         """
-        installed("campaign", "to read Parquet files", "pyarrow")
+        installed("dask", "to read Parquet files", "pyarrow", "narwhals")
         import pyarrow
         from pyarrow.fs import FileSystem
         from pyarrow.parquet import ParquetFile
@@ -117,7 +117,7 @@ class ParquetLog:
         made, before = [], 0
         for file, groups in zip(self.files, self.groups, strict=True):
             ends = [*accumulate(groups, initial=before)]
-            inside = [n for n in range(len(groups)) if ends[n] < stop and ends[n + 1] > start]
+            inside = [n for n in range(len(groups)) if max(start, ends[n]) < min(stop, ends[n + 1])]
             for some in _together(inside, groups):
                 begin, end = max(start, ends[some[0]]), min(stop, ends[some[-1] + 1])
                 place = begin - before, begin - ends[some[0]], end - begin
