@@ -14,7 +14,7 @@ from discreet.types import Array, NumpyArray
 
 Sums = tuple[NumpyArray, ...]
 """PRIVATE: arrays of integers, each a sum over the rows of a batch."""
-SUMMED_TOGETHER = 2**18
+SUMMED_TOGETHER = 2**14
 """Rows whose sums are formed at once: they bound memory, and no result depends on them."""
 
 

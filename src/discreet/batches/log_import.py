@@ -210,7 +210,7 @@ def sums_of_part(columns: LogColumns, of: Callable[[Batch], Sums], part: LogPart
     def sums() -> Iterator[Sums]:
         nonlocal done
         for rows in part.tables(columns.names):
-            yield of(columns.batch(rows))
+            yield columns.batch(rows).sums(of)
             done += len(rows)
 
     try:
