@@ -1152,6 +1152,22 @@ FAULTS = (
         "privacy/test_arithmetic.py::test_sums_of_larger_batches_are_those_of_unbounded_integers",
     ),
     fault(
+        "ids read together whose MAC nobody compares",
+        "only ids that decide returned are accepted",
+        Edit(
+            "DecisionIds.read_bare",
+            "hmac.compare_digest(self._mac(body), raw[end - _MAC : end])",
+            "True",
+        ),
+        "service/secrets/test_vault_and_ids.py::test_ids_without_a_row_are_read_at_once",
+    ),
+    fault(
+        "one nonce for all losses that are sealed together",
+        "every sealed row has a nonce of its own",
+        Edit("Sealer.seal_losses", "drawn[start : start + 12]", "drawn[:12]"),
+        "service/secrets/test_vault_and_ids.py::test_losses_are_sealed_together_as_alone",
+    ),
+    fault(
         "the last answer of people releases their batch",
         "with the unit user silence moves nothing",
         Edit(

@@ -7,12 +7,14 @@ nothing is stored after the window of its batch, by the clock of the database.
 from __future__ import annotations
 
 import gc
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, closing
 from itertools import groupby
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any
 
 from discreet.batches.batch_slots import batch_over
@@ -177,8 +179,16 @@ _helper: list[OutcomeSealer] = []
 
 
 def _begin(settings: Settings) -> None:
+    Thread(target=_end_with_parent, daemon=True).start()
     gc.disable()
     _helper.append(OutcomeSealer(settings))
+
+
+def _end_with_parent() -> None:
+    """End this process, which holds keys, with the one that began it, even if that was killed."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+    os._exit(1)
 
 
 def _seal(chunk: list[Row]) -> Plain:
