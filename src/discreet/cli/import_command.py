@@ -13,6 +13,7 @@ from discreet.cli.flags import experiment_flags, experiment_from
 from discreet.errors import InvalidInput
 from discreet.plan.config import to_config
 from discreet.text import guarantee_text, read_toml
+from discreet.validate import installed, whole
 
 if TYPE_CHECKING:
     from discreet.learner import Learner
@@ -106,7 +107,7 @@ def import_(args: argparse.Namespace) -> Answer:
     if settings is None and user is not None:
         args.set = ["unit=user", *(args.set or ())]
     plan = experiment_from(args).plan if settings is None else settings.plan
-    if args.jobs or args.scheduler or "://" in args.log or Path(args.log).is_dir():
+    if args.jobs is not None or args.scheduler or "://" in args.log or Path(args.log).is_dir():
         return _from_files(args, plan, private_state=settings is None and not args.public)
     named = ("action", "loss", "reward", "ignore")
     log = read_log(
@@ -209,6 +210,9 @@ def _from_files(args: argparse.Namespace, plan: Plan, *, private_state: bool) ->
             "--jobs or --scheduler. Import it with --out, and make the releases a prior: "
             "prior_from_released."
         )
+    jobs = 1 if args.jobs is None else whole("jobs", args.jobs, 1)
+    if jobs > 1:
+        installed("campaign", "for --jobs", "joblib")
     log = ParquetLog.of(args.log, args.ignore)
     plan = plan if plan.imported is not None else replace(plan, imported=log.rows)
     loss, reward = args.loss, args.reward
@@ -217,7 +221,7 @@ def _from_files(args: argparse.Namespace, plan: Plan, *, private_state: bool) ->
 
     def import_log() -> Learner:
         made = Learner(plan)
-        with workers(args.jobs or 1, args.scheduler) as crew:
+        with workers(jobs, args.scheduler) as crew:
             made.import_log(log, args.action, loss, reward=reward, executor=crew)
         return made
 
