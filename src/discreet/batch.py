@@ -14,7 +14,7 @@ from discreet.types import Array, NumpyArray
 
 Sums = tuple[NumpyArray, ...]
 """PRIVATE: arrays of integers, each a sum over the rows of a batch."""
-SUMMED_TOGETHER = 2**14
+SUMMED_TOGETHER = 2**16
 """Rows whose sums are formed at once: they bound memory, and no result depends on them."""
 
 
