@@ -29,6 +29,7 @@ from discreet.cli import (
     observe_command,
     plan_command,
     release_command,
+    report_command,
     restore_command,
     run_command,
     schema_command,
@@ -104,6 +105,7 @@ COMMANDS = (
     ledger_command.add,
     label_command.add,
     lift_command.add,
+    report_command.add,
     release_command.add,
     _add_version,
 )

@@ -248,13 +248,29 @@ print("ended", flush=True)
 """
 
 
-def test_a_pool_ends_after_ctrl_c_at_a_lock_of_a_future():
-    """Its own thread needs that lock to end; the processes that still start hear nothing."""
+WORKER_START = """
+import os, signal, sys
+if "loky" in " ".join(sys.orig_argv[1:]) and "resource_tracker" not in " ".join(sys.orig_argv):
+    blocked = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with open(os.environ["STARTS"], "a") as file:
+        file.write(f"{blocked} ")
+"""
+
+
+def test_a_pool_ends_after_ctrl_c_at_a_lock_of_a_future(tmp_path):
+    """Its own thread needs that lock to end; workers that still start do not get the signal."""
+    (tmp_path / "sitecustomize.py").write_text(WORKER_START)
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    starts = tmp_path / "starts"
     done = subprocess.run(
-        [sys.executable, "-c", STRUCK_POOL], capture_output=True, start_new_session=True
+        [sys.executable, "-c", STRUCK_POOL],
+        capture_output=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": path, "STARTS": str(starts)},
     )
     assert (done.returncode, done.stdout) == (0, b"interrupted\nended\n"), done.stderr
     assert b"Traceback" not in done.stderr
+    assert set(starts.read_text().split()) == {"True"}
 
 
 # --- a cluster ---------------------------------------------------------------------------------

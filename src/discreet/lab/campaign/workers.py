@@ -31,6 +31,8 @@ Job = Future[Any]
 """The result of a call that a worker may still compute."""
 PATIENCE = 20.0
 """Seconds that a scheduler may take to answer, or to find a worker."""
+MASKED = hasattr(signal, "pthread_sigmask")
+"""True if threads can block signals; Windows cannot."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,14 @@ def computed_here(call: Callable[..., object], /, *arguments: object) -> Job:
 @contextmanager
 def _processes(jobs: int) -> Iterator[Workers]:
     """Processes that joblib keeps; a broken pool is replaced."""
+    from multiprocessing import resource_tracker
+
     from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky.backend import resource_tracker as loky_tracker
+
+    if MASKED:  # trackers unblock Ctrl-C when they start; workers must start while it is blocked
+        resource_tracker.ensure_running()
+        loky_tracker.ensure_running()
 
     def executor() -> Any:
         return get_reusable_executor(max_workers=jobs, initializer=_ignore_interrupts)
@@ -230,13 +239,12 @@ def _uninterrupted() -> Iterator[None]:
         return
     kept: list[int] = []
     signal.signal(signal.SIGINT, lambda number, _: kept.append(number))
-    masked = hasattr(signal, "pthread_sigmask")  # Windows has none
     try:
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if masked else set()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if MASKED else set()
         try:
             yield
         finally:
-            if masked:
+            if MASKED:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     finally:
         signal.signal(signal.SIGINT, before)

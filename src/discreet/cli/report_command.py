@@ -1,0 +1,67 @@
+"""``discreet report``: one page with results, lift and guarantee of an experiment."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+
+from discreet.cli.command_line import Answer, Commands, as_json, command, folder, write
+from discreet.text import guarantee_text
+from discreet.validate import installed
+
+TEXT = """\
+SOURCE is what released.save() wrote, a file of signed documents, or the address of a service (with
+a key in DISCREET_API_KEY). It is verified first. The folder gets index.html, label.html and
+report.json; index.html can be printed. A report is made from published releases alone, so it spends
+no budget.
+
+examples:
+  discreet report released.json
+  discreet report http://127.0.0.1:8000 --out report
+"""
+
+
+def add(commands: Commands) -> None:
+    """Add flags for the source and the output folder."""
+    summary = "write one page with results, lift and privacy label"
+    parser = command(commands, "report", summary, report, TEXT)
+    parser.add_argument("source", metavar="SOURCE", help="releases, or the address of a service")
+    parser.add_argument("--out", default="report", metavar="DIR", help="folder (default: report)")
+
+
+def report(args: argparse.Namespace) -> Answer:
+    """Write all files, or none after an error."""
+    installed("campaign", "for the page", "jinja2", "matplotlib")
+    from discreet.audit.ledger_verification import checked, read
+    from discreet.client.billboard import read_released
+    from discreet.client.label import label_document, label_page
+    from discreet.lab.report.release_report import report_document, report_page
+    from discreet.privacy.events import NonPrivate
+    from discreet.privacy.ledger import Ledger
+
+    released, source = read_released(args.source), read(args.source)
+    made = datetime.now(UTC).date().isoformat()
+    about = {"kind": source.kind, **source.about}
+    # Releases of an evaluation have seeded noise and exceed any budget: the page says so.
+    simulated = any(isinstance(item.event, NonPrivate) for item in released.items)
+    ledger = Ledger.from_json(source.ledger) if simulated else checked(source, args.source)
+    label = label_document(ledger, about, made=made)
+    document = report_document(released, label)
+    files = {
+        "index.html": report_page(released, document, "label.html"),
+        "label.html": label_page(label),
+        "report.json": as_json(document) + "\n",
+    }
+    out = folder(args.out)
+    for name, content in files.items():
+        write(out / name, content)
+    document["files"] = [str(out / name) for name in files]
+    found = document["lift"]
+    spent = guarantee_text(float(document["epsilon"]), float(document["delta"]))
+    lines = [
+        f"{document['releases']} releases from {document['records']:,} records",
+        *([] if found is None else [found["text"], f"So {found['verdict']}."]),
+        f"{spent} for one {document['unit']}",
+        *(f"written to {file}" for file in document["files"]),
+    ]
+    return Answer(document, "\n".join(lines))

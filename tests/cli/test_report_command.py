@@ -1,0 +1,94 @@
+"""``discreet report``: one page from releases, and no file after an error."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.cli.main import main
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+MARKUP = "<b>mail</b>"
+
+
+def saved(path, *, control=None, budget=None, rounds=600):
+    """Releases of a plan whose second action is the good one."""
+    plan = dc.Plan(
+        actions=["none", MARKUP],
+        outcome=dc.Reward(0, 50),
+        features=dc.UnitBall(1),
+        budget=budget or dc.Budget(8.0, 1e-5),
+        control=control,
+    )
+    learner = dc.Learner(plan, draws=np.random.default_rng(0))
+    for _ in range(rounds // 50):
+        decided = learner.decide(np.zeros((50, 1)))
+        learner.observe(
+            decided.id, reward=np.where(np.asarray(decided.action) == MARKUP, 40.0, 5.0)
+        )
+    learner.released.save(path)
+    return str(path)
+
+
+def report(tmp_path, source, capsys):
+    out = tmp_path / "page"
+    code = main(["report", source, "--out", str(out), "--json"])
+    return code, json.loads(capsys.readouterr().out), out
+
+
+def test_a_page_has_results_lift_and_guarantee(tmp_path, capsys):
+    source = saved(tmp_path / "released.json", control=dc.Control(0.3))
+    code, document, out = report(tmp_path, source, capsys)
+    assert code == 0
+    page = (out / "index.html").read_text()
+    assert document["lift"]["verdict"].capitalize() in page
+    assert document["attacker"] in page
+    assert f"{document['records']:,} records in {document['releases']} releases" in page
+    assert page.count("<svg") == 2
+    assert 'href="label.html"' in page
+    assert (out / "label.html").exists()
+    assert MARKUP not in page
+    assert "&lt;b&gt;mail&lt;/b&gt;" in page
+    assert "http://" not in page.replace("http://www.w3.org/", "")  # nothing is loaded
+
+
+def test_without_a_control_there_is_no_verdict(tmp_path, capsys):
+    _, document, out = report(tmp_path, saved(tmp_path / "released.json"), capsys)
+    assert document["lift"] is None
+    assert "no control share" in (out / "index.html").read_text()
+
+
+def test_a_report_without_noise_says_so(tmp_path, capsys):
+    source = saved(tmp_path / "released.json", budget=dc.Budget.none())
+    _, document, out = report(tmp_path, source, capsys)
+    assert not document["private"]
+    assert "No privacy" in (out / "index.html").read_text()
+
+
+def test_releases_of_an_evaluation(tmp_path, capsys):
+    x = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5))
+    dc.evaluate(plan, x, (x[:, 0] > 0).astype(int), seed=0).released.save(tmp_path / "e.json")
+    code, document, _ = report(tmp_path, str(tmp_path / "e.json"), capsys)
+    assert code == 0
+    assert not document["private"]  # its noise is seeded
+
+
+@pytest.mark.parametrize(
+    ("rounds", "cut", "facts"),
+    [(0, 0, "nothing was released"), (600, 40, "SON")],
+    ids=["no release yet", "an altered file"],
+)
+def test_an_error_writes_nothing(tmp_path, capsys, rounds, cut, facts):
+    source = tmp_path / "released.json"
+    saved(source, rounds=rounds)
+    source.write_bytes(source.read_bytes()[: -cut or None])
+    code, document, out = report(tmp_path, str(source), capsys)
+    assert code == 2
+    assert facts in document["error"]
+    assert not out.exists()
