@@ -1127,8 +1127,8 @@ FAULTS = (
         "rows of a log are counted once, however often workers read them",
         Edit(
             "_results",
-            "        for job in jobs:\n            yield",
-            ("        for job in [*jobs, *jobs[:1]]:\n            yield"),
+            "jobs = deque(executor.submit(sums_of, part) for part in parts)",
+            "jobs = deque(executor.submit(sums_of, part) for part in [*parts, *parts[:1]])",
         ),
         "batches/test_partitioned_log.py::test_processes_give_the_documents_of_one",
     ),

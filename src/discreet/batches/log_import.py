@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
@@ -214,7 +215,8 @@ def sums_of_part(columns: LogColumns, of: Callable[[Batch], Sums], part: LogPart
             done += len(rows)
 
     try:
-        return part.rows, added(sums(), part.rows)
+        total = added(sums(), part.rows)
+        return done, total
     except Exception as error:
         reason = str(error) if isinstance(error, InvalidInput) else f"{type(error).__name__}."
         return Unsummed(f"{part.file}, counted from its row {part.start + done:,}: {reason}")
@@ -278,10 +280,10 @@ def _results(
     executor: Executor, sums_of: Callable[[LogPart], PartSums], parts: Sequence[LogPart]
 ) -> Iterator[PartSums]:
     """Yield the result of each part, in their order; after an error the others are cancelled."""
-    jobs = [executor.submit(sums_of, part) for part in parts]
+    jobs = deque(executor.submit(sums_of, part) for part in parts)
     try:
-        for job in jobs:
-            yield job.result()
+        while jobs:
+            yield jobs.popleft().result()
     except (Exception, CancelledError) as error:
         raise InvalidInput(
             "executor must keep workers until the end; it lost them, or could not send them the "
