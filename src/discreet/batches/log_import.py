@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -138,13 +138,6 @@ def _refuse_other_log(store: MemoryStore, plan: Plan, given: int) -> None:
         )
 
 
-class Executor(Protocol):
-    """Workers as of ``concurrent.futures``, or of Dask: ``client.get_executor()``."""
-
-    @property
-    def submit(self) -> Callable[..., Future[Any]]: ...
-
-
 @dataclass(frozen=True)
 class LogColumns:
     """Public facts with which a worker reads rows of Parquet files: names of columns."""
@@ -198,6 +191,13 @@ class Unsummed(NamedTuple):
 
 PartSums = tuple[int, Sums] | Unsummed
 """PRIVATE: the number of rows of a part and their sums, if it has any."""
+
+
+class Executor(Protocol):
+    """Workers as of ``concurrent.futures``, or of Dask: ``client.get_executor()``."""
+
+    @property
+    def submit(self) -> Callable[..., Future[PartSums]]: ...
 
 
 def sums_of_part(columns: LogColumns, of: Callable[[Batch], Sums], part: LogPart) -> PartSums:

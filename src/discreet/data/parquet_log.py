@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from discreet.data.table import unreadable
 from discreet.errors import InvalidInput
+from discreet.types import Frame
 from discreet.validate import installed
 
 TASK = 2**20
@@ -18,10 +19,14 @@ CHUNK = 2**16
 """Rows of a task that are in memory at once."""
 
 
+Arrow = Frame
+"""A file system, a table or a schema of pyarrow, which has no types."""
+
+
 class LogPart(NamedTuple):
     """Public facts: the rows of one file that a task reads, as row groups and places in them."""
 
-    system: Any
+    system: Arrow
     file: str
     groups: tuple[int, ...]
     start: int
@@ -32,7 +37,7 @@ class LogPart(NamedTuple):
     expected: int
     """Rows of the file when the log was opened."""
 
-    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
+    def tables(self, columns: Sequence[str]) -> Iterator[Arrow]:
         """Yield these columns of the rows, as frames of at most 65,536 rows."""
         import pyarrow
         from pyarrow.parquet import ParquetFile
@@ -56,10 +61,10 @@ class LogPart(NamedTuple):
 class ParquetLog:
     """Rows of all ``files``, one file after the other, and the rows of their row groups."""
 
-    system: Any
+    system: Arrow
     files: tuple[str, ...]
     groups: tuple[tuple[int, ...], ...]
-    types: Any
+    types: Arrow
     """The pyarrow schema of every file, without the columns to ignore."""
 
     @classmethod
@@ -136,7 +141,7 @@ def _together(inside: Sequence[int], groups: Sequence[int]) -> Iterator[tuple[in
             some = []
 
 
-def _files(system: Any, root: str) -> list[str]:
+def _files(system: Arrow, root: str) -> list[str]:
     """Return the file itself, or those in the folder; hidden ones are of whoever writes them."""
     from pyarrow.fs import FileSelector, FileType
 
