@@ -10,11 +10,14 @@ trap 'kill $(cat nginx.pid service.pid 2>/dev/null) 2>/dev/null || true; rm -rf 
 export DISCREET_PREFIX=/bandit DISCREET_PORT=$port XDG_STATE_HOME="$work/state"
 
 key=$($DISCREET serve --init --json | sed 's/.*"admin_key": *"\([^"]*\)".*/\1/;t;d')
+sed -i '1i sign_in_header = "X-Webauth-User"\nsign_in_proxies = ["127.0.0.1"]\nsign_in_role = "viewer"' experiment.toml
 $DISCREET serve 2>service.log & echo $! >service.pid
 
-# The block of the page, with our ports and without TLS.
+# The blocks of the page, with our ports, users and without TLS.
 sed -n '/^```nginx$/,/^```$/p' "$here/docs/reverse-proxy.md" | sed '/^```/d; /ssl_certificate/d
-    s/listen 443 ssl/listen 127.0.0.1:'"$front"'/; s/127.0.0.1:8000/127.0.0.1:'"$port"'/' >site.conf
+    s/listen 443 ssl/listen 127.0.0.1:'"$front"'/; s/127.0.0.1:8000/127.0.0.1:'"$port"'/
+    s#/etc/nginx/dashboard.users#'"$work"'/users#' >site.conf
+printf 'ada:{PLAIN}word\n' >users && chmod 711 "$work"  # nginx reads it as another user
 mkdir -p temp logs
 cat >nginx.conf <<EOF
 pid $work/nginx.pid; error_log $work/error.log warn; worker_processes 1; daemon on;
@@ -52,6 +55,13 @@ curl -s -D headers -o /dev/null -H "Authorization: Bearer $key" --json "$body" "
 grep -qiE '^x-request-id: [0-9a-f]{32}' headers || { echo 'no request id came back' >&2; exit 1; }
 # Several requests over one connection, and refused ones counted by the address that nginx names.
 curl -s -o /dev/null -w '%{num_connects} %{http_code}\n' "$url/healthz" -o /dev/null "$url/healthz" | tail -1 | grep -q '^0 200'
+# Single sign-on: who the proxy names is signed in, and a header of the browser is worth nothing.
+visit() { curl -s -o answer -w '%{http_code}' "$@"; }
+expect 303 "$(visit -H 'X-Webauth-User: ada' "$url/ui")" 'a forged header'
+expect 401 "$(visit -H 'Host: dashboard.shop.example' -H 'X-Webauth-User: ada' "$url/ui")" 'no password'
+expect 200 "$(visit -H 'Host: dashboard.shop.example' -u ada:word -H 'X-Webauth-User: root' "$url/ui")" 'single sign-on'
+grep -q '>ada</a>, viewer' answer || { echo 'single sign-on named somebody else' >&2; exit 1; }
+expect 403 "$(visit -H 'Host: dashboard.shop.example' -u ada:word "$url/ui/settings")" 'the role of the proxy'
 DISCREET_API_KEY=$key $DISCREET release verify "$url" >/dev/null
 test ! -s access.log || { echo 'nginx kept a log of requests' >&2; exit 1; }
 echo "ok: $($NGINX_PROGRAM -v 2>&1)"

@@ -578,10 +578,10 @@ const POLICIES = {
 /** λ, and the two rules that AdaptivePO chooses between; without a signal λ is 1. */
 function adaptive(parameters, released, b) {
   const [clear, ...errors] = released.signal ?? [1];
-  const replay = POLICIES.ReplayBonusPO(parameters, released, b);
+  const bonus = parameters.bonus / Math.sqrt(1 + released.rounds / 10_000);
+  const replay = POLICIES.ReplayBonusPO({ ...parameters, bonus }, released, b);
   if (clear === 1) return { clear, replay, newest: replay };
-  const losses = released.losses(b);
-  const least = Math.min(...losses);
+  const [losses, least] = [released.losses(b), Math.min(...released.losses(b))];
   const error = (place) => parameters.scale * (errors[place] ?? Math.max(...errors));
   const logits = losses.map((loss, i) => -0.5 * ((loss - least) / error(b.places[i])) ** 2);
   return { clear, replay, newest: softmax(logits) };

@@ -25,13 +25,15 @@ class Batch:
     ``features`` (..., n, p); ``losses`` (..., n, A); ``observed`` (..., n, A) bool: one True per
     row for bandit feedback, A for full information, none for a void slot. Losses that were
     not observed are never read. ``control`` (..., n) bool says which records are of the plan's
-    control share; None where it has none.
+    control share; None where it has none. ``guardrails`` (n, k) are secondary outcomes as losses,
+    NaN where one was not observed; None where none were reported.
     """
 
     features: Array
     losses: Array
     observed: Array
     control: Array | None = None
+    guardrails: NumpyArray | None = None
 
     def __repr__(self) -> str:
         return "Batch(private)"
@@ -63,8 +65,10 @@ class Batch:
 
     def _part(self, start: int) -> Batch:
         rows = slice(start, start + SUMMED_TOGETHER)
-        control = None if self.control is None else self.control[rows]
-        return Batch(self.features[rows], self.losses[rows], self.observed[rows], control)
+        both = self.control, self.guardrails
+        control, guardrails = (None if each is None else each[rows] for each in both)
+        given = self.features[rows], self.losses[rows], self.observed[rows]
+        return Batch(*given, control, guardrails)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -32,6 +32,7 @@ from discreet.batches.memory_store import MemoryStore
 from discreet.batches.observations import (
     action_columns,
     frame_reports,
+    guardrail_losses,
     observations,
     observed_values,
 )
@@ -124,6 +125,7 @@ class Learner:
             clock=clock,
             people=None if often is None else PeopleRegistry(often),
             parts=plan.control is not None,
+            guardrails=len(plan.guardrails or ()),
             on_last_answer=early,
         )
         self._fit = partial(release_batch, plan, self._noise)
@@ -267,10 +269,15 @@ class Learner:
         schedule = self._store.released.schedule
         return slots_in_control(control.share, schedule, self._store.coming(rows))
 
-    def observe(self, id: Values, loss: Values = None, *, reward: Values = None) -> None:
+    def observe(
+        self, id: Values, loss: Values = None, *, reward: Values = None,
+        guardrails: Mapping[str, Values] | None = None,
+    ) -> None:  # fmt: skip
         """Report the loss of a decision, late and in any order; arrays or series for many.
 
-        ``observe(frame)`` reads the columns "id" and "loss" (or "reward") of a frame.
+        ``observe(frame)`` reads the columns "id" and "loss" (or "reward") of a frame, and those of
+        guardrails. ``guardrails`` are values of the plan's guardrails by name; one that is left
+        out, None or NaN is not observed.
 
         Where the plan declares ``outcome=Reward(low, high)``, report ``reward=…`` instead. With
         full feedback a decision has a row of A losses or rewards. Reporting the same again changes
@@ -279,11 +286,12 @@ class Learner:
         """
         full, outcome = self.plan.feedback == "full", self.plan.outcome
         one = isinstance(id, (int, np.integer)) and not isinstance(id, bool)
+        rails = guardrail_losses(id, guardrails, self.plan.guardrails)
         if not one and is_frame(id):
             id, values = frame_reports(id, loss, reward, outcome, full)
         else:
             values = outcome.reported(loss, reward)
-        if one and not full:
+        if one and not full and rails is None:
             value = outcome.loss_of(values)
             with self._custody:
                 self._store.observe_one(int(id), value)
@@ -293,7 +301,7 @@ class Learner:
         id, values = observed_values(id, values, outcome)
         ids, losses = observations(id, values, self.plan.n_actions if full else None, outcome)
         with self._custody:
-            self._store.observe(ids, losses)
+            self._store.observe(ids, losses, rails)
 
     def import_log(
         self, contexts: Contexts, actions: Values, losses: Values = None, *, reward: Values = None,

@@ -1,7 +1,5 @@
 """The attack as a library: any callable, any release."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

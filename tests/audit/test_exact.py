@@ -1,7 +1,5 @@
 """What is computed: distances, densities, choices, costs; known answers, and faults."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace
@@ -54,6 +52,21 @@ def test_the_reader_gets_back_what_was_summed(mechanism):
     told = [1.0, 0.5, 0.0, 0.0, 0.25, 0.5] if subject.stretched else []
     expected = np.concatenate([np.zeros(6), svec, np.zeros(3), 0.5 * b, told])
     np.testing.assert_allclose(read, expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("feedback", ["bandit", "full"])
+def test_the_reader_gets_back_the_noise_of_a_thousand_repaired_releases(feedback):
+    """With three times the noise many matrices are indefinite: the fit repairs them."""
+    subject = replace(RIDGE, feedback=feedback)
+    seen, silence, rng = GaussianRelease(subject), Chosen(), np.random.default_rng(0)
+    empty, fit = seen.read.batch(), subject.calibrated.fit
+    fit(empty, silence)
+    draws = {n: 3.0 * rng.normal(size=(1000, *shape)) for n, shape in silence.requested.items()}
+    release = fit(empty, Chosen(draws))
+    shifted = release.gram.values + seen.read._public[1] * np.eye(3)
+    assert 0.1 < (np.linalg.eigvalsh(shifted)[..., 0] < 0).mean() < 0.5
+    expected = np.concatenate([draws[n].reshape(1000, -1) for n in ("gram", "response")], axis=1)
+    np.testing.assert_allclose(seen.read(release) / seen.read.sigma, expected, atol=1e-8)
 
 
 def test_what_was_released_before_does_not_show():

@@ -1,7 +1,5 @@
 """``discreet ledger verify``: files of every kind, a service, and what must not pass."""
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import replace
@@ -26,15 +24,13 @@ def run(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+def planned(budget=None, **parts):
+    budget = budget or dc.Budget(1.0, 1e-5)
+    return dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=budget, first_batch=2, **parts)
+
+
 def played(oracle=None, noise=None, budget=None):
-    plan = dc.Plan(
-        n_actions=2,
-        features=dc.UnitBall(2),
-        policy=dc.SquareCB(),
-        oracle=oracle or dc.Ridge(),
-        budget=budget or dc.Budget(1.0, 1e-5),
-        first_batch=2,
-    )
+    plan = planned(budget, policy=dc.SquareCB(), oracle=oracle or dc.Ridge())
     learner = dc.Learner(plan, noise=noise)
     for number in (1, 2, 3):
         length = plan.schedule.length(number)
@@ -203,20 +199,15 @@ def test_a_service(service, capsys, monkeypatch):
     assert service["keys"] == ["Bearer dk_1_secret"]
 
 
-def test_a_service_that_refuses(service, capsys, monkeypatch):
+def test_a_service_that_refuses_or_sends_something_else(service, capsys, monkeypatch):
     monkeypatch.delenv("DISCREET_API_KEY", raising=False)
-    service["code"] = 401
-    code, _, err = run(capsys, service["url"])
-    assert code == 2
-    assert "(401)" in err
-    assert service["keys"] == [None]
-
-
-def test_a_service_that_sends_something_else(service, capsys):
     service["answer"] = b"<html>"
     code, out, _ = run(capsys, service["url"])
-    assert code == 1
-    assert "must be JSON" in out
+    assert (code, "must be JSON" in out) == (1, True)
+    service["code"] = 401
+    code, _, err = run(capsys, service["url"])
+    assert (code, "(401)" in err) == (2, True)
+    assert service["keys"] == [None, None]
 
 
 def chain_of(learner, *, batches=None):
@@ -300,15 +291,7 @@ def test_a_file_of_releases_cannot_tell_what_users_spent(tmp_path, capsys):
 
 def test_releases_of_users_tell_what_a_person_spent(tmp_path, capsys):
     """Where the plan bounds a person's batches, files and chains are priced by the dearest ones."""
-    plan = dc.Plan(
-        n_actions=2,
-        features=dc.UnitBall(2),
-        budget=dc.Budget(1.0, 1e-5),
-        first_batch=2,
-        unit="user",
-        batches_per_user=2,
-        records_per_batch=3,
-    )
+    plan = planned(unit="user", batches_per_user=2, records_per_batch=3)
     released = plan.nothing_released()
     ledger = Ledger(plan.budget, unit="user", participation=plan.participation)
     for number in (1, 2, 3):

@@ -1,7 +1,5 @@
 """Noise that an audit shares out: which releases may meet the same draws, and which may not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np

@@ -5,8 +5,6 @@ of all such questions. What is caught by computation is caught always. What is c
 has seeded draws, or, in processes of its own, faults that correlate draws fully.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -35,6 +33,7 @@ from discreet.privacy.noise import SecureNoise
 from discreet.releases.release import Fit, Predictor
 
 NO_RUNS = replace(QUICK, runs=())
+RUNS_ALONE = {"effort": replace(QUICK, epsilons=()), "only": ""}
 
 
 def caught(mechanism, part, question, *, effort=NO_RUNS, only="feedback='bandit'", **fewer):
@@ -45,6 +44,27 @@ def caught(mechanism, part, question, *, effort=NO_RUNS, only="feedback='bandit'
     return any(check.ask(error_rate(listed), **fewer).failed for check in asked)
 
 
+@pytest.fixture
+def instead(monkeypatch):
+    """Replace a function by ``change(function, *arguments)``."""
+
+    def put(change, *places):
+        for owner, name in places:
+            full = getattr(owner, name)
+            monkeypatch.setattr(owner, name, lambda *given, full=full: change(full, *given))
+
+    return put
+
+
+def halved(full, *given):
+    return full(*given) / 2
+
+
+def halved_scales(full, *given):
+    gram, response, event = full(*given)
+    return gram / 2, response / 2, event
+
+
 EITHER_RIDGE = pytest.mark.parametrize(
     "mechanism", ["ridge-pooled", pytest.param("ridge-structured", marks=pytest.mark.long)]
 )
@@ -52,109 +72,76 @@ EITHER_RIDGE = pytest.mark.parametrize(
 
 
 @EITHER_RIDGE
-def test_halved_noise_in_the_sampler(mechanism, monkeypatch):
-    full = SecureNoise.gaussian
-    monkeypatch.setattr(SecureNoise, "gaussian", lambda self, *given: full(self, *given) // 2)
+def test_halved_noise_in_the_sampler(mechanism, instead):
+    instead(lambda full, *given: full(*given) // 2, (SecureNoise, "gaussian"))
     assert caught("ridge-structured", "noise", "scale_and_shape")
     assert caught(mechanism, "black box", "black_box")
 
 
 @EITHER_RIDGE
-def test_halved_noise_in_the_calibration(mechanism, monkeypatch):
-    full = structured_ridge.structured_scales
-
-    def halved(*given):
-        gram, response, event = full(*given)
-        return gram / 2, response / 2, event
-
-    for module in (structured_ridge, pooled_statistics):
-        monkeypatch.setattr(module, "structured_scales", halved)
+def test_halved_noise_in_the_calibration(mechanism, instead):
+    modules = structured_ridge, pooled_statistics
+    instead(halved_scales, *((module, "structured_scales") for module in modules))
     assert caught("ridge-structured", "exact", "exact_gaussian")
     assert caught(mechanism, "black box", "black_box")
 
 
-def test_halved_noise_in_the_paper_mechanism(monkeypatch):
-    full = SecureNoise.normal
-    monkeypatch.setattr(SecureNoise, "normal", lambda self, *given: full(self, *given) / 2)
+def test_halved_noise_in_the_paper_mechanism(instead):
+    instead(halved, (SecureNoise, "normal"))
     assert caught("ridge-paper", "noise", "scale_and_shape")
     assert caught("ridge-paper", "black box", "black_box")
 
 
 @pytest.mark.parametrize("mechanism", ["logistic-gamma", "logistic-gaussian", "logistic-paper"])
-def test_halved_noise_of_an_objective(mechanism, monkeypatch):
+def test_halved_noise_of_an_objective(mechanism, instead):
     """In the sampler it shows in the noise; in the scale, exactly (or in the integral)."""
-    for name in ("normal", "ball"):
-        full = getattr(SecureNoise, name)
-        monkeypatch.setattr(
-            SecureNoise, name, lambda self, *given, full=full: full(self, *given) / 2
-        )
+    instead(halved, (SecureNoise, "normal"), (SecureNoise, "ball"))
     assert caught(mechanism, "noise", "scale_and_shape")
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "kind", "share"),
-    [("logistic-gamma", StructuredLogistic, 2), ("logistic-paper", PaperLogistic, 4)],
+    ("mechanism", "kind", "share", "question"),
+    [
+        ("logistic-gamma", StructuredLogistic, 2, "exact_pure"),
+        ("logistic-paper", PaperLogistic, 4, "exact_pure"),
+        ("logistic-gaussian", StructuredLogistic, 3, "exact_gaussian_objective"),
+    ],
 )
-def test_a_smaller_scale_of_an_objective(mechanism, kind, share, monkeypatch):
-    """Half the noise of the structured mechanism, a quarter of the paper's, which has slack."""
-    full = kind._ridge_and_scale
+def test_a_smaller_scale_of_an_objective(mechanism, kind, share, question, instead):
+    """Half the noise of the structured mechanism; less of those that have slack."""
 
-    def less(self, *given):
-        total, scale = full(self, *given)
+    def less(full, *given):
+        total, scale = full(*given)
         return total, scale / share
 
-    monkeypatch.setattr(kind, "_ridge_and_scale", less)
-    assert caught(mechanism, "exact", "exact_pure")
+    instead(less, (kind, "_ridge_and_scale"))
+    assert caught(mechanism, "exact", question)
 
 
-def test_a_third_of_the_noise_of_a_gaussian_objective(monkeypatch):
-    full = StructuredLogistic._ridge_and_scale
-
-    def less(self, *given):
-        total, scale = full(self, *given)
-        return total, scale / 3
-
-    monkeypatch.setattr(StructuredLogistic, "_ridge_and_scale", less)
-    assert caught("logistic-gaussian", "exact", "exact_gaussian_objective")
-
-
-def test_a_sharper_choice(monkeypatch):
-    full = SecureNoise.choose
-    monkeypatch.setattr(
-        SecureNoise, "choose", lambda self, name, scores, scale: full(self, name, scores, scale / 2)
-    )
+def test_a_sharper_choice(instead):
+    instead(lambda full, *given: full(*given[:-1], given[-1] / 2), (SecureNoise, "choose"))
     assert caught("finite", "noise", "choice")
     # 79 hits are expected in the first world, and a miss needs about 168.
     assert caught("finite", "black box", "black_box", trials=3000)
 
 
-def test_a_smaller_sensitivity_of_a_choice(monkeypatch):
+def test_a_smaller_sensitivity_of_a_choice(instead):
     """Full information calibrated as if a record brought one loss."""
-    full = FiniteClass.calibrate
-
-    def careless(self, problem, budget):
-        return replace(full(self, problem, budget), sensitivity=1.0)
-
-    monkeypatch.setattr(FiniteClass, "calibrate", careless)
+    careless = (FiniteClass, "calibrate")
+    instead(lambda full, *given: replace(full(*given), sensitivity=1.0), careless)
     assert caught("finite", "exact", "exact_choice", only="full")
 
 
-def test_noise_from_a_seed_at_every_draw(monkeypatch):
-    def seeded(self, name, shape, scale):  # noqa: ARG001
-        return np.rint(np.random.default_rng(0).normal(size=shape) * scale).astype(np.int64)
-
-    monkeypatch.setattr(SecureNoise, "gaussian", seeded)
-    assert caught("ridge-structured", "noise", "independence")
-
-
-def test_noise_from_a_seed_at_the_start(monkeypatch):
-    """New draws in one process, the same again in another that starts from the same state."""
+@pytest.mark.parametrize("seeded", ["at every draw", "at the start"])
+def test_noise_from_a_seed(seeded, instead):
+    """Where the seed is old, another process that starts from the same state has the same draws."""
     generator = np.random.default_rng(0)
 
-    def seeded(self, name, shape, scale):  # noqa: ARG001
-        return np.rint(generator.normal(size=shape) * scale).astype(np.int64)
+    def drawn(_, __, ___, shape, scale):
+        rng = np.random.default_rng(0) if seeded == "at every draw" else generator
+        return np.rint(rng.normal(size=shape) * scale).astype(np.int64)
 
-    monkeypatch.setattr(SecureNoise, "gaussian", seeded)
+    instead(drawn, (SecureNoise, "gaussian"))
     assert caught("ridge-structured", "noise", "independence")
 
 
@@ -168,107 +155,97 @@ def test_the_response_sensitivity_without_the_bias_column(monkeypatch):
     assert caught("ridge-paper", "exact", "exact_gaussian")
 
 
-def test_general_losses_passed_as_one_label_rows(monkeypatch):
-    full = moments.legal_rows
-    monkeypatch.setattr(moments, "legal_rows", lambda *given: full(*given[:2], "general"))
+def test_general_losses_passed_as_one_label_rows(instead):
+    instead(lambda full, *given: full(*given[:2], "general"), (moments, "legal_rows"))
     assert caught("ridge-structured", "exact", "exact_gaussian", only="one_label")
 
 
-def test_the_determinant_term_dropped(monkeypatch):
-    full = StructuredLogistic._ridge_and_scale
-
-    def dropped(self, records):
+def test_the_determinant_term_dropped(instead):
+    def dropped(full, self, records):
         return records * 0.05, full(self, records)[1]
 
-    monkeypatch.setattr(StructuredLogistic, "_ridge_and_scale", dropped)
+    instead(dropped, (StructuredLogistic, "_ridge_and_scale"))
     assert caught("logistic-gamma", "exact", "exact_pure")
 
 
-def test_a_branch_for_fits_that_did_not_converge(monkeypatch):
+def test_a_branch_for_fits_that_did_not_converge(instead):
     """Zero where two Newton steps are not enough."""
-    solved = newton.minimise
 
-    def impatient(*given):
+    def impatient(solved, *given):
         theta = solved(*given)
         far = np.linalg.norm(theta, axis=-1, keepdims=True) > 2.0
         return np.where(far, 0.0, theta)
 
-    monkeypatch.setattr(newton, "minimise", impatient)
+    instead(impatient, (newton, "minimise"))
     assert caught("logistic-gamma", "exact", "certificate")
 
 
-def test_a_batch_used_twice_by_a_mechanism(monkeypatch):
+def mean_gram(one, two):
+    return replace(one.gram, values=(one.gram.values + two.gram.values) / 2)
+
+
+def test_a_batch_used_twice_by_a_mechanism(instead):
     """Two fits of the same batch, of which the mean is released."""
-    once = StructuredRidge.fit
 
-    def twice(self, batch, noise, earlier=()):  # noqa: ARG001
+    def twice(once, self, batch, noise, *_):
         one, two = once(self, batch, noise), once(self, batch, noise)
-        gram = replace(one.gram, values=(one.gram.values + two.gram.values) / 2)
         weights = (one.predictor.weights + two.predictor.weights) / 2
-        return Fit(Predictor(weights, "identity"), gram)
+        return Fit(Predictor(weights, "identity"), mean_gram(one, two))
 
-    monkeypatch.setattr(StructuredRidge, "fit", twice)
+    instead(twice, (StructuredRidge, "fit"))
     assert caught("ridge-structured", "noise", "scale_and_shape")
 
 
 @pytest.mark.parametrize("mechanism", ["ridge-structured", "default-plan"])
-def test_a_batch_used_twice_by_a_learner(mechanism, monkeypatch):
+def test_a_batch_used_twice_by_a_learner(mechanism, instead):
     """The rows of the batch before are fitted once more."""
-    once, kept = learner_module.release_batch, []
+    kept = []
 
-    def again(plan, noise, batch, released, ledger, part=""):
+    def again(once, plan, noise, batch, released, *rest):
         kept.append(batch)
-        if len(kept) == 1 or len(released.items) == 0:
-            return once(plan, noise, batch, released, ledger, part)
-        both = replace(batch, features=batch.features.copy())
-        both.features[0] = kept[-2].features[0]
-        return once(plan, noise, both, released, ledger, part)
+        if len(kept) > 1 and len(released.items) > 0:
+            batch = replace(batch, features=batch.features.copy())
+            batch.features[0] = kept[-2].features[0]
+        return once(plan, noise, batch, released, *rest)
 
-    monkeypatch.setattr(learner_module, "release_batch", again)
-    effort = replace(QUICK, epsilons=())
-    assert caught(mechanism, "transcript", "enters_once", effort=effort, only="")
+    instead(again, (learner_module, "release_batch"))
+    assert caught(mechanism, "transcript", "enters_once", **RUNS_ALONE)
 
 
-def test_a_second_draw_on_the_same_batch(monkeypatch):
+def test_a_second_draw_on_the_same_batch(instead):
     """Drawn twice, released once: the mean of two fits has too little noise."""
-    once = learner_module.release_batch
 
-    def better(plan, noise, batch, released, ledger, part=""):
-        one, _ = once(plan, noise, batch, released, ledger, part)
-        two, charged = once(plan, noise, batch, released, ledger, part)
-        gram = replace(one.gram, values=(one.gram.values + two.gram.values) / 2)
-        return replace(two, gram=gram), charged
+    def better(once, *given):
+        (one, _), (two, charged) = once(*given), once(*given)
+        return replace(two, gram=mean_gram(one, two)), charged
 
-    monkeypatch.setattr(learner_module, "release_batch", better)
-    effort = replace(QUICK, epsilons=())
-    assert caught("ridge-structured", "transcript", "enters_once", effort=effort, only="")
+    instead(better, (learner_module, "release_batch"))
+    assert caught("ridge-structured", "transcript", "enters_once", **RUNS_ALONE)
 
 
-def test_a_gram_noised_after_a_choice_that_depends_on_the_data(monkeypatch):
+def test_a_gram_noised_after_a_choice_that_depends_on_the_data(instead):
     """Noise for the blocks in which there is somebody."""
-    full = perturb.noisy_gram
 
-    def sparing(statistics, sigma, noise):
-        noisy = full(statistics, sigma, noise)
+    def sparing(full, statistics, *rest):
         somebody = statistics.gram.any(axis=(-1, -2), keepdims=True)
-        return np.where(somebody, noisy, 0.0)
+        return np.where(somebody, full(statistics, *rest), 0.0)
 
-    monkeypatch.setattr(perturb, "noisy_gram", sparing)
+    instead(sparing, (perturb, "noisy_gram"))
     assert caught("ridge-structured", "exact", "exact_gaussian")
     assert caught("ridge-structured", "noise", "grid")
 
 
-def test_too_little_noise_off_the_diagonal(monkeypatch):
+def test_too_little_noise_off_the_diagonal(instead):
     """σ/2 in place of σ/√2: svec would not be an isometry."""
 
-    def careless(moments, sigma, noise):
+    def careless(_, moments, sigma, noise):
         p = moments.gram.shape[-1]
         rows, columns = np.triu_indices(p)
         law = np.where(rows == columns, 1.0, 0.5) * sigma / moments.gram_unit
         drawn = noise.gaussian("gram", (len(moments.gram), rows.size), law)
         return (moments.gram + unpack(drawn, p)) * moments.gram_unit
 
-    monkeypatch.setattr(perturb, "noisy_gram", careless)
+    instead(careless, (perturb, "noisy_gram"))
     assert caught("ridge-structured", "exact", "isometry")
     assert caught("ridge-structured", "exact", "exact_gaussian")
 
@@ -279,100 +256,98 @@ POOLED = pytest.mark.parametrize("mechanism", ["ridge-pooled", DEFAULT])
 
 
 @POOLED
-def test_a_response_weight_that_the_sensitivity_forgets(mechanism, monkeypatch):
+def test_a_response_weight_that_the_sensitivity_forgets(mechanism, instead, monkeypatch):
     """Responses with half the noise, calibrated as if they had all of it."""
-    full = perturb.ridge_sensitivity
-    monkeypatch.setattr(perturb, "ridge_sensitivity", lambda *given: full(*given[:3]))
+    instead(lambda full, *given: full(*given[:3]), (perturb, "ridge_sensitivity"))
     forgetful = perturb.structured_scales.__wrapped__  # past the cache
     monkeypatch.setattr(pooled_statistics, "structured_scales", forgetful)
     assert caught(mechanism, "exact", "exact_gaussian")
 
 
 @POOLED
-def test_a_response_weight_that_enters_twice(mechanism, monkeypatch):
+def test_a_response_weight_that_enters_twice(mechanism, instead):
     """σ/ω² on responses."""
-    full = pooled_statistics.structured_scales
 
-    def squared(*given):
+    def squared(full, *given):
         gram, response, event = full(*given)
         return gram, response**2 / gram, event
 
-    monkeypatch.setattr(pooled_statistics, "structured_scales", squared)
+    instead(squared, (pooled_statistics, "structured_scales"))
     assert caught(mechanism, "exact", "exact_gaussian")
     if mechanism == "default-plan":
         assert caught(mechanism, "black box", "black_box")
 
 
-def fit_instead(monkeypatch, change):
+@pytest.fixture
+def fit_instead(instead):
     """``change(made, silent, batch)`` of a fit, and of the same fit without noise."""
-    once = PooledStatistics.fit
 
-    def careless(self, batch, noise, earlier=()):
-        silent = once(self, batch, Chosen(), earlier)
-        return change(once(self, batch, noise, earlier), silent, batch)
+    def put(change):
+        def careless(once, self, batch, noise, earlier=()):
+            silent = once(self, batch, Chosen(), earlier)
+            return change(once(self, batch, noise, earlier), silent, batch)
 
-    monkeypatch.setattr(PooledStatistics, "fit", careless)
+        instead(careless, (PooledStatistics, "fit"))
 
-
-def raw(made, silent, _):
-    """A Gram that was released before its noise."""
-    gram = silent.statistics.gram + 0 * made.statistics.gram
-    return replace(made, statistics=replace(made.statistics, gram=gram))
+    return put
 
 
-def told(made, silent, _):
-    """How people fared, released before its noise."""
-    heard = silent.statistics.outcome_sums + 0 * made.statistics.outcome_sums
-    return replace(made, statistics=replace(made.statistics, outcome_sums=heard))
+def without_noise(name):
+    """A part of the statistics that was released before its noise."""
+
+    def change(made, silent, _):
+        part = getattr(silent.statistics, name) + 0 * getattr(made.statistics, name)
+        return replace(made, statistics=replace(made.statistics, **{name: part}))
+
+    return change
 
 
-@POOLED
-def test_grams_without_noise(mechanism, monkeypatch):
-    fit_instead(monkeypatch, raw)
+@pytest.mark.parametrize(
+    ("mechanism", "part"),
+    [
+        ("ridge-pooled", "gram"),
+        pytest.param("default-plan", "gram", marks=pytest.mark.long),
+        ("ridge-stretched", "outcome_sums"),
+    ],
+)
+def test_statistics_without_noise(mechanism, part, fit_instead):
+    fit_instead(without_noise(part))
     assert caught(mechanism, "exact", "exact_gaussian")
     assert caught(mechanism, "exact", "tells_no_more")
     assert caught(mechanism, "noise", "scale_and_shape")
 
 
-def test_how_people_fared_without_noise(monkeypatch):
-    fit_instead(monkeypatch, told)
-    assert caught("ridge-stretched", "exact", "exact_gaussian")
-    assert caught("ridge-stretched", "exact", "tells_no_more")
-    assert caught("ridge-stretched", "noise", "scale_and_shape")
-
-
-@pytest.mark.parametrize("change", [raw, told])
-def test_a_transcript_of_statistics_without_noise(change, monkeypatch):
+@pytest.mark.parametrize("part", ["gram", "outcome_sums"])
+def test_a_transcript_of_statistics_without_noise(part, fit_instead):
     """One part alone: a single projection of all would drown it in the noise of the others."""
-    fit_instead(monkeypatch, change)
+    fit_instead(without_noise(part))
     effort = replace(QUICK, epsilons=(), runs=((8.0, 60),))
     assert caught("default-plan", "transcript", "transcript", effort=effort, only="slot=4")
 
 
-def test_sums_that_are_noised_anew_at_every_release(monkeypatch):
+def test_sums_that_are_noised_anew_at_every_release(instead):
     """Records are kept, and each release sums them all with new noise: noises average out."""
-    once, kept = PooledStatistics.fit, []
+    kept = []
 
-    def anew(self, batch, noise, earlier=()):
+    def anew(once, self, batch, noise, earlier=()):
         if not earlier:
             kept.clear()
         kept.append(batch)
         return once(self, joined(*kept), noise, earlier)
 
-    monkeypatch.setattr(PooledStatistics, "fit", anew)
-    effort = replace(QUICK, epsilons=())
-    assert caught("default-plan", "transcript", "enters_once", effort=effort, only="")
+    instead(anew, (PooledStatistics, "fit"))
+    assert caught("default-plan", "transcript", "enters_once", **RUNS_ALONE)
 
 
 @POOLED
-def test_a_predictor_from_the_gram_without_noise(mechanism, monkeypatch):
+def test_a_predictor_from_the_gram_without_noise(mechanism, fit_instead):
     """The published statistics are right, and the weights tell more than they do."""
-    fit_instead(monkeypatch, lambda made, silent, _: replace(made, predictor=silent.predictor))
+    fit_instead(lambda made, silent, _: replace(made, predictor=silent.predictor))
     assert caught(mechanism, "exact", "tells_no_more")
 
 
 @POOLED
-def test_a_batch_that_counts_by_its_answers(mechanism, monkeypatch):
+def test_a_batch_that_counts_by_its_answers(mechanism, fit_instead):
     """The weight of a batch from the losses that were heard, not from its slots."""
 
     def heard(made, _, batch):
@@ -380,42 +355,37 @@ def test_a_batch_that_counts_by_its_answers(mechanism, monkeypatch):
         pool = replace(made.statistics, records=made.statistics.records + answers)
         return replace(made, statistics=pool)
 
-    fit_instead(monkeypatch, heard)
+    fit_instead(heard)
     assert caught(mechanism, "exact", "tells_no_more")
 
 
-def test_a_row_that_enters_several_blocks(monkeypatch):
-    full = moments.legal_rows
+def test_a_row_that_enters_several_blocks(instead):
+    def generous(full, batch, *rest):
+        return replace(full(batch, *rest), weights=np.asarray(batch.observed, dtype=float))
 
-    def generous(batch, feedback, losses):
-        legal = full(batch, feedback, losses)
-        return replace(legal, weights=np.asarray(batch.observed, dtype=float))
-
-    monkeypatch.setattr(moments, "legal_rows", generous)
+    instead(generous, (moments, "legal_rows"))
     assert caught("ridge-structured", "exact", "blocks")
     assert caught("ridge-structured", "exact", "hostile")
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_rows_that_are_not_made_legal(monkeypatch):
-    monkeypatch.setattr(paper_ridge, "legal_batch", lambda batch, *_: batch)
+def test_rows_that_are_not_made_legal(instead):
+    instead(lambda _, batch, *__: batch, (paper_ridge, "legal_batch"))
     assert caught("ridge-paper", "exact", "hostile")
 
 
-def test_a_ball_without_a_direction(monkeypatch):
-    full = SecureNoise.ball
-
-    def narrow(self, name, shape):
-        drawn = full(self, name, shape)
+def test_a_ball_without_a_direction(instead):
+    def narrow(full, *given):
+        drawn = full(*given)
         length = np.linalg.norm(drawn, axis=-1, keepdims=True)
-        return length * np.ones(shape[-1]) / np.sqrt(shape[-1])
+        return length * np.ones(drawn.shape[-1]) / np.sqrt(drawn.shape[-1])
 
-    monkeypatch.setattr(SecureNoise, "ball", narrow)
+    instead(narrow, (SecureNoise, "ball"))
     assert caught("logistic-gamma", "noise", "independence")
 
 
-def test_an_event_that_costs_more_than_it_says(monkeypatch):
-    monkeypatch.setattr(proof_facts, "epsilon", lambda *_: 1.9)
+def test_an_event_that_costs_more_than_it_says(instead):
+    instead(lambda *_: 1.9, (proof_facts, "epsilon"))
     assert caught("ridge-structured", "exact", "calibration")
 
 

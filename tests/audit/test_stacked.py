@@ -1,7 +1,5 @@
 """Many releases in one fit are the releases of many fits, draw for draw."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

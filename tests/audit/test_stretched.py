@@ -1,7 +1,5 @@
 """Learned geometry as an auditor sees it: public matrix and bounds, short rows, one set of axes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -9,13 +7,12 @@ import pytest
 
 import discreet as dc
 from discreet.audit import HOLDS
-from discreet.audit.noise_sources import Chosen, Shared
+from discreet.audit.noise_sources import Shared
 from discreet.audit.proof_facts import row_bounds, rows_as_published
 from discreet.audit.published_documents import WORLDS, public_alike
 from discreet.audit.subjects import Subject, subjects
-from discreet.errors import PrivateData
 from discreet.oracles.mechanisms.geometry import pooled, publishable
-from discreet.oracles.mechanisms.legal_rows import GRID, shortened_rows
+from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.releases.statistics import Statistics
 
 BANDIT = Subject("ridge-stretched", "bandit", "general", 2.0)
@@ -58,32 +55,6 @@ def test_no_batch_moves_the_matrix_it_meets(subject):
         np.testing.assert_array_equal(made.statistics.signal, signal)
         np.testing.assert_array_equal(made.statistics.following, publishable(following))
         assert not np.array_equal(made.statistics.following, SHRINKING)
-
-
-def test_a_matrix_that_was_not_published_is_refused():
-    with pytest.raises(PrivateData, match="matrix"):
-        BANDIT.calibrated.fit(BANDIT.worst_pair()[0], Chosen(), BANDIT.past(SHRINKING * np.pi))
-
-
-@pytest.mark.parametrize("p", [2, 3, 50])
-def test_no_row_is_longer_than_the_grid(p):
-    rng = np.random.default_rng(p)
-    grid = np.concatenate(
-        [np.full((500, 1), float(GRID)), np.trunc(rng.uniform(-1, 1, (500, p - 1)) * GRID / p)], 1
-    )
-    for spread in (0.0, 4.0, 20.0):
-        matrix = publishable(rng.normal(size=(p, p)) * np.exp2(rng.uniform(-spread, spread, p)))
-        lengths = np.linalg.norm(grid @ matrix.T, axis=-1) / (GRID * np.sqrt(2.0))
-        middle = float(np.median(lengths))
-        for low, high in ((0.0, np.inf), (middle, 2.0 * middle), (middle, middle)):
-            rows, factors = shortened_rows(grid, matrix, low, high)
-            squares = np.array([sum(int(entry) ** 2 for entry in row) for row in rows])
-            assert squares.max() <= GRID**2
-            assert (rows == np.rint(rows)).all()
-            expected = np.minimum(1.0, lengths / low) if low else np.ones(500)
-            np.testing.assert_allclose(np.sqrt(squares.astype(float)) / GRID, expected, atol=NEAR)
-            assert (factors <= 1.0).all()
-            np.testing.assert_allclose(factors[:, 0], np.minimum(1.0, high / lengths), rtol=1e-4)
 
 
 def test_statistics_are_pooled_in_the_newest_coordinates():

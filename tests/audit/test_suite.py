@@ -1,7 +1,5 @@
 """Which questions are asked, at which error rate, and that nothing is left out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

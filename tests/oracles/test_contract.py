@@ -1,7 +1,5 @@
 """What every oracle promises, checked over the catalogue."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from dataclasses import FrozenInstanceError, fields, replace

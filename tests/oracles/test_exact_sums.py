@@ -1,7 +1,5 @@
 """The logistic certificate at many records: true gradients, by exact arithmetic, in any order."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -285,12 +283,7 @@ def test_computed_gradients_are_within_their_bound(records, ridge):
     theta, tilt = rng.normal(size=(2, WIDTH)), 30.0 * rng.normal(size=(2, WIDTH))
     given = (legal.grid, legal.weights, legal.targets, ridge, tilt)
     objective = newton.LogisticObjective.of(
-        legal.features,
-        legal.weights,
-        legal.targets,
-        np.full((2, 1), ridge),
-        tilt,
-        legal.grid,
+        legal.features, legal.weights, legal.targets, np.full((2, 1), ridge), tilt, legal.grid
     )
     shown = math.sqrt(float(objective.at(theta).steepness.sum()))
     bound = attainable_norm(max(2, records), WIDTH, ridge, np.linalg.norm(tilt)) / 4

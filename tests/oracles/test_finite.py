@@ -1,7 +1,5 @@
 """FiniteClass: least squares without privacy, the exponential mechanism's exact law with it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows stretched by a public matrix: exact, short enough, and worth it."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Offsets and units of losses: how much they may change predictors and decisions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

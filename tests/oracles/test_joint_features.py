@@ -6,7 +6,7 @@ import pytest
 import discreet as dc
 from discreet.batch import Batch
 from discreet.oracles.mechanisms.geometry import publishable
-from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, shortened_rows
+from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.oracles.mechanisms.moments import NORMALISED, exact_moments, floating_moments
 from discreet.oracles.mechanisms.pooled_statistics import SHORTENED, PooledStatistics
 from discreet.privacy.sensitivities import ridge_sensitivity
@@ -35,27 +35,6 @@ def test_exact_sums_are_the_floating_ones(seed):
     np.testing.assert_allclose(exact.gram * exact.gram_unit, floats.gram, atol=near)
     np.testing.assert_allclose(exact.response * exact.response_unit, floats.response, atol=near)
     np.testing.assert_allclose(exact.outcome_sums * exact.gram_unit, floats.outcome_sums, atol=near)
-
-
-@pytest.mark.parametrize("spread", [0.0, 4.0, 12.0, 200.0])
-@pytest.mark.parametrize("scale", [2.0**-40, 1.0, 2.0**40])
-def test_no_row_is_longer_than_one_whatever_the_matrix(spread, scale):
-    batch = joint_batch(400)
-    rows, shrink = shortened_rows(
-        legal_rows(batch, "bandit", "general").grid, scale * matrix(1, spread)
-    )
-    squares = [sum(int(entry) ** 2 for entry in row) for row in rows]
-    assert max(squares) <= GRID**2
-    assert ((shrink >= 0.0) & (shrink <= 1.0)).all()
-
-
-def test_a_row_has_the_same_bits_whatever_is_beside_it():
-    grid = legal_rows(joint_batch(100), "bandit", "general").grid
-    order = np.random.default_rng(1).permutation(100)
-    rows, shrink = shortened_rows(grid, matrix())
-    again, other = shortened_rows(grid[order], matrix())
-    np.testing.assert_array_equal(again, rows[order])
-    np.testing.assert_array_equal(other, shrink[order])
 
 
 def test_no_pair_of_records_moves_more_than_the_sensitivity():

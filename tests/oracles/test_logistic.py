@@ -1,7 +1,5 @@
 """Logistic against the whole design matrix: the objective literally, tilt and all."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The solver's certificate: it holds for every input, and without Newton's help too."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

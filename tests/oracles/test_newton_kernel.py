@@ -1,7 +1,5 @@
 """The kernel for a GPU solves what Newton's method in arrays solves."""
 
-from __future__ import annotations
-
 import pytest
 
 from interpreted import interpreted

@@ -1,7 +1,5 @@
 """An oracle of one's own: the contract is all that plans, learners, runs and stacks ask of it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import partial

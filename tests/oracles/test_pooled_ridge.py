@@ -1,7 +1,5 @@
 """PooledRidge against a loop over releases; and that these are all that it knows of the past."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import fields, replace
@@ -168,7 +166,12 @@ WRONG = {
     "another spread that is clear": (geometry, "CLEAR_SPREAD", 0.4),
     "other rewards that are rare": (geometry, "RARE_REWARD", 1.0),
     "another doubt": (geometry, "DOUBT", 5.1),
-    "another error of slopes": (geometry, "SLOPE_ERROR", 0.31),
+    "another error of slopes": (geometry, "SLOPE_ERROR", 0.11),
+    "action means from other sums": (
+        geometry.Pool,
+        "excess_losses",
+        property(lambda self: (2.0 * self.outcome_sums[..., 2::2], self.sum_noise)),
+    ),
     "another floor where contexts are unclear": (pooled_statistics, "UNCLEAR_FLOOR", 5.1),
     "other bounds of rows": (pooled_statistics, "UNCLEAR", 3.1),
     "rows and losses divided alike": (
@@ -373,6 +376,12 @@ class Replayed:
         return np.array(taken)
 
 
+def doubling(rows, budget, **parts):
+    """A plan with batches of 1, 2, 4 … records."""
+    schedule = {"horizon": rows, "first_batch": 1, "growth": 2.0}
+    return dc.Plan(n_actions=ACTIONS, features=FEATURES, budget=budget, **schedule, **parts)
+
+
 def labelled(rows):
     contexts = np.random.default_rng(4).normal(size=(rows, DIMENSION))
     return contexts, (contexts[:, 0] > 0).astype(int) + (contexts[:, 1] > 0.5)
@@ -383,15 +392,7 @@ def test_a_learner_pools_as_an_evaluation_does(policy):
     """Round by round, through documents rounded to 52 bits: the same sums and predictors."""
     rows, seed = 63, 9
     contexts, labels = labelled(rows)
-    plan = dc.Plan(
-        n_actions=ACTIONS,
-        features=FEATURES,
-        policy=policy,
-        budget=PRIVATE,
-        horizon=rows,
-        first_batch=1,
-        growth=2.0,
-    )
+    plan = doubling(rows, PRIVATE, policy=policy)
     played = dc.evaluate(plan, contexts, labels, seed=seed).released
     order, u = shuffle(seed, rows)
     learner = dc.Learner(plan, noise=dc.SeededNoise(seed), draws=Replayed(u))
@@ -423,16 +424,7 @@ def published(policy=None, **change):
         return noisy[-1]
 
     contexts, labels = labelled(rows)
-    plan = dc.Plan(
-        n_actions=ACTIONS,
-        features=FEATURES,
-        policy=policy or dc.ReplayBonusPO(),
-        budget=dc.Budget(2.0, 1e-5),
-        horizon=rows,
-        first_batch=1,
-        growth=2.0,
-        **change,
-    )
+    plan = doubling(rows, dc.Budget(2.0, 1e-5), policy=policy or dc.ReplayBonusPO(), **change)
     learner = dc.Learner(plan, noise=dc.SecureNoise(fast=True))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pooled_statistics, "noisy_statistics", spy)

@@ -1,7 +1,5 @@
 """Ridge against the whole design matrix, without noise and with the same draws added literally."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

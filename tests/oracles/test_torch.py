@@ -1,7 +1,5 @@
 """NumPy and torch fit alike: the same seeded draws, the same numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

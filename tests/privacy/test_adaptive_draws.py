@@ -3,8 +3,6 @@
 Off-policy estimates and lifts divide by them. The uniforms of a draw lie on a grid, not at random.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

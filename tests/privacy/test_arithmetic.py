@@ -1,7 +1,5 @@
 """Numbers on a computer: integers that never round, samplers that are close enough."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 
@@ -48,13 +46,17 @@ GEOMETRIES = pytest.mark.parametrize("matrix", [None, MATRIX], ids=["plain", "st
 
 
 @GEOMETRIES
-def test_sums_are_the_same_bits_in_any_order_and_chunking(matrix, monkeypatch):
+@pytest.mark.parametrize(
+    "shape", [("bandit", "general"), ("full", "general"), ("full", "one_label")]
+)
+def test_sums_are_the_same_bits_in_any_order_and_chunking(shape, matrix, monkeypatch):
     batch = batch_of(9000)
-    whole = exact_moments(batch, "bandit", "general", matrix)
+    batch.observed[:] |= shape[0] == "full"
+    whole = exact_moments(batch, *shape, matrix)
     shuffled = reordered(batch, np.random.default_rng(1).permutation(9000))
     for chunk in (4096, 1000, 7):
         monkeypatch.setattr(moments_module, "_EXACT_ROWS", chunk)
-        again = exact_moments(shuffled, "bandit", "general", matrix)
+        again = exact_moments(shuffled, *shape, matrix)
         np.testing.assert_array_equal(whole.gram, again.gram)
         np.testing.assert_array_equal(whole.response, again.response)
         np.testing.assert_array_equal(whole.outcome_sums, again.outcome_sums)
@@ -109,9 +111,9 @@ def test_a_full_chunk_of_the_largest_products_is_exact():
     axis = np.zeros((n, 2))
     axis[:, 1] = 1.0
     batch = Batch(with_bias(axis), np.ones((n, 1)), np.ones((n, 1), dtype=bool))
-    gram = exact_moments(batch, "bandit", "general").gram[0]
-    expected = n * GRID**2
-    assert gram[0, 0] == gram[2, 2] == gram[0, 2] == expected
+    made = exact_moments(batch, "bandit", "general")
+    assert made.gram[0, 0, 0] == made.gram[0, 2, 2] == made.gram[0, 0, 2] == n * GRID**2
+    assert made.response[0, 0] == made.response[0, 2] == n * GRID**2 // 2
 
 
 def test_the_largest_batch_leaves_room_for_noise():
@@ -169,7 +171,7 @@ def test_sums_of_larger_batches_are_those_of_unbounded_integers(matrix, records)
         yield from [full] * parts if parts <= 2 else [many]
 
     none = np.empty((0, 1))
-    large = PartitionedBatch(np.empty((0, 3)), none, none > 0, None, records, summed)
+    large = PartitionedBatch(np.empty((0, 3)), none, none > 0, size=records, summed=summed)
     made, one = (exact_moments(each, "bandit", "general", matrix) for each in (large, rows))
     assert made.gram.max() == records * GRID**2
     assert made.gram.dtype == (np.int64 if records <= LARGEST_BATCH else object)
@@ -256,16 +258,16 @@ def test_every_coordinate_that_neighbours_touch_is_paid_for(feedback, touched, o
     )
     one, two = (exact_moments(each, feedback, "general", matrix) for each in (first, second))
     rows, columns = np.triu_indices(6)
-    scaled_event = int(
+    found = int(
         (one.gram != two.gram)[:, rows, columns].sum() + (one.response != two.response).sum()
     )
     if matrix is not None and feedback == "bandit":
         # Squares, and half sums and half counts of two actions; the count differs if one of the
         # two slots is void.
         touched += 6
-        scaled_event += int((one.outcome_sums != two.outcome_sums).sum())
+        found += int((one.outcome_sums != two.outcome_sums).sum())
     # Two blocks, or one block and all responses; the bias corner, or the count, may be equal.
-    assert touched - 1 <= scaled_event <= touched
+    assert touched - 1 <= found <= touched
     assert event.coordinates == touched
     off_diagonal = oracle.gram * math.sqrt(0.5) / one.gram_unit
     fewest_steps = min(off_diagonal, oracle.response / one.response_unit)

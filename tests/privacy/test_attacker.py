@@ -1,7 +1,5 @@
 """The attacker's line: against a simulated likelihood-ratio attacker, and against integrals."""
 
-from __future__ import annotations
-
 import math
 import re
 

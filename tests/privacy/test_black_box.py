@@ -4,8 +4,6 @@ The attack, its worst pairs and its bounds are those of ``discreet.audit``; here
 of the paper, on the noise as it ships. A correct mechanism fails with probability 1e-6 a row.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,9 +1,8 @@
 """The geometry of a structured release: svec is an isometry, and blocks never meet."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -31,10 +30,8 @@ class UnitDraw:
     coordinate: int
     exact = False
 
-    def gaussian(self, name, shape, scale):  # noqa: ARG002
-        drawn = np.zeros(shape)
-        drawn.reshape(-1)[self.coordinate] = 1.0
-        return drawn * scale
+    def gaussian(self, name, shape, scale):
+        return self.normal(name, shape) * scale
 
     def normal(self, name, shape):  # noqa: ARG002
         drawn = np.zeros(shape)
@@ -46,44 +43,35 @@ def empty(blocks, p, n_actions):
     return Moments(np.zeros((blocks, p, p)), np.zeros((n_actions, p)), 1.0, 1.0)
 
 
+def moved_by_draws(noisy, statistics, count):
+    """What each coordinate of the noise adds to statistics that are zero."""
+    return np.stack([noisy(statistics, SIGMA, UnitDraw(k)).reshape(-1) for k in range(count)])
+
+
 @pytest.mark.parametrize(("blocks", "p"), [(1, 4), (3, 3)])
 def test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks(blocks, p):
     """Each coordinate of the draw moves the Gram by σ in Frobenius norm, at right angles."""
     count = blocks * p * (p + 1) // 2
-    scaled_event = np.stack(
-        [noisy_gram(empty(blocks, p, 3), SIGMA, UnitDraw(k)).reshape(-1) for k in range(count)]
-    )
-    np.testing.assert_allclose(
-        scaled_event @ scaled_event.T, SIGMA**2 * np.eye(count), atol=EXACT * SIGMA**2
-    )
-    matrices = scaled_event.reshape(count, blocks, p, p)
+    moved = moved_by_draws(noisy_gram, empty(blocks, p, 3), count)
+    np.testing.assert_allclose(moved @ moved.T, SIGMA**2 * np.eye(count), atol=EXACT * SIGMA**2)
+    matrices = moved.reshape(count, blocks, p, p)
     np.testing.assert_array_equal(matrices, np.swapaxes(matrices, -1, -2))
 
 
-def test_unit_draws_of_the_response_are_orthonormal_up_to_sigma():
-    scaled_event = np.stack(
-        [noisy_response(empty(1, 2, 3), SIGMA, UnitDraw(k)).reshape(-1) for k in range(6)]
-    )
-    np.testing.assert_allclose(scaled_event @ scaled_event.T, SIGMA**2 * np.eye(6), atol=EXACT)
-
-
-def test_unit_draws_of_what_is_told_are_orthonormal_up_to_sigma():
-    told = replace(empty(3, 2, 3), outcome_sums=np.zeros(8))
-    scaled_event = np.stack([noisy_outcome_sums(told, SIGMA, UnitDraw(k)) for k in range(8)])
-    np.testing.assert_allclose(scaled_event, SIGMA * np.eye(8), atol=EXACT)
+def test_unit_draws_of_responses_and_outcome_sums_are_orthonormal_up_to_sigma():
+    moved = moved_by_draws(noisy_response, empty(1, 2, 3), 6)
+    np.testing.assert_allclose(moved @ moved.T, SIGMA**2 * np.eye(6), atol=EXACT)
+    sums = replace(empty(3, 2, 3), outcome_sums=np.zeros(8))
+    moved = moved_by_draws(noisy_outcome_sums, sums, 8)
+    np.testing.assert_allclose(moved, SIGMA * np.eye(8), atol=EXACT)
     assert noisy_outcome_sums(empty(3, 2, 3), SIGMA, UnitDraw(0)) is None
 
 
 def test_the_paper_noise_has_the_same_law_in_frobenius_coordinates():
     """E = (W + Wᵀ)/2: as a map from W, E Eᵀ has eigenvalue σ² on every symmetric direction."""
     size = 4
-    scaled_event = np.stack(
-        [
-            dense_noisy_gram(np.zeros((2, 2, 2)), 2, SIGMA, UnitDraw(k)).reshape(-1)
-            for k in range(size * size)
-        ]
-    )
-    covariance = scaled_event.T @ scaled_event
+    moved = moved_by_draws(partial(dense_noisy_gram, np.zeros((2, 2, 2))), 2, size * size)
+    covariance = moved.T @ moved
     rows, columns = np.triu_indices(size)
     basis = np.zeros((len(rows), size, size))
     for k, (i, j) in enumerate(zip(rows, columns, strict=True)):

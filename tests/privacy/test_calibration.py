@@ -1,7 +1,5 @@
 """From budget to noise and back, against dp_accounting and against numbers known elsewhere."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every privacy claim in the source points to a page of docs/privacy, and to a section there."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

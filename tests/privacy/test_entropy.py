@@ -4,8 +4,6 @@ Two ways to be sure: what the module may import, call and keep is written down h
 known stream in place of entropy every draw repeats, whatever clock, process and generators say.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import hashlib

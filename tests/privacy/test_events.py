@@ -1,7 +1,5 @@
 """Events say what was done, in JSON and in words, and never more than is true."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The fast sampler is paid for: as a number in the event, out of δ, within every budget."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ OpenDP's own sampler where their source is exact, so their tests have a false-al
 1e-10 together. All other draws are seeded, and are judged at 1e-6.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -16,11 +14,13 @@ import pytest
 from scipy.stats import chi2, norm, poisson
 
 from discreet.audit.noise_law import (
+    fourth_moment_limits,
     magnitudes,
     no_gaps,
     no_value_twice,
     uncorrelated,
     uniform_bits,
+    unrelated,
 )
 from discreet.audit.noise_sources import Trials
 from discreet.batch import Batch
@@ -113,19 +113,24 @@ def test_scale_is_accepted_and_two_thirds_and_three_halves_are_rejected(draws, k
     assert not scale_accepted(draws[kind], 3 / 2)
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "off-diagonal", "response"])
-def test_sabotage_halved_noise_is_rejected(draws, kind):
-    assert not scale_accepted(draws[kind] / 2)
-
-
 def test_fourth_moment_is_that_of_a_gaussian(draws):
-    """Kurtosis 3 within 1.1: short of Laplace (6) or uniform (1.8) noise of the same variance.
-
-    Of 3,168 draws one alone moves it so far if it lies beyond 7.7 deviations: probability 4e-11.
-    """
+    """3, short of Laplace (6) or uniform (1.8) noise of the same variance."""
     values = np.concatenate([part.reshape(-1) for part in draws.values()])
-    assert values.size > 3000
-    assert abs((values**4).mean() / (values**2).mean() ** 2 - 3.0) < 1.1
+    low, high = fourth_moment_limits(values.size, SECRET)
+    assert low <= (values**4).mean() <= high
+    assert 1.8 < low < high < 6.0
+
+
+def test_limits_are_exceeded_as_rarely_as_stated():
+    """Of 20,000 samples at 1 %, 200 within five deviations; few numbers, where no mean is normal.
+
+    A bound of Chernoff keeps its rate with something to spare.
+    """
+    draws = np.random.default_rng(0).normal(size=(20_000, 2, 3))
+    assert 130 < sum(not unrelated(*each, 0.01) for each in draws) < 270
+    low, high = fourth_moment_limits(60, 0.01)
+    fourth = (draws.reshape(2000, 60) ** 4).mean(axis=1)
+    assert 0 < ((fourth < low) | (fourth > high)).sum() <= 20
 
 
 def chained(chains, length, alarm):
@@ -369,16 +374,6 @@ def test_fast_sampler_never_asks_for_less_noise(monkeypatch):
             assert 1 <= z <= 0.66 * reached
             reached = math.hypot(reached, z * noise_module._TABLE_SCALE)
         assert scale <= reached <= scale * 1.01
-
-
-def test_uniforms_never_reach_zero_or_one(monkeypatch):
-    for word in (0, 2**64 - 1):
-        words = np.full(3, word, dtype=np.uint64)
-        monkeypatch.setattr(noise_module, "_words", lambda _, words=words: words)
-        uniforms = noise_module._uniforms((3,))
-        assert (uniforms > 0).all()
-        assert (uniforms < 1).all()
-        assert np.isfinite(SecureNoise().normal("any", (3,))).all()
 
 
 @pytest.mark.parametrize("source", ["exact", "seeded"])

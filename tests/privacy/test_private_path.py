@@ -6,8 +6,6 @@ warns, formats a private value into an error or draws from a seeded generator, a
 itself has no printable, picklable or copyable form.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import copy

@@ -5,8 +5,6 @@ the noisy numbers is the same bytes; and with noise that makes up for the differ
 batches the noisy numbers are the same as well.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

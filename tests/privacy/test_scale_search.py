@@ -1,7 +1,5 @@
 """The search for the smallest scale: the same bits as a plain bisection, for far fewer prices."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

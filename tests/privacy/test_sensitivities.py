@@ -6,8 +6,6 @@ must lie in [0.999, 1 + 1e-9] times the declared one: below, we would waste nois
 would break the promise. Distances need two context dimensions to be attained.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace
@@ -174,21 +172,6 @@ WEIGHTED = [
 ]
 
 
-@pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), WEIGHTED)
-def test_structured_sensitivity_is_attained_and_never_exceeded(feedback, losses, n_actions, weight):
-    rows = one_zero_rows(n_actions) if losses == "one_label" else None
-    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight)
-    found, (first, second) = climb(
-        structured(feedback, losses, weight),
-        n_actions,
-        feedback,
-        rows,
-    )
-    assert_tight(found, declared)
-    # The worst pair again, through the integers of a private release.
-    assert_tight(structured_exact(first, second, feedback, losses, weight), declared)
-
-
 def test_sabotage_a_forgotten_weight_is_a_third_too_little_noise():
     found, _ = climb(structured("bandit", "general", 2.0), 2, "bandit")
     assert found / ridge_sensitivity("bandit", 2) == pytest.approx(4 / 3, rel=1e-3)
@@ -197,12 +180,7 @@ def test_sabotage_a_forgotten_weight_is_a_third_too_little_noise():
 @pytest.mark.parametrize("weight", [3.0, math.sqrt(8.0)])
 def test_beyond_its_peak_the_one_label_sensitivity_is_still_a_bound(weight):
     """ω² > 2A: the parabola peaks at t > 1, which no pair of rows reaches."""
-    found, _ = climb(
-        structured("full", "one_label", weight),
-        2,
-        "full",
-        one_zero_rows(2),
-    )
+    found, _ = climb(structured("full", "one_label", weight), 2, "full", one_zero_rows(2))
     assert found < 0.99 * ridge_sensitivity("full", 2, True, weight)
 
 
@@ -223,20 +201,22 @@ STRETCHED = [
 ]
 
 
-@pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), STRETCHED)
-def test_stretched_sensitivity_is_attained_and_never_exceeded(feedback, losses, n_actions, weight):
-    rows = one_zero_rows(n_actions) if losses == "one_label" else None
-    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight, True)
-    found, (first, second) = climb(
-        structured(feedback, losses, weight, SQUEEZED),
-        n_actions,
-        feedback,
-        rows,
-        starts=6,
-        tried=INSIDE if feedback == "bandit" else ENDS,
-    )
+@pytest.mark.parametrize(
+    ("feedback", "losses", "n_actions", "weight", "matrix"),
+    [*((*each, None) for each in WEIGHTED), *((*each, SQUEEZED) for each in STRETCHED)],
+)
+def test_structured_sensitivity_is_attained_and_never_exceeded(
+    feedback, losses, n_actions, weight, matrix
+):
+    one_label, stretched = losses == "one_label", matrix is not None
+    declared = ridge_sensitivity(feedback, n_actions, one_label, weight, stretched)
+    given = feedback, losses, weight, *([matrix] if stretched else [])
+    more = {"starts": 6, "tried": INSIDE if feedback == "bandit" else ENDS} if stretched else {}
+    rows = one_zero_rows(n_actions) if one_label else None
+    found, pair = climb(structured(*given), n_actions, feedback, rows, **more)
     assert_tight(found, declared)
-    assert_tight(structured_exact(first, second, feedback, losses, weight, SQUEEZED), declared)
+    # The worst pair again, through the integers of a private release.
+    assert_tight(structured_exact(*pair, *given), declared)
 
 
 @pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.5, 2.0), (0.8, 1.25), (0.02, 50.0)])
@@ -464,8 +444,7 @@ def loss_rows(n_actions):
 
 
 @pytest.mark.parametrize(
-    ("feedback", "losses", "n_actions", "weight"),
-    [each for each in STRETCHED if each[2] <= 6],
+    ("feedback", "losses", "n_actions", "weight"), [each for each in STRETCHED if each[2] <= 6]
 )
 def test_no_directions_in_the_ball_and_no_slots_exceed_the_stretched_sensitivity(
     feedback, losses, n_actions, weight
@@ -512,10 +491,7 @@ def test_sabotage_one_label_rows_exceed_the_sensitivity_of_plain_rows(n_actions)
     them be: 2 + 2N + N²/2, with N = 1 − 1/A, at v·v' = −N/2. Two actions have one bound only."""
     plain = ridge_sensitivity("full", n_actions, one_zero=True)
     found, (first, second) = climb(
-        structured("full", "one_label", 1.0, SQUEEZED),
-        n_actions,
-        "full",
-        one_zero_rows(n_actions),
+        structured("full", "one_label", 1.0, SQUEEZED), n_actions, "full", one_zero_rows(n_actions)
     )
     exact = structured_exact(first, second, "full", "one_label", 1.0, SQUEEZED)
     assert min(found, exact) > 1.01 * plain
@@ -540,12 +516,7 @@ def test_sabotage_rows_that_are_not_normalised_exceed_it():
 
 
 def test_sabotage_what_is_told_must_be_paid_for():
-    found, _ = climb(
-        structured("bandit", "general", 2.0, SQUEEZED),
-        2,
-        "bandit",
-        starts=6,
-    )
+    found, _ = climb(structured("bandit", "general", 2.0, SQUEEZED), 2, "bandit", starts=6)
     assert found**2 == pytest.approx(4.75, rel=1e-3)
     assert found > 1.02 * ridge_sensitivity("bandit", 2, weight=2.0)
 
@@ -581,12 +552,7 @@ def test_paper_sensitivities_are_attained_and_never_exceeded(feedback, losses, n
     rows = one_zero_rows(n_actions) if losses == "one_label" else None
     declared = paper_sensitivities(feedback, n_actions, losses == "one_label")
     for part in (0, 1):
-        found, _ = climb(
-            paper_part(part, feedback),
-            n_actions,
-            feedback,
-            rows,
-        )
+        found, _ = climb(paper_part(part, feedback), n_actions, feedback, rows)
         assert_tight(found, declared[part])
 
 

@@ -1,7 +1,5 @@
 """A person as the unit: neighbours, calibration, the ledger's rule, and a second opinion on it."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

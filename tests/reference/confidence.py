@@ -1,7 +1,5 @@
 """Confidence radii from released Grams, and the rules of LinUCB and RegCB."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from reference.design import phi

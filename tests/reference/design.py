@@ -1,7 +1,5 @@
 """Action-dependent features φ(c, a) = e_a ⊗ b(c̄), written out. [paper, "Function classes"]"""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """A finite class: summed squared losses and the exponential mechanism's probabilities."""
 
-from __future__ import annotations
-
 import math
 
 from reference.design import phi

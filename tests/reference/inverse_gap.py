@@ -1,7 +1,5 @@
 """SquareCB, FastCB and AdaCB's allocation, one row of predictions at a time."""
 
-from __future__ import annotations
-
 
 def gap_weight(scale, exponent, earlier_batches):
     """γ_m = γ0·(Σ_{j<m} B_j)^ρ, with at least one round on the clock."""

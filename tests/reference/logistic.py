@@ -1,7 +1,5 @@
 """Logistic regression on the whole design matrix, by a general-purpose optimiser."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """VanillaPO, BonusPO, ReplayBonusPO and Maillard sampling, one context at a time."""
 
-from __future__ import annotations
-
 import math
 
 

@@ -1,7 +1,5 @@
 """The protocol of the experiments, round by round. [paper, "Experimental protocol"]"""
 
-from __future__ import annotations
-
 
 def draw(probabilities, u):
     """The first action whose cumulative probability exceeds u."""

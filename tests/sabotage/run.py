@@ -7,8 +7,6 @@ also leave bytecode, which the copies share. A fault is caught when the first of
 Exit code 1 if a fault is missed, does not apply any more, or the checks fail without one.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import json
@@ -231,10 +229,7 @@ def clean(faults: list[Fault]) -> list[str]:
 
 def table(rows: list[Row]) -> list[str]:
     """Markdown."""
-    lines = [
-        "| fault | what it makes false | tests | audit | s |",
-        "|---|---|---|---|---:|",
-    ]
+    lines = ["| fault | what it makes false | tests | audit | s |", "|---|---|---|---|---:|"]
     for row in rows:
         cells = [
             row.fault.name,

@@ -1,7 +1,5 @@
 """Every fault still applies to the source as it is, and the runner tells caught from missed."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 from functools import cache

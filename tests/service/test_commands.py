@@ -1,6 +1,7 @@
 """``discreet serve --init``, ``keys`` and ``restore`` as a newcomer types them."""
 
 import errno
+import io
 import json
 import os
 import re
@@ -21,6 +22,8 @@ from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.anchor import AnchorMark
 from discreet.service.storage.locations import anchor_of, open_database
+from discreet.service.storage.member_tables import MemberTables
+from discreet.service.storage.sqlite import Sqlite
 from service.conftest import dump
 
 
@@ -200,6 +203,46 @@ def test_keys_are_created_listed_and_revoked(here, capsys):
     assert (code, "Did you mean 'decide'?" in reported) == (2, True)
     code, _, reported = run(capsys, "keys", "revoke", "nobody")
     assert (code, "discreet keys list" in reported) == (2, True)
+
+
+@pytest.mark.parametrize("folder", [(), ("--folder", "many")], ids=["alone", "folder"])
+def test_members_are_invited_changed_and_removed(here, capsys, monkeypatch, folder):
+    link = json.loads(run(capsys, "serve", "--init", *folder, "--json")[1])["owner_link"]
+    assert re.fullmatch(r"http://127.0.0.1:8000/ui/join\?code=[\w-]{43}", link)
+    if folder:
+        assert run(capsys, "experiment", "new", "welcome", *folder)[0] == 0
+
+    def members(*words):
+        return run(capsys, "members", *words, *folder)
+
+    invited = members("invite", "--role", "viewer", "--url", "https://shop.example/x/", "--json")
+    assert json.loads(invited[1])["link"].startswith("https://shop.example/x/ui/join?code=")
+    home = here / "many" if folder else here
+    database = Sqlite(home / ("server.db" if folder else "discreet.db"))
+    tables = MemberTables(database, Vault(home / "vault"))
+    with closing(database.connect()) as connection:
+        first = link.partition("=")[2]
+        tables.change(connection, lambda c: tables.join(c, first, "Ada", "", "x"))
+        tables.change(connection, lambda c: tables.add(c, "Ed", "", "x", "viewer"))
+    assert members("role", "ed", "editor")[0] == 0
+    assert [each["role"] for each in json.loads(members("list", "--json")[1])["members"]] == [
+        "owner",
+        "editor",
+    ]
+    monkeypatch.setattr("sys.stdin", io.StringIO("a quiet passphrase\n"))
+    code, out, err = members("passphrase", "Ed")
+    assert (code, "a quiet" in out + err) == (0, False)
+    monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
+    assert "at least 12 characters" in members("passphrase", "Ed")[2]
+    here_only = members("role", "Ed", "viewer", "--experiment", "welcome")
+    assert here_only[0] == (0 if folder else 2)
+    assert members("role", "Ed", "viewer", "--experiment", "other")[0] == 2
+    for wrong in (("remove", "Ada"), ("role", "Ada", "viewer"), ("role", "Ed", "king")):
+        code, _, err = members(*wrong)
+        assert (code, " must " in err) == (2, True)
+    assert members("remove", "Ed")[0] == 0
+    assert "Ed" not in members("list")[1]
+    assert "Ada" in members("list")[1]
 
 
 def test_a_backup_is_for_its_owner_and_so_is_what_is_restored(here, capsys):

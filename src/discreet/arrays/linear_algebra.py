@@ -247,7 +247,7 @@ SMALL = 16
 
 def _cholesky_side_by_side(matrices: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
     """Column by column for all matrices at once: one that is indefinite does not stop the rest."""
-    left = np.ascontiguousarray(np.moveaxis(matrices, 0, -1))  # (p, p, N)
+    left = np.array(np.moveaxis(matrices, 0, -1), order="C")  # (p, p, N), a copy in any layout
     factors, exists = np.zeros_like(left), np.ones(len(matrices), dtype=bool)
     with np.errstate(all="ignore"):
         for k in range(len(left)):

@@ -20,11 +20,13 @@ import numpy as np
 from discreet.audit.finding import (
     FAILS,
     HOLDS,
+    POWER,
     WEAK,
     Finding,
     Hits,
     measured_epsilon,
     measured_verdict,
+    unlucky,
 )
 from discreet.errors import InvalidInput
 from discreet.privacy.budget import Budget
@@ -96,30 +98,60 @@ def attack(
         sum(bool(chosen.statistic(fit(world)) > chosen.threshold) for _ in range(trials))
         for world in (first, second)
     )
-    hits = Hits(one, two, trials)
-    measured = measured_epsilon(hits, budget, false_alarm, gaussian=gaussian)
-    verdict = measured_verdict(measured, budget.epsilon)
-    return Finding(
-        "black box",
-        subject,
-        "which of two batches was it",
-        verdict,
-        sentence(measured, budget, hits, false_alarm, verdict),
-        claimed=budget.epsilon,
-        measured=measured,
-        trials=trials,
-        alpha=false_alarm,
-        level=budget.epsilon,
+    return hits_finding(
+        ("black box", subject, "which of two batches was it"),
+        Hits(one, two, trials),
+        budget,
+        false_alarm,
+        gaussian=gaussian,
     )
 
 
-def sentence(measured: float, budget: Budget, hits: Hits, alpha: float, verdict: str) -> str:
-    """The result in words."""
+def hits_finding(
+    about: tuple[str, str, str],
+    hits: Hits,
+    budget: Budget,
+    alpha: float,
+    expected: tuple[Hits, Hits] | None = None,
+    *,
+    gaussian: bool = True,
+    points: int = 0,
+    before: str = "",
+    exact: float | None = None,
+    level: float | None = None,
+) -> Finding:
+    """Return the finding of an attack: the ε that hits prove, compared with the claim.
+
+    ``about`` are part, subject and question; ``expected`` the hits of the declared mechanism and of
+    half its noise; ``points`` those over which they were averaged.
+    """
+
+    def proven(some: Hits) -> float:
+        return measured_epsilon(some, budget, alpha, gaussian=gaussian)
+
+    measured, attainable, halved, enough = proven(hits), None, None, 0.0
+    if expected is not None:
+        attainable, halved = (proven(each) for each in expected)
+        enough = min(POWER * attainable, unlucky(expected[0], proven, alpha, points))
+    verdict = measured_verdict(measured, budget.epsilon, enough)
     comparison = {HOLDS: "within the claim", WEAK: "less than it should", FAILS: "above the claim"}
-    return (
-        f"hits {hits.first:,} and {hits.second:,} of {hits.trials:,} prove ε ≥ "
+    said = (
+        f"{before}hits {hits.first:,} and {hits.second:,} of {hits.trials:,} prove ε ≥ "
         f"{epsilon_text(measured, 3)}, wrong once in {1 / alpha:,.0f}: "
         f"{comparison[verdict]} of {epsilon_text(budget.epsilon)}"
+    )
+    return Finding(
+        *about,
+        verdict,
+        said,
+        claimed=budget.epsilon,
+        exact=exact,
+        measured=measured,
+        attainable=attainable,
+        halved=halved,
+        trials=hits.trials,
+        alpha=alpha,
+        level=budget.epsilon if level is None else level,
     )
 
 

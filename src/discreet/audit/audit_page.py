@@ -142,10 +142,7 @@ def _bounds_table(shown: Sequence[Finding]) -> Table:
         (
             bound_name(each),
             _verdict(each.verdict),
-            *map(
-                _epsilon,
-                (each.claimed, each.exact, each.measured, each.attainable, each.halved),
-            ),
+            *map(_epsilon, (each.claimed, each.exact, each.measured, each.attainable, each.halved)),
             f"{each.trials:,}",
         )
         for each in shown

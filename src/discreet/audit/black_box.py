@@ -15,17 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.audit.attack import Published, sentence
-from discreet.audit.finding import (
-    POWER,
-    Finding,
-    Hits,
-    expected_hits,
-    gaussian_hits,
-    measured_epsilon,
-    measured_verdict,
-    unlucky,
-)
+from discreet.audit.attack import Published, hits_finding
+from discreet.audit.finding import Finding, Hits, expected_hits, gaussian_hits, measured_epsilon
 from discreet.audit.gaussian import GaussianRelease, shift_of
 from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.objective import Objective
@@ -51,7 +42,7 @@ class AttackPlan:
     declared: Hits
     halved: Hits
     gaussian: bool = False
-    points: float = math.inf
+    points: int = 0
 
 
 def trials_for(subject: Subject) -> int:
@@ -71,26 +62,14 @@ def black_box(
     make = _gaussian_plan if subject.ridge else _PLANS[subject.mechanism]
     plan = make(subject, trials)
     hits = _hits(subject, plan, trials, noise or SecureNoise())
-
-    def proven(some: Hits) -> float:
-        return measured_epsilon(some, subject.budget, alpha, gaussian=plan.gaussian)
-
-    measured, attainable = proven(hits), proven(plan.declared)
-    enough = min(POWER * attainable, unlucky(plan.declared, proven, alpha, plan.points))
-    verdict = measured_verdict(measured, subject.epsilon, enough)
-    return Finding(
-        "black box",
-        subject.name,
-        f"which of two batches was it{name}",
-        verdict,
-        sentence(measured, subject.budget, hits, alpha, verdict),
-        claimed=subject.epsilon,
-        measured=measured,
-        attainable=attainable,
-        halved=proven(plan.halved),
-        trials=trials,
-        alpha=alpha,
-        level=subject.epsilon,
+    return hits_finding(
+        ("black box", subject.name, f"which of two batches was it{name}"),
+        hits,
+        subject.budget,
+        alpha,
+        (plan.declared, plan.halved),
+        gaussian=plan.gaussian,
+        points=plan.points,
     )
 
 
@@ -199,12 +178,7 @@ def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
         expected_hits(rate(first, sharper), rate(second, sharper), trials) for sharper in (1.0, 2.0)
     )
     return AttackPlan(
-        first,
-        second,
-        lambda release: -release.predictor.weights[..., 0, 0],
-        -0.5,
-        declared,
-        halved,
+        first, second, lambda release: -release.predictor.weights[..., 0, 0], -0.5, declared, halved
     )
 
 

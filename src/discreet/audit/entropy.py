@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.finding import FAILS, HOLDS, Finding
+from discreet.audit.finding import Finding, listed
 from discreet.audit.noise_sources import in_fresh_process
 from discreet.audit.subjects import Subject
 from discreet.privacy.noise import Noise, SecureNoise
@@ -183,14 +183,8 @@ def _words_of_their_own(noise: Noise) -> list[str]:
 def entropy_alone(subject: Subject, noise: Noise | None = None, name: str = "") -> Finding:
     """Every law of the source, in a process of its own: its entropy is replaced there."""
     wrong = in_fresh_process(_wrong_or_broken, noise or SecureNoise())
-    return Finding(
-        "noise",
-        subject.name,
-        f"noise from entropy alone{name}",
-        FAILS if wrong else HOLDS,
-        "; ".join(wrong) or "draws repeat with their entropy, whatever clock and process say",
-        level=subject.epsilon,
-    )
+    kept = "draws repeat with their entropy, whatever clock and process say"
+    return listed(subject, f"noise from entropy alone{name}", wrong, kept, part="noise")
 
 
 def _wrong_or_broken(noise: Noise) -> list[str]:

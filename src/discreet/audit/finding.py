@@ -14,8 +14,9 @@ a bound is wrong with at most the stated probability, for every distribution of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 from discreet.privacy.budget import Budget
 from discreet.types import JsonObject
@@ -57,6 +58,42 @@ class Finding:
 
     def to_json(self) -> JsonObject:
         return asdict(self)
+
+
+class Named(Protocol):
+    """Subject of a finding."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def epsilon(self) -> float: ...
+
+
+def computed(
+    subject: Named,
+    question: str,
+    verdict: str | bool,
+    said: str,
+    *,
+    exact: float | None = None,
+    claimed: float | None = None,
+    part: str = "exact",
+) -> Finding:
+    """A finding without error rate; an ``exact`` ε is compared with that of the subject."""
+    words = verdict if isinstance(verdict, str) else HOLDS if verdict else FAILS
+    if exact is not None and claimed is None:
+        claimed = subject.epsilon
+    about = part, subject.name, question, words, said
+    return Finding(*about, claimed=claimed, exact=exact, level=subject.epsilon)
+
+
+def listed(
+    subject: Named, question: str, wrong: Sequence[str], kept: str, part: str = "exact"
+) -> Finding:
+    """A finding that names what is wrong, each once; ``kept`` if nothing is."""
+    said = "; ".join(list(dict.fromkeys(wrong))[:3]) or kept
+    return computed(subject, question, not wrong, said, part=part)
 
 
 def worst(verdicts: Collection[str]) -> str:
@@ -158,22 +195,19 @@ def gaussian_hits(shift: float, trials: int) -> Hits:
 
 
 def unlucky(
-    declared: Hits, proven: Callable[[Hits], float], alpha: float, points: float = math.inf
+    declared: Hits, proven: Callable[[Hits], float], alpha: float, points: int = 0
 ) -> float:
     """The bound that the attack proves of the declared mechanism with probability 1 − ``alpha``.
 
-    Hits are nearly normal, so the losses of the two worlds add up as the root of squares. Declared
-    rates that were averaged over so many ``points`` have an error of their own.
+    Exact binomial tails of both worlds share ``alpha``, so their hits may depend on each other.
+    Declared rates that were averaged over so many ``points`` have a tail of their own.
     """
-    from scipy.special import ndtri
+    from scipy.stats import binom
 
-    deviations, n = -float(ndtri(alpha)), declared.trials
-    steps = [
-        math.ceil(deviations * math.sqrt(max(1.0, each * (n - each) / n * (1.0 + n / points))))
-        for each in (declared.first, declared.second)
-    ]
-    worse = (
-        Hits(min(n, declared.first + steps[0]), declared.second, n),
-        Hits(declared.first, max(0, declared.second - steps[1]), n),
-    )
-    return proven(declared) - math.hypot(*(proven(declared) - proven(each) for each in worse))
+    n, tail = declared.trials, alpha / (4 if points else 2)
+    # Expected hits are rounded to whole numbers.
+    first, second = min(1.0, (declared.first + 1) / n), max(0.0, (declared.second - 1) / n)
+    if points:
+        first = clopper_pearson(math.ceil(first * points), points, tail)[1]
+        second = clopper_pearson(math.floor(second * points), points, tail)[0]
+    return proven(Hits(int(binom.isf(tail, n, first)), int(binom.ppf(tail, n, second)), n))

@@ -21,13 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.linear_algebra import inverse_repaired, triangle
+from discreet.arrays.linear_algebra import triangle
 from discreet.audit.attack import Published
 from discreet.audit.finding import (
     FAILS,
     HOLDS,
     WEAK,
     Finding,
+    computed,
     exact_verdict,
     gaussian_epsilon,
     worst,
@@ -97,19 +98,16 @@ class RidgeReader:
         """Vectors (..., k), one per release."""
         offset, ridge = self._public
         gram, weights = release.gram, release.predictor.weights - offset
-        values = np.asarray(gram.values)
-        shifted = values + ridge * np.eye(values.shape[-1])
+        lead = weights.shape[:-2]
+        values, eye = np.asarray(gram.values), np.eye(gram.values.shape[-1])
+        shifted, blocks = values + ridge * eye, values
         if gram.dense:
-            theta = weights.reshape(*weights.shape[:-2], -1)
-            response = (shifted @ theta[..., None])[..., 0]
+            weights = weights.reshape(*lead, -1)
             blocks = values[..., None, :, :]
         else:
-            step = np.broadcast_to(np.asarray(gram.step), values.shape[:-2])
-            inverse = inverse_repaired(shifted, step)
-            response = np.linalg.solve(inverse + 0.0 * weights[..., None], weights[..., None])
-            response = response[..., 0].reshape(*weights.shape[:-2], -1)
-            blocks = values
-        return _side_by_side(_svec(blocks), response)
+            shifted = shifted + _repair(shifted, np.asarray(gram.step))[..., None, None] * eye
+        response = (shifted @ weights[..., None])[..., 0]
+        return _side_by_side(_svec(blocks), response.reshape(*lead, -1))
 
 
 @dataclass(frozen=True)
@@ -136,6 +134,16 @@ def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeRead
     """The reader for releases of a ridge mechanism."""
     kind = RidgeReader if mechanism.pooling is None else PoolReader
     return kind(mechanism, records, n_actions, p)
+
+
+def _repair(matrices: NumpyArray, step: NumpyArray) -> NumpyArray:
+    """The smallest step·2^j, j ≥ 0, that makes a matrix definite; 0 where it is.
+
+    The fit finds it by Cholesky factors; here eigenvalues decide, which is another computation.
+    """
+    least = -np.linalg.eigvalsh(matrices)[..., 0]
+    doublings = np.floor(np.log2(np.maximum(least / step, 0.5))) + 1.0
+    return np.where(least < 0.0, 0.0, step * 2.0**doublings)
 
 
 def _side_by_side(*read: NumpyArray) -> NumpyArray:
@@ -314,17 +322,9 @@ def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
     release = GaussianRelease(subject, SLOTS if subject.earlier else 1)
     found = largest_distance(subject, release.distance, starts)
     exact = gaussian_epsilon(found, subject.budget.delta)
-    verdict = worst([exact_verdict(exact, subject.epsilon), _verdict(found, declared)])
-    return Finding(
-        "exact",
-        subject.name,
-        "largest move by one record",
-        verdict,
-        _said(found, declared),
-        claimed=subject.epsilon,
-        exact=exact,
-        level=subject.epsilon,
-    )
+    verdict = worst([exact_verdict(exact, subject.epsilon), distance_verdict(found, declared)])
+    said = _said(found, declared)
+    return computed(subject, "largest move by one record", verdict, said, exact=exact)
 
 
 def exact_gram(subject: Subject, starts: int = 3) -> Finding:
@@ -332,17 +332,11 @@ def exact_gram(subject: Subject, starts: int = 3) -> Finding:
     release = GaussianRelease(subject, gram_only=True)
     declared = 1.0 / release.mechanism.event.events[-1].multiplier
     found = largest_distance(subject, release.distance, starts)
-    return Finding(
-        "exact",
-        subject.name,
-        "largest move of the Gram, with radii",
-        _verdict(found, declared),
-        _said(found, declared),
-        level=subject.epsilon,
-    )
+    verdict, said = distance_verdict(found, declared), _said(found, declared)
+    return computed(subject, "largest move of the Gram, with radii", verdict, said)
 
 
-def _verdict(found: float, declared: float) -> str:
+def distance_verdict(found: float, declared: float) -> str:
     """Beyond the declared distance the claim fails; far below it the search has failed."""
     if exact_verdict(found, declared) == FAILS:
         return FAILS

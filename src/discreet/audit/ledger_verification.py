@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.audit.second_accountant import AGREE, Recomputed, agree, recompute
-from discreet.client.billboard import (
-    address_of,
-    fetch_object,
-    is_address,
-    signed_documents,
+from discreet.audit.second_accountant import (
+    AGREE,
+    NO_LEDGER,
+    UNREADABLE,
+    Recomputed,
+    agree,
+    recompute,
 )
+from discreet.client.billboard import address_of, fetch_object, is_address, signed_documents
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.attacker import attacker
@@ -159,11 +161,8 @@ def own_cost(document: JsonMapping) -> dict[str, float]:
         found = {"epsilon": spent.epsilon, "delta": spent.delta}
         if "spent" in document:
             found |= {f"said_{name}": float(document["spent"][name]) for name in found.copy()}
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise CorruptRelease(
-            "ledger must be a document that discreet wrote; a part is missing or of another kind. "
-            "Fetch it again."
-        ) from None
+    except UNREADABLE:
+        raise CorruptRelease(NO_LEDGER) from None
     return found
 
 

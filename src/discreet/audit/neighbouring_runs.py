@@ -23,19 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.attack import learnt_rule, sentence
+from discreet.audit.attack import hits_finding, learnt_rule
 from discreet.audit.finding import (
     FAILS,
     HOLDS,
-    POWER,
     ROUNDING,
     Finding,
     Hits,
     gaussian_epsilon,
     gaussian_hits,
-    measured_epsilon,
-    measured_verdict,
-    unlucky,
 )
 from discreet.audit.gaussian import RidgeReader, reader_of
 from discreet.audit.noise_sources import Chosen, Crash, DrawnAhead, Dying, Remembered
@@ -337,31 +333,14 @@ def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) ->
         sum(rule.statistic(play.projections(each)) > rule.threshold for each in world)
         for world in runs(trials)
     )
-    hits = Hits(one, two, trials)
-    budget = play.plan.budget
-
-    def proven(some: Hits) -> float:
-        return measured_epsilon(some, budget, alpha, gaussian=True)
-
     declared = gaussian_hits(_learnt(shift, pilots, seen[0][0].size), trials)
-    measured, attainable = proven(hits), proven(declared)
-    halved = proven(gaussian_hits(2.0 * shift, trials))
-    enough = min(POWER * attainable, unlucky(declared, proven, alpha))
-    verdict = measured_verdict(measured, epsilon, enough)
-    return Finding(
-        "transcript",
-        f"{scenario.mechanism}, bandit",
-        scenario.name,
-        verdict,
-        sentence(measured, budget, hits, alpha, verdict),
-        claimed=epsilon,
-        exact=gaussian_epsilon(shift, budget.delta),
-        measured=measured,
-        attainable=attainable,
-        halved=halved,
-        trials=trials,
-        alpha=alpha,
-        level=epsilon,
+    return hits_finding(
+        ("transcript", f"{scenario.mechanism}, bandit", scenario.name),
+        Hits(one, two, trials),
+        play.plan.budget,
+        alpha,
+        (declared, gaussian_hits(2.0 * shift, trials)),
+        exact=gaussian_epsilon(shift, play.plan.budget.delta),
     )
 
 

@@ -1,7 +1,8 @@
 """The noise that is actually added, by the shipped sampler: its scale, shape and independence.
 
 Noise is what is left of a release when the statistics of its batch are taken away, in units of
-the declared scale. Every limit is exceeded with probability at most ``alpha`` a statement.
+the declared scale. Every limit is exceeded with probability at most ``alpha`` a statement: limits
+come from exact laws or from inequalities that hold for every ``alpha``, not from approximations.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from discreet.privacy.noise import Noise, SecureNoise
 from discreet.types import Floats
 
 RELEASES = 1000
-SHAPE_LIMIT = 8.0
-"""Standard errors of the fourth moment: a single draw would have to lie beyond 8.6 deviations."""
 TAILS = (4.0, 4.25, 5.0)
 """Deviations beyond which draws are counted."""
 FAR = 3.5
@@ -33,16 +32,23 @@ STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 4, "choice": 2, "
 
 
 def standard_draws(subject: Subject, noise: Noise, releases: int = 0) -> Floats:
-    """Noise of many releases (T, k), in declared standard deviations."""
+    """Noise of many releases (T, k), in declared standard deviations.
+
+    A release with a number that is not finite is an error, whatever the question.
+    """
     first, _ = subject.worst_pair()
     releases = releases or RELEASES * (1 if subject.ridge else 4)  # a few numbers per release
     release = subject.fit(first, Trials(noise, releases))
     if subject.ridge:
         seen = GaussianRelease(subject)
-        return np.asarray((seen.read(release) - seen.mean(first)) / seen.read.sigma)
-    objective = Objective(subject, 1)
-    b, _ = objective.noise_and_volume(release.predictor.weights, first)
-    return np.asarray(b.reshape(releases, -1) / objective.scale)
+        draws = (seen.read(release) - seen.mean(first)) / seen.read.sigma
+    else:
+        objective = Objective(subject, 1)
+        b, _ = objective.noise_and_volume(release.predictor.weights, first)
+        draws = b.reshape(releases, -1) / objective.scale
+    if not np.isfinite(draws).all():
+        raise FloatingPointError("a release holds numbers that are not finite")
+    return np.asarray(draws)
 
 
 def normal_scores(subject: Subject, draws: Floats) -> Floats:
@@ -72,13 +78,13 @@ def scale_and_shape(
     values = normal_scores(subject, standard_draws(subject, noise or SecureNoise())).reshape(-1)
     n, square = values.size, float((values**2).sum())
     low, high = chi2.ppf(alpha / 2, n), chi2.isf(alpha / 2, n)
-    fourth = float((values**4).mean())
+    fourth, (least, most) = float((values**4).mean()), fourth_moment_limits(n, alpha)
     ordered = np.sort(ndtr(values))
     steps = np.arange(n + 1) / n
     apart = max(float((steps[1:] - ordered).max()), float((ordered - steps[:-1]).max()))
     kept = (
         low <= square <= high,
-        abs(fourth - 3.0) <= SHAPE_LIMIT * math.sqrt(96.0 / n),
+        least <= fourth <= most,
         apart <= math.sqrt(math.log(2.0 / alpha) / (2 * n)),
     )
     return _finding(
@@ -89,6 +95,25 @@ def scale_and_shape(
         f"{low / n:.3f} and {high / n:.3f}), fourth moment {fourth:.2f} of 3",
         alpha,
     )
+
+
+def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
+    """Limits of the mean of x⁴ of ``n`` standard normals, wrong with probability ``alpha`` at most.
+
+    Chernoff's bound, with α/2 for either side. x⁴ has no exponential moment, so the upper limit
+    spends half of its share on draws so large that none is expected.
+    """
+    from scipy.special import ndtri
+
+    largest = -float(ndtri(alpha / 8 / n))
+    x = np.linspace(0.0, largest, 4001)
+    density = math.sqrt(2.0 / math.pi) * np.exp(-(x**2) / 2)
+    rates = np.geomspace(0.01, 100.0, 300) / largest**4
+    grown, shrunk = (
+        np.log(np.trapezoid(density * np.exp(sign * rates[:, None] * x**4), x)) for sign in (1, -1)
+    )
+    low = -((n * shrunk + math.log(2 / alpha)) / rates).min() / n
+    return float(low), float(((n * grown + math.log(4 / alpha)) / rates).min() / n)
 
 
 def independence(
@@ -107,9 +132,9 @@ def independence(
     ):
         kept = {
             "entries": uncorrelated(one, alpha),
-            "releases": _unrelated(one[1:], one[:-1], alpha),
-            "fits": _unrelated(one, two, alpha),
-            "processes": _unrelated(one, there, alpha),
+            "releases": unrelated(one[:-2:2] + one[2::2], one[1:-1:2], alpha),
+            "fits": unrelated(one, two, alpha),
+            "processes": unrelated(one, there, alpha),
         }
         failed += [what + name for name, holds in kept.items() if not holds]
     return _finding(
@@ -131,12 +156,16 @@ def magnitudes(draws: Floats) -> Floats:
     return np.asarray(np.clip(scores, -9.0, 9.0))  # finite where there is no noise at all
 
 
-def _unrelated(one: Floats, two: Floats, alpha: float) -> bool:
-    """A product of independent normals has variance 1; their mean is nearly normal."""
+def unrelated(given: Floats, draws: Floats, alpha: float) -> bool:
+    """Return whether standard normal ``draws`` look independent of ``given`` numbers.
+
+    If they are, Σ given·draws is exactly normal with standard deviation ‖given‖. Neighbouring
+    releases are judged by every second one, given the sum of the two beside it.
+    """
     from scipy.special import ndtri
 
-    products = (one * two).reshape(-1)
-    return bool(abs(products.mean()) * math.sqrt(products.size) <= -float(ndtri(alpha / 2)))
+    limit = -float(ndtri(alpha / 2)) * float(np.linalg.norm(given))
+    return bool(abs(float((given * draws).sum())) <= limit)
 
 
 def uncorrelated(draws: Floats, alpha: float) -> bool:
@@ -232,17 +261,18 @@ def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str =
 
 
 def uniform_bits(steps: Floats, scale: float, alpha: float) -> bool:
-    """Four bits at a time, from the lowest up to the size of the noise, are uniform."""
-    from scipy.stats import chi2
+    """Four bits at a time, from the lowest up to the size of the noise, are uniform.
+
+    The count of each of the 16 values is binomial; all tails share ``alpha``.
+    """
+    from scipy.stats import binom
 
     whole = steps.astype(np.int64).reshape(-1)
     shifts = range(0, max(1, int(math.log2(scale)) - 4), 4)
-    limit, expected = chi2.isf(alpha / len(shifts), 15), whole.size / 16
-    for shift in shifts:
-        counts = np.bincount((whole >> shift) % 16, minlength=16)
-        if float(((counts - expected) ** 2 / expected).sum()) > limit:
-            return False
-    return True
+    tail = alpha / (2 * 16 * len(shifts))
+    low, high = binom.ppf(tail, whole.size, 1 / 16), binom.isf(tail, whole.size, 1 / 16)
+    counts = np.array([np.bincount((whole >> shift) % 16, minlength=16) for shift in shifts])
+    return bool(((low <= counts) & (counts <= high)).all())
 
 
 def no_value_twice(steps: Floats, scale: float, alpha: float) -> bool:
@@ -284,13 +314,8 @@ def choice(subject: Subject, alpha: float, noise: Noise | None = None) -> Findin
         low, high = clopper_pearson(hits, drawn.size, alpha / 2)
         kept.append(low <= rate <= high)
         rates.append(f"{hits:,} times of {drawn.size:,}, expected {rate * drawn.size:,.0f}")
-    return _finding(
-        subject,
-        "how often a function is chosen",
-        all(kept),
-        f"the first function: {'; '.join(rates)}",
-        alpha,
-    )
+    text = f"the first function: {'; '.join(rates)}"
+    return _finding(subject, "how often a function is chosen", all(kept), text, alpha)
 
 
 def _finding(subject: Subject, question: str, kept: bool, text: str, alpha: float) -> Finding:

@@ -244,9 +244,15 @@ def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
     sender.close()
     found = receiver.recv()
     worker.join()
+    if isinstance(found, Exception):
+        raise found
     return found
 
 
 def _send(sender: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    sender.send(function(*arguments))
+    try:
+        found = function(*arguments)
+    except Exception as error:
+        found = error
+    sender.send(found)
     sender.close()

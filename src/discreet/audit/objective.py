@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.finding import FAILS, HOLDS, Finding, exact_verdict
+from discreet.audit.finding import Finding, computed, exact_verdict
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
@@ -170,16 +170,8 @@ def exact_pure(subject: Subject) -> Finding:
         share = max(share, objective.solver_share)
     exact = worst + share
     verdict = exact_verdict(exact, subject.epsilon)
-    return Finding(
-        "exact",
-        subject.name,
-        "largest likelihood ratio",
-        verdict,
-        f"the objective shows at most {worst:.4f}, the solver's error {share:.4f}",
-        claimed=subject.epsilon,
-        exact=exact,
-        level=subject.epsilon,
-    )
+    said = f"the objective shows at most {worst:.4f}, the solver's error {share:.4f}"
+    return computed(subject, "largest likelihood ratio", verdict, said, exact=exact)
 
 
 def _separate_worst(objective: Objective, shared: list[Batch]) -> float:
@@ -222,16 +214,9 @@ def exact_gaussian_objective(subject: Subject) -> Finding:
     exact = 0.0
     for losses in _privacy_losses(objective):
         exact = max(exact, _smallest_epsilon(losses, subject.budget.delta))
-    return Finding(
-        "exact",
-        subject.name,
-        "hockey-stick integral",
-        exact_verdict(exact, subject.epsilon),
-        f"the worst pair of records needs {guarantee_text(exact, subject.budget.delta)}",
-        claimed=subject.epsilon,
-        exact=exact,
-        level=subject.epsilon,
-    )
+    verdict = exact_verdict(exact, subject.epsilon)
+    said = f"the worst pair of records needs {guarantee_text(exact, subject.budget.delta)}"
+    return computed(subject, "hockey-stick integral", verdict, said, exact=exact)
 
 
 _BINS = 4001
@@ -305,12 +290,5 @@ def certificate(subject: Subject, count: int = 2000) -> Finding:
         gradient = (b - objective.scale * draws.reshape(b.shape)).reshape(count, -1)
         worst = max(worst, float(np.linalg.norm(gradient, axis=-1).max()))
     # Λ and the scale were read off fits that are themselves within the tolerance.
-    verdict = HOLDS if worst <= 10 * TOLERANCE else FAILS
-    return Finding(
-        "exact",
-        subject.name,
-        "every fit is a minimiser",
-        verdict,
-        f"{3 * count:,} fits with chosen noise; gradient norm at most {worst:.1e}",
-        level=subject.epsilon,
-    )
+    said = f"{3 * count:,} fits with chosen noise; gradient norm at most {worst:.1e}"
+    return computed(subject, "every fit is a minimiser", worst <= 10 * TOLERANCE, said)

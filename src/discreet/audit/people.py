@@ -15,18 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.audit.attack import Published, sentence
-from discreet.audit.finding import (
-    FAILS,
-    HOLDS,
-    POWER,
-    Finding,
-    Hits,
-    gaussian_hits,
-    measured_epsilon,
-    measured_verdict,
-    unlucky,
-)
+from discreet.audit.attack import Published, hits_finding
+from discreet.audit.finding import Finding, Hits, gaussian_hits, listed
 from discreet.audit.gaussian import RidgeReader, reader_of, shift_of
 from discreet.audit.noise_sources import Chosen, Replayed, Trials
 from discreet.audit.subjects import Subject, joined
@@ -65,20 +55,13 @@ def one_row_each(subject: Subject) -> Finding:
             before = before or others
             if not all(map(np.array_equal, before, others)):
                 wrong.append(f"one person moves the rows of others in {size} slots, {way}")
-    return Finding(
-        "exact",
-        subject.name,
-        "a person has one row of a batch in a service",
-        FAILS if wrong else HOLDS,
-        "; ".join(list(dict.fromkeys(wrong))[:3])
-        or f"batches of {', '.join(map(str, SIZES))} slots, whatever the person answers",
-        level=subject.epsilon,
-    )
+    kept = f"batches of {', '.join(map(str, SIZES))} slots, whatever the person answers"
+    return listed(subject, "a person has one row of a batch in a service", wrong, kept)
 
 
 def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) -> Batch:
     """The batch of a service in which one person answers this way and all others answer."""
-    from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, DecisionRow, Sealer, pack_loss
+    from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, DecisionRow, Sealer, pack_losses
     from discreet.service.storage.migrations import migrate
     from discreet.service.storage.people_table import OwnedSlot, People
     from discreet.service.storage.sealed_batch import read_batch
@@ -101,7 +84,8 @@ def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) 
         if not whole:
             records.append((slot, sealer.seal(ROW, slot, row)))
         if observed:
-            kind, packed = (WHOLE, row + pack_loss(loss)) if whole else (LOSS, pack_loss(loss))
+            packed = pack_losses([loss])
+            kind, packed = (WHOLE, row + packed) if whole else (LOSS, packed)
             answers.append((slot, kind, sealer.seal(kind, slot, packed)))
     assert plan.participation is not None
     database, connection = Sqlite(Path()), sqlite3.connect(":memory:", isolation_level=None)
@@ -204,27 +188,12 @@ def which_life(subject: Subject, alpha: float, trials: int = 0) -> Finding:
     trials = trials or round(TRIALS * max(1.0, (2.0 / subject.epsilon) ** 2))
     lives, noise = TwoLives(subject), Replayed(SecureNoise(fast=True))
     first, second = (lives.hits(world, trials, noise) for world in (0, 1))
-    hits = Hits(first, second, trials)
-
-    def proven(some: Hits) -> float:
-        return measured_epsilon(some, subject.budget, alpha, gaussian=True)
-
     shift = shift_of(person_event(lives.plan.event, OFTEN))
-    declared = gaussian_hits(shift, trials)
-    measured, attainable = proven(hits), proven(declared)
-    enough = min(POWER * attainable, unlucky(declared, proven, alpha))
-    verdict = measured_verdict(measured, subject.epsilon, enough)
-    return Finding(
-        "black box",
-        subject.name,
-        "which of two lives did a person have",
-        verdict,
-        f"{OFTEN.text}; {sentence(measured, subject.budget, hits, alpha, verdict)}",
-        claimed=subject.epsilon,
-        measured=measured,
-        attainable=attainable,
-        halved=proven(gaussian_hits(2.0 * shift, trials)),
-        trials=trials,
-        alpha=alpha,
-        level=subject.epsilon,
+    return hits_finding(
+        ("black box", subject.name, "which of two lives did a person have"),
+        Hits(first, second, trials),
+        subject.budget,
+        alpha,
+        (gaussian_hits(shift, trials), gaussian_hits(2.0 * shift, trials)),
+        before=f"{OFTEN.text}; ",
     )

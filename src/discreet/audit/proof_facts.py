@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from discreet.audit.attack import flat
-from discreet.audit.finding import FAILS, HOLDS, ROUNDING, WEAK, Finding, exact_verdict
+from discreet.audit.finding import HOLDS, ROUNDING, WEAK, Finding, computed, exact_verdict, listed
 from discreet.audit.gaussian import SLOTS, GaussianRelease, reader_of, shift_of
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.second_accountant import AGREE, agree, epsilon_of
@@ -36,12 +36,8 @@ def isometry(subject: Subject) -> Finding:
     seen = GaussianRelease(subject)
     sigma = seen.read.sigma
     error = np.abs(seen.covariance / np.outer(sigma, sigma) - np.eye(len(sigma))).max()
-    return _fact(
-        subject,
-        "equal noise in all directions (svec)",
-        error <= ROUNDING,
-        f"covariance differs from the declared one by {error:.0e}",
-    )
+    said = f"covariance differs from the declared one by {error:.0e}"
+    return computed(subject, "equal noise in all directions (svec)", error <= ROUNDING, said)
 
 
 def blocks(subject: Subject) -> Finding:
@@ -58,7 +54,7 @@ def blocks(subject: Subject) -> Finding:
             values = np.stack([values[a * p : (a + 1) * p, a * p : (a + 1) * p] for a in range(A)])
         if subject.feedback == "bandit" and rows == 1:
             kept &= int(values.any(axis=(-1, -2)).sum()) <= 1
-    return _fact(
+    return computed(
         subject,
         "zero outside the blocks",
         kept,
@@ -80,12 +76,8 @@ def hostile(subject: Subject) -> Finding:
         except (ArithmeticError, ValueError):  # NumPy's LinAlgError is a ValueError
             worst = math.inf  # an error is a release that nothing covers
     share = worst / shift_of(subject.calibrated.event)
-    return _fact(
-        subject,
-        "rows that break the rules",
-        share <= 1.0 + ROUNDING,
-        f"{HOSTILE} hostile pairs reach {share:.3f} of the declared distance",
-    )
+    said = f"{HOSTILE} hostile pairs reach {share:.3f} of the declared distance"
+    return computed(subject, "rows that break the rules", share <= 1.0 + ROUNDING, said)
 
 
 def exact_sums(subject: Subject) -> Finding:
@@ -101,7 +93,7 @@ def exact_sums(subject: Subject) -> Finding:
         flat(subject.fit(Batch(*parts), Chosen()))
         for parts in (rows, tuple(part[order] for part in rows))
     )
-    return _fact(
+    return computed(
         subject,
         "the same sums in any order",
         bool(np.array_equal(one, two)),
@@ -115,15 +107,8 @@ def calibration(subject: Subject) -> Finding:
     event, delta = subject.calibrated.event, subject.budget.delta
     ours, theirs = epsilon(event, delta), epsilon_of([event_json(event)], delta)
     kept = agree(ours, theirs) and theirs <= subject.epsilon * (1.0 + AGREE)
-    return Finding(
-        "exact",
-        subject.name,
-        "cost of its event, recomputed",
-        HOLDS if kept else FAILS,
-        f"ledger {ours:.5f}, recomputed {theirs:.5f}",
-        claimed=subject.epsilon,
-        level=subject.epsilon,
-    )
+    said = f"ledger {ours:.5f}, recomputed {theirs:.5f}"
+    return computed(subject, "cost of its event, recomputed", kept, said, claimed=subject.epsilon)
 
 
 def _wild(rng: np.random.Generator, rows: int, A: int, p: int, size: float) -> Batch:
@@ -131,11 +116,6 @@ def _wild(rng: np.random.Generator, rows: int, A: int, p: int, size: float) -> B
     if size != 1.0:
         features[rng.random(features.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
     return Batch(features, rng.normal(size=(rows, A)) * 5.0, rng.random((rows, A)) < 0.8)
-
-
-def _fact(subject: Subject, question: str, kept: bool, text: str) -> Finding:
-    verdict = HOLDS if kept else FAILS
-    return Finding("exact", subject.name, question, verdict, text, level=subject.epsilon)
 
 
 RECORDS = 24
@@ -164,16 +144,11 @@ def rows_as_published(subject: Subject) -> Finding:
         wrong.append("a matrix with more bits than a release publishes is used")
     except PrivateData:
         pass
-    return Finding(
-        "exact",
-        subject.name,
-        "rows stretched by the published matrix",
-        FAILS if wrong else HOLDS,
-        "; ".join(dict.fromkeys(wrong))
-        or f"{RECORDS} records after each of {len(pasts)} pasts: rows and losses between the "
-        "published bounds, and no norm above one",
-        level=subject.epsilon,
+    kept = (
+        f"{RECORDS} records after each of {len(pasts)} pasts: rows and losses between the "
+        "published bounds, and no norm above one"
     )
+    return listed(subject, "rows stretched by the published matrix", wrong, kept)
 
 
 def row_bounds(
@@ -263,13 +238,5 @@ def exact_choice(subject: Subject) -> Finding:
     verdict = exact_verdict(found, subject.epsilon)
     if verdict == HOLDS and found < 0.99 * subject.epsilon:
         verdict = WEAK
-    return Finding(
-        "exact",
-        subject.name,
-        "largest ratio of probabilities",
-        verdict,
-        f"found {found:.4f} over {len(corners) ** 2:,} pairs of records and two classes",
-        claimed=subject.epsilon,
-        exact=found,
-        level=subject.epsilon,
-    )
+    said = f"found {found:.4f} over {len(corners) ** 2:,} pairs of records and two classes"
+    return computed(subject, "largest ratio of probabilities", verdict, said, exact=found)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.finding import FAILS, HOLDS, ROUNDING, Finding
+from discreet.audit.finding import ROUNDING, Finding, computed
 from discreet.audit.neighbouring_runs import SameDraws
 from discreet.audit.noise_sources import Shared
 from discreet.audit.objective import Objective
@@ -76,12 +76,8 @@ def public_alike(subject: Subject) -> Finding:
             }
             expected = seen if expected is None else expected
             wrong += differing(expected, seen)
-    return _finding(
-        subject,
-        "all but its noisy numbers is public",
-        wrong,
-        f"documents of {len(WORLDS)} worlds differ in noisy numbers alone",
-    )
+    text = f"documents of {len(WORLDS)} worlds differ in noisy numbers alone"
+    return _finding(subject, "all but its noisy numbers is public", wrong, text)
 
 
 def _played(plan: Plan, subject: Subject, world: World) -> Learner:
@@ -158,12 +154,8 @@ def tells_no_more(subject: Subject) -> Finding:
             wrong += differing(first, other, 0.0 if target.on_grid else ROUNDING)
         wrong += ["the scale of a choice"] * (len(target.scales) > 1)
         wrong += [f"a second draw for the {name}" for name in sorted(target.repeated)]
-    return _finding(
-        subject,
-        "nothing but its noisy statistics",
-        wrong,
-        "batches with the same noisy statistics have the same releases",
-    )
+    text = "batches with the same noisy statistics have the same releases"
+    return _finding(subject, "nothing but its noisy statistics", wrong, text)
 
 
 def _with_large_ridge(subject: Subject, policy: Policy | None) -> Plan:
@@ -265,6 +257,5 @@ def _in(path: str, key: str | int) -> str:
 
 def _finding(subject: Subject, question: str, wrong: list[str], kept: str) -> Finding:
     some = ", ".join(list(dict.fromkeys(wrong))[:3])
-    verdict = FAILS if wrong else HOLDS
     text = f"depends on answers: {some}" if wrong else kept
-    return Finding("exact", subject.name, question, verdict, text, level=subject.epsilon)
+    return computed(subject, question, not wrong, text)

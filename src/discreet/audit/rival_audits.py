@@ -16,20 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.attack import sentence
+from discreet.audit.attack import hits_finding
 from discreet.audit.finding import (
-    FAILS,
     HOLDS,
-    POWER,
     WEAK,
     Finding,
     Hits,
+    computed,
     exact_verdict,
     gaussian_epsilon,
     gaussian_hits,
-    measured_epsilon,
-    measured_verdict,
-    unlucky,
 )
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.rivals import (
@@ -173,15 +169,10 @@ def exact_move(subject: RivalSubject) -> Finding:
     verdict = exact_verdict(exact, subject.claimed.epsilon)
     if verdict == HOLDS and subject.tight and exact < 0.99 * subject.claimed.epsilon:
         verdict = WEAK
-    return Finding(
-        "exact",
-        subject.name,
-        "largest move by one record",
-        verdict,
-        f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units",
-        claimed=subject.claimed.epsilon,
-        exact=exact,
-        level=subject.epsilon,
+    said = f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units"
+    claimed = subject.claimed.epsilon
+    return computed(
+        subject, "largest move by one record", verdict, said, exact=exact, claimed=claimed
     )
 
 
@@ -194,30 +185,20 @@ def amplification(subject: RivalSubject) -> Finding:
         grown = (math.exp(subject.epsilon) + 1) * (1 + math.exp(-local.epsilon) / 2)
         spent = delta / 2 + grown * subject.rounds * local.delta
     kept = found <= subject.epsilon and spent <= delta * (1 + 1e-9)
-    return Finding(
-        "exact",
-        subject.name,
-        "amplification by shuffling",
-        HOLDS if kept else FAILS,
-        f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}",
-        claimed=subject.epsilon,
-        exact=found,
-        level=subject.epsilon,
-    )
+    said = f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}"
+    return computed(subject, "amplification by shuffling", kept, said, exact=found)
 
 
 def crowds(subject: RivalSubject) -> Finding:
     """δ of one report more in a crowd, or less, each at half of the budget."""
     share, threshold = sampling(subject.budget, "tight")
     found = crowd_delta(share, threshold, subject.epsilon / 2)
-    return Finding(
-        "exact",
-        subject.name,
+    return computed(
+        subject,
         "one report more in a crowd, or less",
-        HOLDS if found <= DELTA / 2 else FAILS,
+        found <= DELTA / 2,
         f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2",
         claimed=subject.epsilon,
-        level=subject.epsilon,
     )
 
 
@@ -271,16 +252,9 @@ def adassp_move(subject: AdaSSPSubject) -> Finding:
             two = subject.parts(crowd, other, losses[1], action)
             most = max(most, float(np.linalg.norm(one - two)))
     exact = gaussian_epsilon(most, DELTA)
-    return Finding(
-        "exact",
-        subject.name,
-        "largest move by one record",
-        exact_verdict(exact, subject.epsilon),
-        f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds",
-        claimed=subject.epsilon,
-        exact=exact,
-        level=subject.epsilon,
-    )
+    verdict = exact_verdict(exact, subject.epsilon)
+    said = f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds"
+    return computed(subject, "largest move by one record", verdict, said, exact=exact)
 
 
 TRIALS = 10_000
@@ -295,27 +269,12 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
         int((_read(subject, world, trials) @ direction > middle).sum())
         for world in (subject.worst_records[0], subject.worst_records[1])
     ]
-    hits, budget = Hits(counts[0], counts[1], trials), subject.claimed
-
-    def proven(some: Hits) -> float:
-        return measured_epsilon(some, budget, alpha, gaussian=True)
-
-    declared = gaussian_hits(subject.shift, trials)
-    measured, attainable = proven(hits), proven(declared)
-    enough = min(POWER * attainable, unlucky(declared, proven, alpha))
-    verdict = measured_verdict(measured, budget.epsilon, enough)
-    return Finding(
-        "black box",
-        subject.name,
-        "which of two records was it",
-        verdict,
-        sentence(measured, budget, hits, alpha, verdict),
-        claimed=budget.epsilon,
-        measured=measured,
-        attainable=attainable,
-        halved=proven(gaussian_hits(2.0 * subject.shift, trials)),
-        trials=trials,
-        alpha=alpha,
+    return hits_finding(
+        ("black box", subject.name, "which of two records was it"),
+        Hits(counts[0], counts[1], trials),
+        subject.claimed,
+        alpha,
+        (gaussian_hits(subject.shift, trials), gaussian_hits(2.0 * subject.shift, trials)),
         level=subject.epsilon,
     )
 

@@ -23,6 +23,11 @@ STEP = 1e-4
 """Width of the discretisation of privacy losses; a recomputed ε is off by about as much."""
 AGREE = 2e-3
 """Two computations agree if they differ by at most this share, or by ten steps."""
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+NO_LEDGER = (
+    "ledger must be a document that discreet wrote; a part is missing or of another kind. "
+    "Fetch it again."
+)
 _ORDERS = (*np.linspace(1.02, 12.0, 500), *np.geomspace(12.1, 3000.0, 300))
 
 
@@ -114,11 +119,8 @@ def recompute(document: JsonMapping) -> Recomputed:
             costs = _person(_batches(partitions), often, delta)
         everything = [event for events in partitions.values() for event in events]
         pure = all(math.isfinite(epsilon_of([event], 0.0)) for event in everything)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise CorruptRelease(
-            "ledger must be a document that discreet wrote; a part is missing or of another kind. "
-            "Fetch it again."
-        ) from None
+    except UNREADABLE:
+        raise CorruptRelease(NO_LEDGER) from None
     worst = max(costs, key=lambda name: costs[name], default="")
     return Recomputed(costs.get(worst, 0.0), 0.0 if pure else delta, worst)
 

@@ -243,7 +243,8 @@ def release_partitions(
         none = np.empty((0, plan.blocks))
         control = None if plan.control is None else np.zeros(0, dtype=bool)
         summed = partial(_summed, executor, columns, parts, size)
-        batch = PartitionedBatch(np.empty((0, p)), none, none > 0.0, control, size, summed)
+        rows = np.empty((0, p)), none, none > 0.0
+        batch = PartitionedBatch(*rows, control, size=size, summed=summed)
         release, ledger = compute(batch, released, ledger)
         released = released.add(release)
     store.decisions += log.rows

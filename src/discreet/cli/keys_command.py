@@ -6,11 +6,16 @@ import argparse
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from discreet.cli.command_line import Answer, Commands, command, table
 from discreet.cli.serve_command import config_flag, need_extra
 from discreet.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from discreet.service.secrets.vault import Vault
+    from discreet.service.settings import ServerSettings
+    from discreet.service.storage.database import Connection, Database
 
 
 def add(commands: Commands) -> None:
@@ -53,7 +58,7 @@ def create(args: argparse.Namespace) -> Answer:
         raise InvalidInput(
             f"--scope must be given; it is missing. Choose of {', '.join(api_keys.SCOPES)}."
         )
-    with _database(args) as (database, connection), database.transaction(connection):
+    with opened(args) as (database, connection, *_), database.transaction(connection):
         text, key = api_keys.create(
             database,
             connection,
@@ -71,7 +76,7 @@ def list_(args: argparse.Namespace) -> Answer:
     """List all keys, without their secrets."""
     from discreet.service.storage import api_keys
 
-    with _database(args) as (database, connection):
+    with opened(args) as (database, connection, *_):
         keys = [key.shown() for key in api_keys.listed(database, connection)]
     rows = [
         [
@@ -96,25 +101,33 @@ def revoke(args: argparse.Namespace) -> Answer:
     """Revoke a key."""
     from discreet.service.storage import api_keys
 
-    with _database(args) as (database, connection), database.transaction(connection):
+    with opened(args) as (database, connection, *_), database.transaction(connection):
         key = api_keys.revoke(database, connection, args.id)
     return Answer(key.shown(), f"key {key.id} is revoked")
 
 
 @contextmanager
-def _database(args: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
+def opened(
+    args: argparse.Namespace,
+) -> Iterator[tuple[Database, Connection, Vault, ServerSettings]]:
+    """Open the database of a server or an experiment; yield also its vault and server settings."""
+    need_extra()
+    from discreet.service.secrets.vault import Vault
     from discreet.service.settings import ServerSettings, Settings
+    from discreet.service.storage.api_keys import DATABASE, VAULT
     from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import open_database
     from discreet.service.storage.migrations import migrate
     from discreet.service.storage.sqlite import Sqlite
 
-    need_extra()
-    database: Any
+    database: Database
     if args.folder is not None:
-        database = Sqlite(ServerSettings.read(args.folder).folder / "server.db")
+        server = ServerSettings.read(args.folder)
+        database, vault = Sqlite(server.folder / DATABASE), Vault(server.folder / VAULT)
     else:
-        database = open_database(Settings.read(args.config))
+        settings = Settings.read(args.config)
+        server, vault = settings.server, Vault(settings.place(settings.vault))
+        database = open_database(settings)
     with storage_errors(database), closing(database.connect()) as connection:
         migrate(database, connection)
-        yield database, connection
+        yield database, connection, vault, server

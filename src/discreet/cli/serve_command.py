@@ -67,7 +67,7 @@ def serve(args: argparse.Namespace) -> Answer:
     if args.folder is not None:
         return _serve_folder(args)
     if args.init:
-        return _init(path, args.anchor)
+        return _init(path, args)
     if args.anchor is not None:
         raise InvalidInput(
             "--anchor must be given with --init; --init is missing. "
@@ -87,7 +87,7 @@ def _serve_folder(args: argparse.Namespace) -> Answer:
             "anchors = '…' into server.toml."
         )
     if args.init:
-        return _init_folder(folder)
+        return _init_folder(folder, args)
     from discreet.service.http.server import serve as run
 
     workers = whole("workers", args.workers, 1)
@@ -95,7 +95,8 @@ def _serve_folder(args: argparse.Namespace) -> Answer:
     return Answer({"stopped": True}, "stopped")
 
 
-def _init_folder(folder: Path) -> Answer:
+def _init_folder(folder: Path, args: argparse.Namespace) -> Answer:
+    from discreet.cli.members_command import invitation_link
     from discreet.service.experiment_file import SERVER_EXAMPLE
     from discreet.service.settings import SERVER_FILE
     from discreet.service.storage.api_keys import begin_server
@@ -104,22 +105,27 @@ def _init_folder(folder: Path) -> Answer:
     key = begin_server(folder)
     if not (folder / SERVER_FILE).exists():
         write(folder / SERVER_FILE, SERVER_EXAMPLE)
+    link = invitation_link(args)
     lines = [
         f"{folder} is a folder for experiments",
         f"key of the server, shown this once: {key}",
+        f"account of the first owner, for 7 days, once the server runs: {link}",
         f"next: discreet experiment new NAME --folder {folder}",
         f"then: discreet serve --folder {folder}",
     ]
-    return Answer({"folder": str(folder), "server_key": key}, "\n".join(lines))
+    document = {"folder": str(folder), "server_key": key, "owner_link": link}
+    return Answer(document, "\n".join(lines))
 
 
-def _init(path: Path, named: str | None) -> Answer:
+def _init(path: Path, args: argparse.Namespace) -> Answer:
+    from discreet.cli.members_command import invitation_link
     from discreet.plan.explanation import plan_size
     from discreet.service.runtime.experiment_folder import write_and_begin
     from discreet.service.storage.locations import in_same_folder
 
     written = not path.exists()
-    settings, begun = write_and_begin(path, named)
+    settings, begun = write_and_begin(path, args.anchor)
+    link = invitation_link(args)
     kept = "in another folder"
     if in_same_folder(settings, Path(begun.anchor)):
         kept = "next to the database: move it to another disk"
@@ -130,6 +136,7 @@ def _init(path: Path, named: str | None) -> Answer:
         "written": written,
         "experiment": settings.experiment,
         "admin_key": begun.admin_key,
+        "owner_link": link,
         "public_key": begun.public_key,
         "anchor": begun.anchor,
         "document_bytes": size.document,
@@ -140,6 +147,7 @@ def _init(path: Path, named: str | None) -> Answer:
     lines = [
         f"{'wrote' if written else 'read'} {path}: experiment {settings.experiment!r} has begun",
         f"admin key, shown this once: {begun.admin_key}",
+        f"account of the first owner, for 7 days, once the service runs: {link}",
         f"public key, for those who verify releases: {begun.public_key}",
         f"anchor, which notices restored backups ({kept}): {begun.anchor}",
         size.text,
@@ -152,5 +160,5 @@ def _init(path: Path, named: str | None) -> Answer:
 
 
 def need_extra() -> None:
-    libraries = ("jinja2", "msgspec", "prometheus_client", "starlette", "uvicorn")
+    libraries = ("argon2", "jinja2", "msgspec", "prometheus_client", "starlette", "uvicorn")
     installed("serve", "to serve", *libraries)

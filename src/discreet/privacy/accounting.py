@@ -140,41 +140,32 @@ def scaled_event(event: Event, records: int) -> Event | None:
     """Return the event for k times the sensitivity; None where no event describes this."""
     if records == 1:
         return event
-    if isinstance(event, Composed):
-        parts = [scaled_event(part, records) for part in event.events]
-        return None if None in parts else Composed(tuple(part for part in parts if part))
-    if isinstance(event, Gaussian):
-        return replace(
-            event,
-            multiplier=event.multiplier / records,
-            sensitivity=event.sensitivity * records,
-            sampler_distance=event.sampler_distance * records,
-            coordinates=event.coordinates * records,
-        )
-    if isinstance(event, ObjectivePerturbation) and event.noise == "gaussian":
+    if any(map(is_renyi, flattened(event))):
         return None
-    if isinstance(event, (ExponentialMechanism, ObjectivePerturbation)):
-        return replace(event, epsilon=event.epsilon * records)
-    return event
+    return _scaled(event, float(records), records)
 
 
 def _repeated(event: Event, batches: int) -> Event:
     """Return the releases of several batches on one person's records, as one event."""
+    return _scaled(event, math.sqrt(batches), batches)
+
+
+def _scaled(event: Event, shift: float, times: int) -> Event:
+    """Return an event with so many times the shift of Gaussians, and the costs that add up."""
     if isinstance(event, Composed):
-        return Composed(tuple(_repeated(part, batches) for part in event.events))
+        return Composed(tuple(_scaled(part, shift, times) for part in event.events))
     if isinstance(event, Gaussian):
-        root = math.sqrt(batches)
         return replace(
             event,
-            multiplier=event.multiplier / root,
-            sensitivity=event.sensitivity * root,
-            sampler_distance=event.sampler_distance * batches,
-            coordinates=event.coordinates * batches,
+            multiplier=event.multiplier / shift,
+            sensitivity=event.sensitivity * shift,
+            sampler_distance=event.sampler_distance * times,
+            coordinates=event.coordinates * times,
         )
-    if isinstance(event, ObjectivePerturbation) and event.noise == "gaussian":
-        return replace(event, blocks=event.blocks * batches)
+    if is_renyi(event):
+        return replace(event, blocks=event.blocks * times)
     if isinstance(event, (ExponentialMechanism, ObjectivePerturbation)):
-        return replace(event, epsilon=event.epsilon * batches)
+        return replace(event, epsilon=event.epsilon * times)
     return event
 
 

@@ -76,14 +76,14 @@ class PolicyView:
         mostly = "" if share == 1.0 else f" in {100 * share:.0f} % of all cases"
         if clear < 0.5:
             return (
-                "Contexts have not been shown to help clearly yet: the newest predictor decides"
-                f"{mostly}, mostly by the mean outcome of each action, and goes on trying those "
-                "that may be as good."
+                "Personal choices have not been shown to help clearly yet: decisions follow the "
+                f"newest release{mostly}, mostly by the mean outcome of each action, and go on "
+                "trying actions that may be as good."
             )
         # Noise may be why they differ, so this is no proof that contexts help.
         return (
-            "Predicted losses differ clearly between actions: the predictors of all releases decide"
-            f"{mostly}, with a bonus for rarely tried actions."
+            "Predicted outcomes differ clearly between actions: decisions follow all releases"
+            f"{mostly}, and rarely tried actions get a bonus."
         )
 
     def blocks(self, batch: int) -> int:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter
+from typing import TypeVar
 
 from discreet.errors import ServiceError, StateClaimed
 from discreet.service.logs import Log
+from discreet.service.membership import Members
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import ServerSettings
 from discreet.service.storage import api_keys
 from discreet.service.storage.api_keys import DATABASE, VAULT, Key
+from discreet.service.storage.database import Connection
 from discreet.service.storage.migrations import migrate
 from discreet.service.storage.sqlite import Sqlite
 
+T = TypeVar("T")
 # Privacy: whether somebody answers is protected, and whether a decision gets a slot is public. So
 # answers never empty a bucket of decisions. [docs/privacy/service.md, "Slots do not move"]
 DECIDE, TICKET, ANSWER, OTHER, UNLIMITED = "decide", "ticket", "answer", "other", ""
@@ -89,7 +95,11 @@ class Refusals:
 
 
 class Access(ABC):
-    """Keys, limits and log for the requests to one experiment, or to the server itself."""
+    """Keys, members, limits and log for the requests to one experiment, or to the server itself."""
+
+    members: Members
+    experiment = ""
+    """Name by which members have a role for this experiment alone; empty for a whole server."""
 
     def __init__(self, log: Log, settings: ServerSettings) -> None:
         self.log, self.body_limit, self.prefix = log, settings.body_limit, settings.prefix
@@ -123,12 +133,16 @@ class Access(ABC):
 
 
 class ExperimentAccess(Access):
-    """Access to one experiment."""
+    """Access to one experiment; without the ``members`` of a server it has its own."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, members: Members | None = None) -> None:
         settings, state = service.settings, service.state
         super().__init__(state.log, settings.server)
         self._service, self._state = service, state
+        self.experiment = "" if members is None else settings.folder.name
+        self.members = members or Members(
+            state.database, state.vault, settings.server, state.read, state.write
+        )
         self.public_releases = settings.public_releases
         self.storage_errors = state.database.lost
 
@@ -159,7 +173,7 @@ class ExperimentAccess(Access):
 class ServerAccess(Access):
     """Access to the list of experiments of a server; its keys are few, and read for each request.
 
-    They are in ``server.db`` of its folder.
+    They are in ``server.db`` of its folder, and so are the members of all its experiments.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -174,6 +188,24 @@ class ServerAccess(Access):
         self._connection = self._database.connect()
         migrate(self._database, self._connection)
         self.storage_errors = self._database.lost
+        self._rare, self._changing = self._database.connect(), threading.Lock()
+        self.members = Members(
+            self._database, self._vault, settings, self._in_thread, self._written
+        )
+
+    async def _in_thread(self, operation: Callable[[Connection], T]) -> T:
+        def run() -> T:
+            with self._changing:
+                return operation(self._rare)
+
+        return await asyncio.to_thread(run)
+
+    async def _written(self, operation: Callable[[Connection], T]) -> T:
+        def run(connection: Connection) -> T:
+            with self._database.transaction(connection):
+                return operation(connection)
+
+        return await self._in_thread(run)
 
     @property
     def keys(self) -> dict[str, Key]:
@@ -190,5 +222,6 @@ class ServerAccess(Access):
         api_keys.end_sessions(self._database, self._connection, key)
 
     def close(self) -> None:
-        """Close the database of the keys."""
+        """Close the database of keys and members."""
         self._connection.close()
+        self._rare.close()

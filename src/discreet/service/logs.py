@@ -39,8 +39,9 @@ EVENTS: dict[str, tuple[str, ...]] = {
     "upkeep failed": ("kind", "count"),
     "server trouble": ("kind", "count"),
 }
-"""Every event and the fields that it may have, as docs/logs.md explains them. ``by`` and ``key``
-are ids of API keys, ``kind`` is the safe name of an error, ``keys`` are names of settings."""
+"""Every event and the fields that it may have, as docs/logs.md explains them. ``by`` is the
+id of an API key or a member, ``key`` that of a key, ``kind`` is the safe name of an error, ``keys``
+are names of settings."""
 PERIOD = 60.0
 """Seconds in which equal failures are counted and not repeated."""
 UNCOUNTED = ("/v1/observe", "/v1/observe:batch", "/v1/activate")
@@ -61,6 +62,8 @@ class Log:
         unknown = set(fields) - set(EVENTS[name])
         if unknown:
             raise TypeError(f"a log line of {name!r} has no field {sorted(unknown)}")
+        if "by" in fields:  # the history has the name of a member, the log only the id
+            fields["by"] = str(fields["by"]).partition(" ")[0]
         line = {
             "time": round(time.time(), 3),
             "event": name,

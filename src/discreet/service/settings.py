@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,8 +42,8 @@ STORING = ("online", "shadow")
 MODES = (*STORING, "frozen")
 ENDED = "ended"
 """The mode of an experiment that an operator has ended: like frozen, and permanent."""
-SHORTEST = 0.01
-"""Seconds of the shortest window."""
+SHORTEST, LONGEST_QUESTION = 0.01, 500
+"""Seconds of the shortest window, and characters of the longest question."""
 LEAST_MEMORY = 60.0
 """The fewest seconds that requests are remembered: clients try again for about a minute."""
 MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
@@ -50,6 +51,7 @@ MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
 probability that everything about a person is revealed."""
 OF_SERVER = (
     *("host", "port", "prefix", "body_limit", "connections", "rate_limit", "cors_origins"),
+    *("sign_in_header", "sign_in_proxies", "sign_in_role"),
 )
 """Settings of the server that the file of an experiment may have."""
 OWN_RATE = 10_000
@@ -73,6 +75,25 @@ def _check_texts(settings: ServerSettings | Settings, *names: str) -> None:
             raise InvalidInput(f"{name} must be text; got {getattr(settings, name)!r}. Name it.")
 
 
+def _check_sign_in(settings: ServerSettings) -> None:
+    header, proxies = settings.sign_in_header, settings.sign_in_proxies
+    if header is not None and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", str(header)):
+        raise InvalidInput(
+            f"sign_in_header must be the name of a header; got {header!r}. Write 'X-Webauth-User'."
+        )
+    try:
+        networks = [ip_network(each) for each in proxies]
+    except ValueError:
+        networks = []
+    if (header is None) != (not proxies) or len(networks) != len(proxies):
+        raise InvalidInput(
+            "sign_in_header and sign_in_proxies must be given together, the proxies as addresses; "
+            f"got {header!r} and {list(proxies)!r}. Write sign_in_proxies = ['127.0.0.1']."
+        )
+    if settings.sign_in_role is not None:
+        one_of("sign_in_role", settings.sign_in_role, ("viewer", "editor"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """Settings of the HTTP server: in ``server.toml`` of a folder of experiments, or in the file of
@@ -86,6 +107,9 @@ class ServerSettings:
     connections: int = 1_000
     rate_limit: int = 1_000
     cors_origins: tuple[str, ...] = ()
+    sign_in_header: str | None = None
+    sign_in_proxies: tuple[str, ...] = ()
+    sign_in_role: str | None = None
     database: str | None = None
     anchors: str | None = None
 
@@ -107,6 +131,7 @@ class ServerSettings:
         whole("connections", self.connections, 1, "Connections that a worker keeps open at once.")
         whole("body_limit", self.body_limit, 1024)
         whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
+        _check_sign_in(self)
         if self.database is not None and not self.database.startswith(SCHEMES):
             raise InvalidInput(
                 "database of a server must be a PostgreSQL address; it is not. Write "
@@ -149,13 +174,15 @@ class Settings:
 
     The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
     ``settle`` seconds later. For ``remember`` seconds after the end of a batch a repeated
-    Idempotency-Key is recognised. ``default_action`` may be given by name.
+    Idempotency-Key is recognised. ``default_action`` may be given by name. ``question`` describes
+    the experiment to readers of its pages.
     """
 
     experiment: str
     plan: Plan
     folder: Path = Path()
     server: ServerSettings = ServerSettings(rate_limit=OWN_RATE)
+    question: str = ""
     database: str = "discreet.db"
     vault: str = "vault"
     anchor: str | None = None
@@ -177,6 +204,10 @@ class Settings:
                 f"experiment must be a name; got {self.experiment!r}. Write experiment = 'welcome'."
             )
         _check_texts(self, "database", "vault")
+        if not isinstance(self.question, str) or len(self.question) > LONGEST_QUESTION:
+            raise InvalidInput(
+                f"question must be text of at most {LONGEST_QUESTION} characters; it is not. Cut it."
+            )
         for name in ("public_releases", "allow_idealised", "internal_metrics"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInput(
@@ -191,13 +222,8 @@ class Settings:
             "would be void.",
         )
         in_range("settle", self.settle, 0.0, 86_400.0)
-        in_range(
-            "remember",
-            self.remember,
-            LEAST_MEMORY,
-            366 * 86_400.0,
-            "A request that is sent again after that counts a second time.",
-        )
+        step = "A request that is sent again after that counts a second time."
+        in_range("remember", self.remember, LEAST_MEMORY, 366 * 86_400.0, step)
         one_of("waiting", self.waiting, WAITING)
         one_of("journal", self.journal, ("decide", "observe"))
         one_of("mode", self.mode, MODES)
@@ -239,6 +265,12 @@ class Settings:
                 "plan must have mechanism 'structured' and a finite epsilon to protect people; "
                 "this one does not. Correct it, or set allow_idealised = true for a test."
             )
+
+    @property
+    def archived(self) -> bool:
+        """True if the experiment is in the archive of its server: it is only read."""
+        place = self.folder.parent
+        return place.name == ARCHIVE and (place.parent / SERVER_FILE).is_file()
 
     @property
     def postgres(self) -> bool:
@@ -333,8 +365,9 @@ def _built(cls: type[Built], given: Mapping[str, Any], folder: Path, where: str)
     if "folder" in given:
         raise InvalidInput(f"{where} must have no folder in its file. Delete the line.")
     values = dict(given) | {"folder": folder}
-    if isinstance(values.get("cors_origins"), list):
-        values["cors_origins"] = tuple(values["cors_origins"])
+    for name in ("cors_origins", "sign_in_proxies"):
+        if isinstance(values.get(name), list):
+            values[name] = tuple(values[name])
     return build(cls, values, where, {})
 
 

@@ -386,6 +386,8 @@ def test_a_database_of_an_earlier_version_goes_on(settings, play):
             "DROP TABLE returned",
             "DROP TABLE changes",
             "DROP TABLE traffic",
+            *(f"DROP TABLE {name}" for name in ("members", "grants", "invitations")),
+            *(f"DROP TABLE {name}" for name in ("sessions", "member_versions")),
             *(f"ALTER TABLE keys DROP COLUMN {name}" for name in ("expires", "rate", "used")),
             "ALTER TABLE experiment DROP COLUMN missed",
             "ALTER TABLE experiment ADD COLUMN holdback REAL NOT NULL DEFAULT 0.25",

@@ -20,8 +20,8 @@ from discreet.service.secrets.sealing import (
     DecisionIds,
     DecisionRow,
     Sealer,
-    pack_loss,
-    unpack_loss,
+    pack_losses,
+    unpack_losses,
 )
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.storage import sqlite
@@ -95,7 +95,7 @@ def test_losses_are_sealed_together_as_alone():
     losses = [(7, 0.25), (8, 1.0), (2**32 - 1, 0.1)]
     sealed = sealer.seal_losses(losses)
     opened = [sealer.open(LOSS, *each) for each in zip((7, 8, 2**32 - 1), sealed, strict=True)]
-    assert opened == [pack_loss(loss) for _, loss in losses]
+    assert opened == [pack_losses([loss]) for _, loss in losses]
     assert len({each[:12] for each in (*sealed, *sealer.seal_losses(losses))}) == 6  # new nonces
     assert sealer.open(LOSS, 8, sealed[0]) is None
 
@@ -135,9 +135,9 @@ def test_rows_of_earlier_versions_are_read():
     assert np.array_equal(DecisionRow.unpack(older).features, features)
 
 
-@given(some.floats(0, 1))
-def test_a_loss_keeps_every_bit(loss):
-    assert unpack_loss(pack_loss(loss)) == loss
+@given(some.binary(), some.lists(some.floats(0, 1), min_size=1, max_size=4))
+def test_losses_and_guardrails_keep_every_bit(row, losses):
+    assert unpack_losses(row + pack_losses(losses), len(losses) - 1) == (row, losses)
 
 
 def test_the_vault_makes_keys_once_and_destroys_them(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from starlette.responses import RedirectResponse, Response
@@ -15,28 +16,39 @@ from discreet.errors import InvalidInput
 from discreet.service.access import Access
 from discreet.service.dashboard import (
     explorer,
+    member_pages,
     operator_pages,
     overview,
-    page_frame,
     settings_pages,
 )
 from discreet.service.dashboard.experiment_summary import Summary, summary
-from discreet.service.dashboard.page_frame import READERS, Page, PageRequest, View
-from discreet.service.experiment_file import FOLDER_EXAMPLE
+from discreet.service.dashboard.page_frame import (
+    ADMIN,
+    EVERYONE,
+    OWNERS,
+    READERS,
+    SIGNED_IN,
+    Again,
+    Page,
+    PageRequest,
+    View,
+    at_least,
+)
+from discreet.service.dashboard.setup_pages import SetupViews
 from discreet.service.metrics import Metrics
 from discreet.service.runtime.hosted_experiments import CreationReply, HostedExperiments
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import faults
-from discreet.service.storage.api_keys import SERVER
 from discreet.service.storage.database import safe_name
 
 ExperimentView = Callable[[PageRequest, Service], Awaitable[Response]]
-ADMIN = ("admin",)
-EVERYONE = None
 GET, POST, BOTH = ("GET",), ("POST",), ("GET", "POST")
-PAGES: tuple[tuple[str, ExperimentView, tuple[str, ...] | None, tuple[str, ...]], ...] = (
-    ("/ui/login", page_frame.log_in, EVERYONE, BOTH),
-    ("/ui/logout", page_frame.log_out, READERS, POST),
+PAGES: tuple[tuple[str, ExperimentView, str | None, tuple[str, ...]], ...] = (
+    ("/ui/login", member_pages.log_in, EVERYONE, BOTH),
+    ("/ui/join", member_pages.join, EVERYONE, BOTH),
+    ("/ui/logout", member_pages.log_out, SIGNED_IN, POST),
+    ("/ui/account", member_pages.account, SIGNED_IN, BOTH),
+    ("/ui/members", member_pages.members, OWNERS, BOTH),
     ("/ui", overview.overview, READERS, GET),
     ("/ui/newest", overview.newest, READERS, GET),
     ("/ui/history", operator_pages.history, READERS, GET),
@@ -45,9 +57,10 @@ PAGES: tuple[tuple[str, ExperimentView, tuple[str, ...] | None, tuple[str, ...]]
     ("/ui/releases/{number:int}", operator_pages.release, READERS, GET),
     ("/ui/releases/{number:int}/document", operator_pages.document, READERS, GET),
     ("/ui/ledger", operator_pages.ledger, READERS, GET),
+    ("/ui/label", operator_pages.label, READERS, GET),
     ("/ui/explorer", explorer.explorer, READERS, BOTH),
-    ("/ui/keys", settings_pages.keys, ADMIN, BOTH),
-    ("/ui/keys/revoke", settings_pages.revoke, ADMIN, POST),
+    ("/ui/keys", settings_pages.keys, OWNERS, BOTH),
+    ("/ui/keys/revoke", settings_pages.revoke, OWNERS, POST),
     ("/ui/settings", settings_pages.settings, ADMIN, GET),
     ("/ui/settings/mode", settings_pages.set_mode, ADMIN, POST),
     ("/ui/settings/serving", settings_pages.set_serving, ADMIN, POST),
@@ -64,21 +77,29 @@ def pages(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]
 
     def shared_values(logged_in: bool) -> dict[str, object]:
         return {
+            "frame": "base.html",
             "experiment": service.settings.experiment,
             "outcome": service.settings.plan.outcome,
             "newest": service.newest,
             "server": server,
             "faults": faults(service.state) if logged_in else [],
+            "archived": service.settings.archived,
         }
 
     def bound(view: ExperimentView) -> View:
-        return lambda page: view(page, service)
+        async def shown(page: PageRequest) -> Response:
+            if page.may(READERS):
+                with suppress(Exception):  # a page works without it, and tells faults itself
+                    page.privacy_words = await operator_pages.privacy_words(service)
+            return await view(page, service)
+
+        return shown
 
     made: list[BaseRoute] = [
         Route(
-            path, Page(bound(view), scopes, access, metrics, shared_values), methods=list(methods)
+            path, Page(bound(view), needed, access, metrics, shared_values), methods=list(methods)
         )
-        for path, view, scopes, methods in PAGES
+        for path, view, needed, methods in PAGES
     ]
     return [*made, *common_routes(prefix)]
 
@@ -92,7 +113,6 @@ def common_routes(prefix: str) -> list[BaseRoute]:
     ]
 
 
-KEYS = (SERVER,)
 HOME = "/ui"
 PATIENCE = 2.0
 """Seconds that the list waits for the figures of one experiment; it shows the others without it."""
@@ -104,25 +124,13 @@ class ServerViews:
     def __init__(self, hosted: HostedExperiments) -> None:
         self._hosted = hosted
 
-    async def log_in(self, page: PageRequest) -> Response:
-        """Show a form for a key of the server."""
-        if page.request.method == "GET":
-            return page.render("server_login.html", message="")
-        refusal = "The key must be one of this server; this one is not. Experiments have others."
-        return await page_frame.session_begun(page, KEYS, HOME, "server_login.html", refusal)
-
     async def home(self, page: PageRequest) -> Response:
-        return await self._list(page)
-
-    async def create(self, page: PageRequest) -> Response:
-        """Create an experiment; only this answer shows the admin key of the new experiment."""
-        name, text = page.given("name").strip(), page.given("toml")
-        made = await self._hosted.create(name, text.replace("\r\n", "\n") or None, page.by)
-        return await self._list(page, made=made)
+        return await self.listed(page)
 
     async def change(self, page: PageRequest) -> Response:
         """Pause, resume, end or archive; what cannot be undone is confirmed by typing the name."""
         name, what = page.given("name"), page.given("what")
+        page.permit(ADMIN, page.visitor.role_at(name) if page.visitor else SIGNED_IN)
         simple: dict[str, Callable[[str, str], Awaitable[object]]] = {
             "pause": self._hosted.pause,
             "resume": self._hosted.resume,
@@ -142,16 +150,24 @@ class ServerViews:
             raise InvalidInput("change must be one of those on the page; this is not. Choose one.")
         return page.to(HOME)
 
-    async def _list(self, page: PageRequest, made: CreationReply | None = None) -> Response:
-        found, services = await self._hosted.listed(), self._hosted.serving()
+    async def listed(self, page: PageRequest, made: CreationReply | None = None) -> Response:
+        """List all experiments; the answer to a creation shows the new admin key, once."""
+        roles = page.visitor.role_at if page.visitor else lambda _: SIGNED_IN
+        found = [
+            each for each in await self._hosted.listed() if at_least(roles(each["name"]), READERS)
+        ]
+        serving, shown = self._hosted.serving(), {each["name"] for each in found}
+        services = {name: service for name, service in serving.items() if name in shown}
+        archived = await asyncio.to_thread(self._hosted.folder.archived)
         summaries = await asyncio.gather(*map(_summary, services.values()))
         return page.render(
             "server_list.html",
             experiments=found,
+            changeable={name for name in shown if at_least(roles(name), ADMIN)},
             summaries=dict(zip(services, summaries, strict=True)),
             now=time.time(),
             made=made,
-            example=FOLDER_EXAMPLE,
+            archived=[name for name in archived if at_least(roles(name), READERS)],
         )
 
 
@@ -167,19 +183,26 @@ async def _summary(service: Service) -> Summary | None:
 def server_pages(hosted: HostedExperiments, access: Access, metrics: Metrics) -> list[BaseRoute]:
     """Return everything under ``/ui`` of the server itself."""
     views = ServerViews(hosted)
-    table: tuple[tuple[str, View, tuple[str, ...] | None, list[str]], ...] = (
-        ("/ui/login", views.log_in, None, ["GET", "POST"]),
-        ("/ui/logout", page_frame.log_out, KEYS, ["POST"]),
-        ("/ui", views.home, KEYS, ["GET"]),
-        ("/ui/new", views.create, KEYS, ["POST"]),
-        ("/ui/change", views.change, KEYS, ["POST"]),
+    setup = SetupViews(hosted, views.listed)
+    table: tuple[tuple[str, View, str | None, tuple[str, ...], Again | None], ...] = (
+        ("/ui/login", member_pages.log_in, EVERYONE, BOTH, None),
+        ("/ui/join", member_pages.join, EVERYONE, BOTH, None),
+        ("/ui/logout", member_pages.log_out, SIGNED_IN, POST, None),
+        ("/ui/account", member_pages.account, SIGNED_IN, BOTH, None),
+        ("/ui/members", member_pages.members, OWNERS, BOTH, None),
+        ("/ui/history", operator_pages.server_history, OWNERS, GET, None),
+        ("/ui", views.home, SIGNED_IN, GET, None),
+        ("/ui/new", setup.new, ADMIN, BOTH, setup.again),
+        ("/ui/change", views.change, SIGNED_IN, POST, None),
     )
+
+    def shared_values(_: bool) -> dict[str, object]:
+        return {"frame": "server_frame.html", "faults": []}
+
     made: list[BaseRoute] = [
         Route(
-            path,
-            Page(view, scopes, access, metrics, lambda _: {}, "server_error.html"),
-            methods=methods,
+            path, Page(view, needed, access, metrics, shared_values, again), methods=list(methods)
         )
-        for path, view, scopes, methods in table
+        for path, view, needed, methods, again in table
     ]
     return [*made, *common_routes(access.prefix)]

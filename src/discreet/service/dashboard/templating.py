@@ -31,7 +31,7 @@ def _environment() -> Environment:
     return made
 
 
-def rendered(name: str, **values: object) -> str:
+def rendered(name: str, /, **values: object) -> str:
     """Return a template of this package with its values."""
     return _environment().get_template(name).render(values)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -27,12 +28,14 @@ from discreet.service.http.personalizer_routes import personalizer_paths
 from discreet.service.http.routes import ANY, Route, experiment_routes, openapi_document
 from discreet.service.http.server_handlers import ServerHandlers, server_routes
 from discreet.service.http.tracing import Traces
+from discreet.service.membership import Members
 from discreet.service.metrics import Families, Metrics
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.runtime.hosted_experiments import HostedExperiments
 from discreet.service.runtime.service import Service
 from discreet.service.settings import ServerSettings
 from discreet.service.storage.api_keys import SERVER
+from discreet.service.storage.database import safe_name
 
 BELOW = "/v1/experiments/"
 FIRST_PARTS = (
@@ -40,6 +43,10 @@ FIRST_PARTS = (
     "personalizer",
 )
 """First parts of the paths of an experiment; others are short for /v1/…."""
+
+
+READING = ("/ui/login", "/ui/logout", "/ui/explorer")
+"""Forms of the pages that change nothing of an experiment."""
 
 
 class CrossOrigin(CORSMiddleware):
@@ -59,10 +66,16 @@ class CrossOrigin(CORSMiddleware):
 
 
 def experiment_app(
-    service: Service, metrics: Metrics, traces: Traces | None = None
+    service: Service,
+    metrics: Metrics,
+    traces: Traces | None = None,
+    members: Members | None = None,
 ) -> ExperimentApp:
-    """Return the routes and pages of one experiment; the caller starts and stops the service."""
-    access = ExperimentAccess(service)
+    """Return the routes and pages of one experiment; the caller starts and stops the service.
+
+    An experiment of a folder has the ``members`` of its server.
+    """
+    access = ExperimentAccess(service, members)
     table = experiment_routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
     own = personalizer_paths(service, access, metrics) + pages(service, access, metrics)
     return routed(table, own, access, metrics, service.settings.experiment, ANY, traces)
@@ -131,6 +144,17 @@ class ServerApp(ExperimentApp):
             await self._own({**scope, "path": path}, receive, send)
             return
         found = self._hosted.served.get(name)
+        if found is None and name not in self._hosted.broken:
+            archived = await asyncio.to_thread(self._hosted.folder.archived_file, name)
+            if archived is not None and not (scope["method"] == "GET" or rest in READING):
+                await _refuse(_archived(name), send)
+                return
+            try:
+                if archived is not None:
+                    found = await self._hosted.read_archived(name, archived)
+            except Exception as error:
+                await _refuse(_unreadable(name, error), send)
+                return
         if found is None:
             await _refuse(self._missing(name), send)
             return
@@ -161,6 +185,24 @@ class ServerApp(ExperimentApp):
             status=503,
             code="not_ready",
         )
+
+
+def _archived(name: str) -> ServiceError:
+    return ServiceError(
+        f"experiment {name!r} is archived. Its documents and pages can be read; it decides and "
+        "stores nothing, and nothing of it can be changed.",
+        status=410,
+        code="archived",
+    )
+
+
+def _unreadable(name: str, error: Exception) -> ServiceError:
+    return ServiceError(
+        f"archived experiment {name!r} cannot be read ({safe_name(error)}). Its documents are in "
+        "its folder; discreet experiment list names it.",
+        status=503,
+        code="not_ready",
+    )
 
 
 def _unnamed() -> ServiceError:
@@ -202,7 +244,7 @@ def make_folder_app(
     def mount(name: str, service: Service) -> ExperimentApp:
         internal = service.settings.internal_metrics
         metrics = Metrics(internal=internal, families=families, experiment=name)
-        return experiment_app(service, metrics, traces)
+        return experiment_app(service, metrics, traces, access.members)
 
     hosted, access = HostedExperiments(folder, mount, workers=workers), ServerAccess(folder.server)
     metrics = Metrics(internal=False, families=families, experiment="")

@@ -227,6 +227,8 @@ class ExperimentApp:
         if self._prefix and scope["path"].startswith(f"{self._prefix}/"):
             scope = {**scope, "path": scope["path"].removeprefix(self._prefix)}
         found = self._direct.get((scope["method"], scope["path"]))
+        if found is None:  # pages also ask for the sender itself, whom a forwarded header replaces
+            scope = {**scope, "peer": scope["client"]}
         await (found or self.app)(scope, receive, send)
 
 

@@ -44,8 +44,9 @@ Plain = tuple[list[tuple[int, int, int, int, int, bytes, bytes]], list[tuple[int
 class OutcomeSealer:
     """Reads ids and encrypts outcomes; it needs the vault and no database."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.vault, self._outcome = Vault(settings.place(settings.vault)), settings.plan.outcome
+    def __init__(self, settings: Settings, guardrails: Sequence[str] = ()) -> None:
+        self.vault, self._plan = Vault(settings.place(settings.vault)), settings.plan
+        self._guardrails = guardrails
         self._ids = DecisionIds(self.vault.mac)
         self._ciphers: dict[tuple[int, int], Sealer] = {}
 
@@ -57,12 +58,13 @@ class OutcomeSealer:
             rows = [each for each in rows if each[0] not in done]
         else:
             rows = []
-        for row, decision, value in rows:
+        for row, decision, value, *rails in rows:
             if value is None:
                 results.append((row, outcomes.EMPTY))
                 continue
             try:
-                item = self._item(decision, value)
+                given = outcomes.by_name(self._guardrails, rails)
+                item = self._item(decision, value, given)
             except UnknownDecision:
                 results.append((row, outcomes.UNKNOWN))
             except DecisionClosed:
@@ -78,15 +80,18 @@ class OutcomeSealer:
 
     def _usual(self, rows: Sequence[Row]) -> list[tuple[int, ObservationItem]]:
         """Encrypt all rows that are as most are, in a fraction of the time: decisions whose row is
-        stored, and values in their range. Others are left out, or all if a value is wrong."""
+        stored, and values in their range. Others are left out, or all if a value is wrong, or if
+        the plan has guardrails."""
+        if self._plan.guardrails:
+            return []
         usual = [
             (row, id, value)
-            for row, id, value in rows
+            for row, id, value, *_ in rows
             if type(id) is str and len(id) == BARE_LENGTH and type(value) is float
         ]
         try:
             values = [value for _, _, value in usual]
-            losses = self._outcome.losses_of(values, (len(usual),))
+            losses = self._plan.outcome.losses_of(values, (len(usual),))
         except InvalidInput:
             return []
         ids = self._ids.read_bare([id for _, id, _ in usual])
@@ -107,8 +112,10 @@ class OutcomeSealer:
             ]
         return items
 
-    def _item(self, decision: object, value: object) -> ObservationItem | None:
-        id, loss = self._ids.read(str(decision)), self._outcome.loss_of(value)
+    def _item(
+        self, decision: object, value: object, guardrails: dict[str, float]
+    ) -> ObservationItem | None:
+        id, losses = self._ids.read(str(decision)), self._plan.reported_losses(value, guardrails)
         if id.kind == sealing.UNSTORED:
             return None
         if id.kind == sealing.TICKET:
@@ -116,7 +123,7 @@ class OutcomeSealer:
         cipher = self.cipher(id.epoch, id.batch)
         if cipher is None:
             raise batch_over()
-        kind, packed = cipher.outcome(id, loss)
+        kind, packed = cipher.outcome(id, losses)
         payload = cipher.seal(kind, id.slot, packed)
         return ObservationItem(id.epoch, id.batch, id.slot, kind, payload, id.lease)
 
@@ -129,14 +136,19 @@ class OutcomeSealer:
 
 
 def import_outcomes(
-    settings: Settings, chunks: Iterable[list[Row]], *, helpers: int = 0
+    settings: Settings,
+    chunks: Iterable[list[Row]],
+    *,
+    helpers: int = 0,
+    guardrails: Sequence[str] = (),
 ) -> Iterator[RowResults]:
-    """Store outcomes, one transaction per chunk; yield its results once it is durable.
+    """Store outcomes, and ``guardrails`` where rows have them, one transaction per chunk; yield its
+    results once it is durable.
 
     A SQLite database must not be served meanwhile; one of PostgreSQL may be. ``helpers`` processes
     read ids and encrypt while this one writes.
     """
-    database, sealer = open_database(settings), OutcomeSealer(settings)
+    database, sealer = open_database(settings), OutcomeSealer(settings, guardrails)
     with ExitStack() as stack:
         if gc.isenabled():  # rows are many tuples without cycles, which it would visit in vain
             gc.disable()
@@ -147,7 +159,7 @@ def import_outcomes(
         connection = stack.enter_context(closing(database.connect()))
         check_stored(settings, database, connection, anchor_of(settings))
         journal = Journal(database, RequestNames(database, sealer.vault, settings.remember))
-        for sealed in _sealed(settings, sealer, chunks, helpers):
+        for sealed in _sealed(settings, sealer, chunks, helpers, guardrails):
             with database.transaction(connection):
                 results = _written(journal, connection, sealer, sealed)
                 step("outcomes:before-commit")
@@ -156,14 +168,18 @@ def import_outcomes(
 
 
 def _sealed(
-    settings: Settings, sealer: OutcomeSealer, chunks: Iterable[list[Row]], helpers: int
+    settings: Settings,
+    sealer: OutcomeSealer,
+    chunks: Iterable[list[Row]],
+    helpers: int,
+    guardrails: Sequence[str],
 ) -> Iterator[Sealed]:
     """Encrypt chunks, in this process or ahead of it in others."""
     if not helpers:
         yield from map(sealer.seal, chunks)
         return
     spawned = get_context("spawn")  # a fork would copy threads of the reader
-    with ProcessPoolExecutor(helpers, spawned, _begin, (settings,)) as pool:
+    with ProcessPoolExecutor(helpers, spawned, _begin, (settings, guardrails)) as pool:
         waiting: deque[Future[Plain]] = deque()
         for chunk in chunks:
             waiting.append(pool.submit(_seal, chunk))
@@ -177,10 +193,10 @@ _helper: list[OutcomeSealer] = []
 """The sealer of a helper process."""
 
 
-def _begin(settings: Settings) -> None:
+def _begin(settings: Settings, guardrails: Sequence[str]) -> None:
     Thread(target=_end_with_parent, daemon=True).start()
     gc.disable()
-    _helper.append(OutcomeSealer(settings))
+    _helper.append(OutcomeSealer(settings, guardrails))
 
 
 def _end_with_parent() -> None:

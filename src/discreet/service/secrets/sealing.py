@@ -50,12 +50,15 @@ class DecisionRow(NamedTuple):
         return cls(np.frombuffer(packed[: -_TAIL.size]), action, bool(deferred))
 
 
-def pack_loss(loss: float) -> bytes:
-    return _LOSS.pack(loss)
+def pack_losses(losses: Sequence[float]) -> bytes:
+    """Pack a loss and the guardrails of its plan; NaN takes as many bytes as a value."""
+    return b"".join(map(_LOSS.pack, losses))
 
 
-def unpack_loss(packed: bytes) -> float:
-    return float(_LOSS.unpack(packed)[0])
+def unpack_losses(packed: bytes, guardrails: int) -> tuple[bytes, list[float]]:
+    """Split what ``outcome`` returned: the row, if it has one, and the loss with its guardrails."""
+    end = len(packed) - _LOSS.size * (1 + guardrails)
+    return packed[:end], [each[0] for each in _LOSS.iter_unpack(packed[end:])]
 
 
 class Sealer:
@@ -72,7 +75,7 @@ class Sealer:
         return nonce + self._cipher.encrypt(nonce, packed, _PLACE.pack(kind, *self._place, slot))
 
     def seal_losses(self, losses: Sequence[tuple[int, float]]) -> list[bytes]:
-        """Encrypt losses of slots, each as ``seal(LOSS, slot, pack_loss(loss))`` does."""
+        """Encrypt losses of slots, each as ``seal(LOSS, slot, pack_losses([loss]))``."""
         encrypt, pack, place = self._cipher.encrypt, _PLACE.pack, self._place
         drawn, made = os.urandom(12 * len(losses)), []
         for start, (slot, loss) in zip(range(0, len(drawn), 12), losses, strict=True):
@@ -88,14 +91,15 @@ class Sealer:
         except InvalidTag:
             return None
 
-    def outcome(self, id: DecisionId, loss: float) -> tuple[int, bytes]:
-        """Return kind and content that a loss adds: alone, or with the row that the id carries."""
+    def outcome(self, id: DecisionId, losses: Sequence[float]) -> tuple[int, bytes]:
+        """Return kind and content that a loss and its guardrails add: alone, or with the row that
+        the id carries."""
         if id.kind != TOKEN:
-            return LOSS, pack_loss(loss)
+            return LOSS, pack_losses(losses)
         row = self.open(ROW, id.slot, id.token)
         if row is None:  # another key sealed it
             raise batch_over()
-        return WHOLE, row + pack_loss(loss)
+        return WHOLE, row + pack_losses(losses)
 
 
 UNSTORED, WRITTEN, TOKEN, TICKET = range(4)

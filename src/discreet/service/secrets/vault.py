@@ -225,6 +225,14 @@ def create_file(path: Path, content: bytes) -> None:
     _sync(path.parent)
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Replace a file, or create it; after a power cut it is the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    create_file(temporary, content)
+    temporary.replace(path)
+    _sync(path.parent)
+
+
 def _sync(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:

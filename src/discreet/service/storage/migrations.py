@@ -128,7 +128,34 @@ def history(connection: Connection, database: Database) -> None:
         )
 
 
-MIGRATIONS = (tables, ended_sessions, people, control_share, returned_slots, history)
+def members(connection: Connection, database: Database) -> None:
+    """Add members, their roles for experiments, invitations and sessions. ``member_versions``
+    counts changes, so that a restored backup is noticed. [member_tables.py]"""
+    whole, real = database.whole, database.real
+    for table in (
+        f"""members (id TEXT PRIMARY KEY, name TEXT NOT NULL, login TEXT NOT NULL UNIQUE,
+            email TEXT UNIQUE, hash TEXT NOT NULL, created {real} NOT NULL)""",
+        # The role for the whole server has an empty experiment.
+        """grants (member TEXT NOT NULL, experiment TEXT NOT NULL, role TEXT NOT NULL,
+           PRIMARY KEY (member, experiment))""",
+        f"""invitations (id TEXT PRIMARY KEY, role TEXT NOT NULL, experiment TEXT NOT NULL,
+            member TEXT NOT NULL, created {real} NOT NULL, expires {real} NOT NULL)""",
+        f"""sessions (id TEXT PRIMARY KEY, member TEXT NOT NULL, began {real} NOT NULL,
+            way TEXT NOT NULL)""",
+        f"member_versions (id TEXT PRIMARY KEY, version {whole} NOT NULL)",
+    ):
+        connection.execute(f"CREATE TABLE {table}")
+
+
+def latest_decision(connection: Connection, database: Database) -> None:
+    """Add the time of the latest decision of each hour."""
+    connection.execute(f"ALTER TABLE traffic ADD COLUMN latest {database.real}")
+
+
+MIGRATIONS = (
+    *(tables, ended_sessions, people, control_share, returned_slots, history),
+    *(members, latest_decision),
+)
 
 
 def migrate(database: Database, connection: Connection) -> None:

@@ -1,0 +1,221 @@
+"""Pages to sign in and out, to use an invitation, and to manage one's account and all members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from discreet.errors import InvalidInput, ServiceError
+from discreet.service.dashboard.page_frame import (
+    COOKIE,
+    LOG_IN,
+    MEMBER_COOKIE,
+    OWNERS,
+    READERS,
+    SECONDS,
+    PageRequest,
+    Sessions,
+    at_least,
+    set_cookie,
+    signed_in,
+    visitor_of_key,
+)
+from discreet.service.membership import RULE, check_passphrase
+from discreet.service.runtime.service import Service
+from discreet.service.storage import api_keys
+from discreet.service.storage.database import Connection
+from discreet.service.storage.member_tables import NONE, ROLES, checked_name
+
+LONGEST = 4096
+"""Characters of a link that is kept while somebody signs in."""
+RIGHTS = {
+    "viewer": "reads all pages",
+    "editor": "also changes experiments: pause, end, settings",
+    "owner": "also manages members and keys",
+}
+"""Rights of each role, on the page of members."""
+DONE = {
+    "role": "The role was changed.",
+    "remove": "The member was removed and is signed out everywhere.",
+    "end": "The sessions were ended.",
+    "withdraw": "The invitation was withdrawn.",
+    "passphrase": "Your passphrase was changed. Your other sessions have ended.",
+}
+
+
+async def log_in(page: PageRequest, _service: Service | None = None) -> Response:
+    """Show a form for a member's passphrase or for a key, and begin a session for either."""
+    access, after, name = page.access, _page_of(page.given("next")), page.given("name")
+    known = await access.members.read(access.members.tables.listed)
+    values = {"after": after, "name": name, "members": bool(known)}
+    if page.request.method == "GET":
+        named = [] if page.visitor else access.members.named(page.request.headers.raw)
+        words = "Single sign-on names {}, who is no member. Ask an owner."
+        message = words.format(named[0][:64]) if named else ""
+        return page.render("login.html", message=message, **values)
+    try:
+        if page.given("key"):
+            key = api_keys.bearer(access.keys, f"Bearer {page.given('key')}")
+            if not at_least(visitor_of_key(key).role, READERS):
+                api_keys.permit(key, ("audit",))
+            # A new session: a session that someone prepared before must not gain rights.
+            _, text = Sessions(access.session_secret).begin(key.id, await access.now())
+            page.cookie, by = (COOKIE, text), key.id
+        else:
+            member = await access.members.verify(name, page.given("passphrase"), page.address)
+            await signed_in(page, member, "passphrase")
+            by = member.id
+    except ServiceError as error:
+        refused, message = error, str(error)
+        if error.status == 401:
+            refused = access.refusals.count(error, dict(page.request.headers.raw), page.address)
+        if page.given("key"):
+            message = "The key must be valid here, with scope audit or admin; this key is not."
+        return page.render("login.html", refused.status or 401, message=message, **values)
+    access.log.event("logged in", by=by)
+    return _entered(page, after or "/ui")
+
+
+def _entered(page: PageRequest, to: str) -> Response:
+    """Lead to a page with the cookie of a new session, and without that of another kind."""
+    response = page.to(to)
+    if page.cookie is not None:
+        set_cookie(page, response, COOKIE if page.cookie[0] != COOKIE else MEMBER_COOKIE)
+        set_cookie(page, response, *page.cookie, SECONDS)
+    return response
+
+
+def _page_of(text: str) -> str:
+    """Return the page that a link led to before the sign-in; empty for other addresses."""
+    ours = text.startswith(("/ui?", "/ui/")) and text.isascii() and text.isprintable()
+    return text if ours and len(text) <= LONGEST else ""
+
+
+async def log_out(page: PageRequest, _service: Service | None = None) -> Response:
+    """End this session of a member, or all sessions of a key; copies of the cookie are worthless
+    afterwards."""
+    members, id = page.access.members, page.session.key
+    if page.visitor and (member := page.visitor.member):
+        await members.write(lambda c: members.tables.end_sessions(c, member.id, id))
+    else:
+        await page.access.end_sessions(id)
+    response = page.to(LOG_IN)
+    for name in (MEMBER_COOKIE, COOKIE):
+        set_cookie(page, response, name)
+    return response
+
+
+async def join(page: PageRequest, _service: Service | None = None) -> Response:
+    """Let the holder of an invitation choose a name and a passphrase, once."""
+    members, code = page.access.members, page.given("code")
+    invitation = await members.read(lambda c: members.tables.invitation(c, code))
+    known = await members.read(
+        lambda c: members.tables.find(c, invitation.member) if invitation.member else None
+    )
+    name, email = page.given("name"), page.given("email")
+    values = {"invitation": invitation, "known": known, "name": name, "email": email}
+    values |= {"code": code, "rule": RULE}
+    if page.request.method == "GET":
+        return page.render("join.html", message="", **values)
+    try:
+        names = (known.name, known.email) if known else (checked_name(name), email)
+        hash = await members.hash(_chosen(page, *names))
+        member = await members.write(lambda c: members.tables.join(c, code, name, email, hash))
+    except InvalidInput as error:
+        return page.render("join.html", 422, message=str(error), **values)
+    await signed_in(page, member, "invitation")
+    page.access.log.event("logged in", by=member.id)
+    return _entered(page, "/ui")
+
+
+def _chosen(page: PageRequest, *names: str) -> str:
+    if page.given("passphrase") != page.given("again"):
+        raise InvalidInput("passphrase must be typed twice; the two differ. Type it again.")
+    return check_passphrase(page.given("passphrase"), *names)
+
+
+async def account(page: PageRequest, _service: Service | None = None) -> Response:
+    """Show the sessions of whoever is signed in; change the passphrase or end sessions."""
+    members, visitor = page.access.members, page.visitor
+    member = visitor.member if visitor else None
+    if member is None:
+        raise ServiceError("A key has no account. Sign in as a member.", status=404)
+    tables, message, status = members.tables, "", 200
+    if page.request.method == "POST":
+        try:
+            if page.given("what") == "end":
+                only = page.given("id")
+                await members.write(lambda c: tables.end_sessions(c, member.id, only))
+                return page.to("/ui/account?done=end")
+            await members.verify(member.name, page.given("current"), page.address)
+            hash = await members.hash(_chosen(page, member.name, member.email))
+            await members.write(lambda c: tables.set_hash(c, member.id, hash, page.by))
+            await signed_in(page, member, "passphrase")
+            return _entered(page, "/ui/account?done=passphrase")
+        except (InvalidInput, ServiceError) as error:
+            message, status = str(error), getattr(error, "status", None) or 422
+    sessions = await members.read(lambda c: tables.sessions(c, member.id))
+    values = {"sessions": sessions, "session": page.session.key, "message": message, "rule": RULE}
+    return page.render("account.html", status, done=DONE.get(page.given("done"), ""), **values)
+
+
+async def members(page: PageRequest, _service: Service | None = None) -> Response:
+    """List the members of the server or of one experiment, and change them."""
+    access, what = page.access, page.given("what")
+    directory, scope = access.members, access.experiment
+    tables, link = directory.tables, ""
+    if page.request.method == "POST":
+        change = _change(page, scope, what)
+        code = await directory.write(change)
+        if not code:
+            return page.to(f"/ui/members?done={what}")
+        url, query = page.request.url, urlencode({"code": code})
+        link = f"{url.scheme}://{url.netloc}{directory.prefix}/ui/join?{query}"
+
+    everyone = await directory.read(tables.listed)
+    invited = await directory.read(tables.invitations)
+    return page.render(
+        "members.html",
+        members=[each for each in everyone if not scope or each.role_at(scope) != NONE],
+        invited=[each for each in invited if not scope or each.experiment == scope],
+        names={each.id: each.name for each in everyone},
+        scope=scope,
+        roles=ROLES[1:],
+        rights=RIGHTS,
+        link=link,
+        done=DONE.get(page.given("done"), ""),
+    )
+
+
+def _change(page: PageRequest, scope: str, what: str) -> Callable[[Connection], str]:
+    """Return the change that a form of the page requests; its result is the code of a link."""
+    tables, by, id, role = page.access.members.tables, page.by, page.given("id"), page.given("role")
+    if scope and what in ("remove", "end", "reset"):
+        # An account belongs to the whole server, and a key of the experiment does not.
+        member = page.visitor.member if page.visitor else None
+        page.permit(OWNERS, member.role if member else NONE)
+
+    def change(connection: Connection) -> str:
+        if what == "invite":
+            lasts = page.given("expires_in").strip() or "7d"
+            return tables.invite(connection, role, scope, expires_in=lasts, author=by)
+        if what == "reset":
+            member = tables.named(connection, id)
+            return tables.invite(connection, NONE, member=member.id, author=by)
+        if what == "role":
+            tables.set_role(connection, id, role, scope, by)
+        elif what == "remove":
+            tables.remove(connection, id, by)
+        elif what == "end":
+            tables.end_sessions(connection, tables.named(connection, id).id)
+        elif what == "withdraw":
+            known = {each.id: each.experiment for each in tables.invitations(connection)}
+            if known.get(id) == scope or not scope:
+                tables.withdraw(connection, id)
+        else:
+            raise InvalidInput("form must be one of this page; it is not. Load the page again.")
+        return ""
+
+    return change

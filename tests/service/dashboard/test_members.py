@@ -1,0 +1,896 @@
+"""Members: who signs in, with which rights, through which proxy, and when the rights end."""
+
+import asyncio
+import json
+import re
+import threading
+from contextlib import closing
+from html import unescape
+
+import pytest
+
+from client.browser import chromium, needs_chromium
+from discreet.errors import InvalidInput, ServiceError
+from discreet.service import membership
+from discreet.service.dashboard import server_pages
+from discreet.service.dashboard.server_pages import (
+    ADMIN,
+    EVERYONE,
+    OWNERS,
+    PAGES,
+    READERS,
+    SIGNED_IN,
+)
+from discreet.service.experiment_file import FOLDER_EXAMPLE
+from discreet.service.membership import (
+    COUNTED,
+    PER_ADDRESS,
+    PER_NAME,
+    RETURNS,
+    Throttle,
+    check_passphrase,
+    hashed,
+    verified,
+)
+from discreet.service.secrets.vault import Vault
+from discreet.service.settings import ServerSettings, Settings
+from discreet.service.storage.api_keys import DATABASE, VAULT
+from discreet.service.storage.locations import open_database
+from discreet.service.storage.member_tables import MemberTables
+from discreet.service.storage.sqlite import Sqlite
+from service.conftest import dump, running, set_back
+from service.dashboard.accessibility import violations
+from service.dashboard.visitor import Visitor
+from service.hosting import Folder, host
+from waiting import PATIENCE
+
+PASSPHRASE = "four plain words here"
+EITHER = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+HEADER = {"sign_in_header": "X-Webauth-User", "sign_in_proxies": ["10.0.0.5", "fd00::/8"]}
+
+
+@pytest.fixture
+def database(request):
+    """SQLite, unless a test asks for both."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        return "discreet.db"
+    return request.getfixturevalue("fresh_schema")
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch):
+    """Hashes that take no time; one test has those of the product."""
+    cheap = membership.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(membership, "HASHER", cheap)
+
+
+def changed(place, operation):
+    """Change the members of a service as a command does: ``place`` are settings or a folder."""
+    if isinstance(place, Folder):
+        database, vault = Sqlite(place.path / DATABASE), Vault(place.path / VAULT)
+    else:
+        database, vault = open_database(place), Vault(place.place(place.vault))
+    tables = MemberTables(database, vault)
+    with closing(database.connect()) as connection:
+        return tables.change(connection, lambda c: operation(tables, c))
+
+
+def add(place, name, role="viewer", passphrase=PASSPHRASE, email="", **grants):
+    """A member, with roles for experiments by name."""
+    hash = hashed(passphrase) if passphrase else ""
+
+    def operation(tables, connection):
+        member = tables.add(connection, name, email, hash, role)
+        for experiment, granted in grants.items():
+            member = tables.set_role(connection, member.id, granted, experiment)
+        return member
+
+    return changed(place, operation)
+
+
+async def signed_in(app, name, passphrase=PASSPHRASE, at="", **options):
+    visitor = Visitor(None, app=app, **options)
+    visitor.reply = await enter(visitor, name, passphrase, at)
+    if visitor.reply.status == 303:
+        await visitor.get(f"{at}/ui/account")
+    return visitor
+
+
+async def enter(visitor, name, passphrase=PASSPHRASE, at=""):
+    await visitor.get(f"{at}/ui/login")
+    return await visitor.send(f"{at}/ui/login", name=name, passphrase=passphrase)
+
+
+def at(path):
+    return path.replace("{number:int}", "0")
+
+
+@EITHER
+def test_each_role_has_its_pages(settings, play):
+    made = settings()
+    people = {role: add(made, role.title(), role) for role in ("viewer", "editor", "owner")}
+    people["none"] = add(made, "None", "none")
+    ranks = {"none": 0, "viewer": 1, "editor": 2, "owner": 3}
+    needs = {SIGNED_IN: 0, READERS: 1, ADMIN: 2, OWNERS: 3}
+
+    async def scenario(service):
+        app = Visitor(service).app
+        for role, member in people.items():
+            visitor = await signed_in(app, member.name)
+            for path, _, needed, methods in PAGES:
+                if needed is EVERYONE or path in ("/ui/logout", "/ui/exact"):
+                    continue
+                for method in methods:
+                    form = {"token": visitor.token} if method == "POST" else None
+                    reply = await visitor.ask(method, at(path), form)
+                    refused = ranks[role] < needs[needed]
+                    assert (reply.status == 403) == refused, (role, method, path)
+                    assert reply.status < 500
+                    if refused:
+                        assert f"needs the role {needed}; your role here is {role}" in reply.text
+            page = (await visitor.get("/ui/account")).text
+            assert ("/ui/settings" in page) == (ranks[role] >= 2)
+            assert ("/ui/members" in page) == (ranks[role] >= 3)
+
+    play(made, scenario)
+
+
+def test_a_viewer_changes_nothing_and_an_editor_is_named_in_the_history(settings, play):
+    made = settings()
+    add(made, "Vera", "viewer"), add(made, "Ed <b>it</b>", "editor", email="ed@example.org")
+
+    async def scenario(service):
+        viewer = await signed_in(Visitor(service).app, "vera")
+        assert (await viewer.send("/ui/settings/mode", mode="frozen")).status == 403
+        assert service.state.mode == "online"
+        editor = await signed_in(viewer.app, "ED@example.org")
+        assert (await editor.send("/ui/settings/mode", mode="frozen")).status == 303
+        assert service.state.mode == "frozen"
+        history = (await viewer.get("/ui/history")).text
+        assert "<b>it</b>" not in history
+        lines = re.findall(r'"What">(.*?)</th>\s*<td data-label="Who">(.*?)</td>', history)
+        assert ("Set to paused", "Ed &lt;b&gt;it&lt;/b&gt;") in lines
+        (change,) = [each for each in await service.changes() if each.what == "mode changed"]
+        assert (change.by[:2], change.label) == ("m_", "Ed <b>it</b>")
+
+    play(made, scenario)
+
+
+def test_logs_have_the_id_and_never_a_passphrase(settings, play, capfd):
+    made = settings()
+    member = add(made, "Ed", "editor")
+
+    async def scenario(service):
+        editor = await signed_in(Visitor(service).app, "Ed")
+        await editor.send("/ui/settings/mode", mode="frozen")
+        await enter(Visitor(service, app=editor.app), "Ed", "a wrong but long one")
+
+    play(made, scenario)
+    text = capfd.readouterr().err
+    lines = [json.loads(line) for line in text.splitlines()]
+    events = [(each["event"], each["by"]) for each in lines if "by" in each]
+    assert events == [("logged in", member.id), ("mode changed", member.id)]
+    assert "authentication refused" in {each["event"] for each in lines}
+    for secret in (PASSPHRASE, "a wrong but long one"):
+        assert secret not in text
+
+
+def test_a_session_is_new_ends_and_does_not_come_back(settings, play):
+    made = settings()
+    add(made, "Ada", "owner")
+
+    async def scenario(service):
+        visitor = Visitor(service)
+        reply = await visitor.get("/ui/login")
+        before = visitor.cookie
+        reply = await enter(visitor, "ada")
+        assert (reply.status, reply.headers["location"]) == (303, "/ui")
+        cookie = reply.headers["set-cookie"]
+        assert {"HttpOnly", "SameSite=lax", "Path=/"} <= set(cookie.split("; "))
+        assert "Secure" not in cookie
+        assert before != visitor.cookie, "what was prepared before the sign-in gains no rights"
+        stranger = Visitor(service, app=visitor.app)
+        stranger.cookie = before
+        assert (await stranger.get("/ui")).status == 303
+        kept = visitor.cookie
+        await visitor.get("/ui")
+        other = await signed_in(visitor.app, "Ada")
+        page = (await other.get("/ui/account")).text
+        assert page.count("End it") == 1
+        (id,) = re.findall('name="id" value="([^"]+)"', page)
+        await other.send("/ui/account", what="end", id=id)
+        assert (await visitor.get("/ui")).headers["location"] == "/ui/login"
+        assert (await other.get("/ui")).status == 200
+        kept = other.cookie
+        await other.send("/ui/logout")
+        other.cookie = kept
+        assert (await other.get("/ui")).status == 303, "a copy of the cookie"
+
+    play(made, scenario)
+
+
+def test_behind_https_the_cookie_is_for_https(settings, play):
+    made = settings()
+    add(made, "Ada")
+
+    async def scenario(service):
+        visitor = Visitor(service)
+        await visitor.get("/ui/login")
+        form = {"token": visitor.token, "name": "Ada", "passphrase": PASSPHRASE}
+        reply = await visitor.ask("POST", "/ui/login", form, x_forwarded_proto="https")
+        assert "Secure" in reply.headers["set-cookie"].split("; ")
+
+    play(made, scenario)
+
+
+def test_forms_of_members_need_the_token_of_their_session(settings, play):
+    made = settings()
+    add(made, "Ada", "owner")
+
+    async def scenario(service):
+        owner = await signed_in(Visitor(service).app, "Ada")
+        other = await signed_in(owner.app, "Ada")
+        for path, _, needed, methods in PAGES:
+            if "POST" in methods and needed is not EVERYONE:
+                for token in ("", "x", other.token):
+                    assert (await owner.ask("POST", path, {"token": token})).status == 403, path
+        for path in ("/ui/login", "/ui/join"):
+            assert (await Visitor(service, app=owner.app).ask("POST", path, {})).status == 403
+
+    play(made, scenario)
+
+
+@pytest.mark.parametrize("ending", ["removed", "demoted", "passphrase", "owner"])
+def test_sessions_end_with_the_rights(settings, play, ending):
+    made = settings()
+    member = add(made, "Ada", "owner")
+    add(made, "Eve", "owner")
+
+    async def scenario(service):
+        owner = await signed_in(Visitor(service).app, "Ada")
+        eve = await signed_in(owner.app, "Eve")
+        if ending == "removed":
+            await asyncio.to_thread(changed, made, lambda t, c: t.remove(c, "Ada"))
+        elif ending == "demoted":
+            await eve.send("/ui/members", what="role", id=member.id, role="viewer")
+        elif ending == "owner":
+            await eve.send("/ui/members", what="end", id=member.id)
+        else:
+            hash = hashed("another long passphrase")
+            await asyncio.to_thread(changed, made, lambda t, c: t.set_hash(c, "Ada", hash))
+        assert (await owner.get("/ui")).headers.get("location") == "/ui/login"
+        assert (await eve.get("/ui")).status == 200
+        again = (await signed_in(owner.app, "Ada")).reply.status
+        assert again == (401 if ending in ("removed", "passphrase") else 303)
+
+    play(made, scenario)
+
+
+def test_the_last_owner_stays(settings, play):
+    made = settings()
+    ada = add(made, "Ada", "owner")
+    add(made, "Ed", "editor")
+
+    async def scenario(service):
+        owner = await signed_in(Visitor(service).app, "Ada")
+        for form in ({"what": "role", "role": "viewer"}, {"what": "remove"}):
+            reply = await owner.send("/ui/members", id=ada.id, **form)
+            assert (reply.status, "Ada is the last one" in reply.text) == (422, True)
+        assert (await owner.get("/ui/members")).status == 200
+        await owner.send("/ui/members", what="role", id="Ed", role="owner")
+        assert (await owner.send("/ui/members", what="remove", id=ada.id)).status == 303
+        assert (await owner.get("/ui")).status == 303
+
+    play(made, scenario)
+
+
+@EITHER
+def test_two_owners_who_demote_each_other_leave_one(settings):
+    made = settings()
+    names = ["Ada", "Eve"]
+    for name in names:
+        add(made, name, "owner")
+    begin, refused = threading.Barrier(2), []
+
+    def demote(name):
+        begin.wait()
+        try:
+            changed(made, lambda t, c: t.set_role(c, name, "viewer"))
+        except InvalidInput:
+            refused.append(name)
+
+    threads = [threading.Thread(target=demote, args=(name,)) for name in names]
+    [each.start() for each in threads], [each.join() for each in threads]
+    assert len(refused) == 1
+    roles = changed(made, lambda t, c: [each.role for each in t.listed(c)])
+    assert sorted(roles) == ["owner", "viewer"]
+
+
+@EITHER
+def test_an_invitation_works_once(settings, play):
+    made = settings()
+    add(made, "Ada", "owner")
+
+    async def scenario(service):
+        owner = await signed_in(Visitor(service).app, "Ada")
+        page = await owner.send("/ui/members", what="invite", role="editor", expires_in="1d")
+        link = unescape(re.search(r"http://localhost(/ui/join[^<]+)", page.text)[1])
+        assert link not in (await owner.get("/ui/members")).text
+        guest = Visitor(service, app=owner.app)
+        assert "invited as editor" in (await guest.get(link)).text
+        form = {"code": link.partition("=")[2], "name": "Gus <i>", "email": "gus@example.org"}
+        for passphrase, again in (("short", "short"), (PASSPHRASE, "other"), ("a" * 20, "a" * 20)):
+            reply = await guest.send("/ui/join", **form, passphrase=passphrase, again=again)
+            assert (reply.status, "passphrase must" in reply.text.lower()) == (422, True)
+            assert "gus@example.org" in reply.text, "nothing typed is lost"
+            assert passphrase not in reply.text
+        chosen = {"passphrase": PASSPHRASE, "again": PASSPHRASE}
+        taken = await guest.send("/ui/join", **form | {"name": "ADA"}, **chosen)
+        assert (taken.status, "member has it already" in taken.text) == (422, True)
+        assert (await guest.send("/ui/join", **form, **chosen)).status == 303
+        assert (await guest.get("/ui/settings")).status == 200
+        late = Visitor(service, app=owner.app)
+        assert (await late.get(link)).status == 410
+        await late.get("/ui/login")
+        assert (await late.send("/ui/join", **form, **chosen)).status == 410
+        shown = (await owner.get("/ui/members")).text
+        assert "Gus &lt;i&gt;" in shown
+        assert "<i>" not in shown
+
+    play(made, scenario)
+
+
+def test_invitations_end_and_are_withdrawn(settings, play):
+    made = settings()
+    add(made, "Ada", "owner")
+
+    async def scenario(service):
+        owner = await signed_in(Visitor(service).app, "Ada")
+        guest = Visitor(service, app=owner.app)
+        for role, lasts in (("emperor", "1d"), ("viewer", "soon")):
+            reply = await owner.send("/ui/members", what="invite", role=role, expires_in=lasts)
+            assert reply.status == 422
+        page = await owner.send("/ui/members", what="invite", role="viewer", expires_in="7d")
+        link = unescape(re.search(r"http://localhost(/ui/join[^<]+)", page.text)[1])
+        (id,) = re.findall(
+            'value="withdraw"><input type="hidden" name="id" value="(.+?)"', page.text
+        )
+        assert id not in link
+        await owner.send("/ui/members", what="withdraw", id=id)
+        assert (await guest.get(link)).status == 410
+        code = changed(made, lambda t, c: t.invite(c, "viewer", expires_in="1s"))
+        old = "UPDATE invitations SET expires = expires - 2"
+        changed(made, lambda _, c: c.execute(old) and None)
+        assert (await guest.get(f"/ui/join?code={code}")).status == 410
+
+    play(made, scenario)
+
+
+def test_a_link_for_a_new_passphrase(settings, play):
+    made = settings()
+    ada = add(made, "Ada", "owner")
+    member = add(made, "Ed", "editor")
+
+    async def scenario(service):
+        owner, editor = [await signed_in(Visitor(service).app, name) for name in ("Ada", "Ed")]
+        page = await owner.send("/ui/members", what="reset", id=member.id)
+        link = unescape(re.search(r"http://localhost(/ui/join[^<]+)", page.text)[1])
+        guest = Visitor(service, app=owner.app)
+        assert "For Ed." in (await guest.get(link)).text
+        new = "an entirely new one"
+        form = {"code": link.partition("=")[2], "passphrase": new, "again": new}
+        assert (await guest.send("/ui/join", **form, name="Ada")).status == 303
+        assert (await editor.get("/ui")).status == 303, "older sessions have ended"
+        assert (await signed_in(owner.app, "Ed")).reply.status == 401
+        assert (await signed_in(owner.app, "Ed", new)).reply.status == 303
+        assert (await owner.get("/ui")).status == 200
+        wrong = await owner.send(
+            "/ui/account", current="not the right one", passphrase=new, again=new
+        )
+        assert wrong.status == 401
+        right = await owner.send("/ui/account", current=PASSPHRASE, passphrase=new, again=new)
+        assert right.status == 303
+        assert (await signed_in(owner.app, "Ada", new)).reply.status == 303
+        assert ada.name in (await owner.get("/ui/members")).text
+
+    play(made, scenario)
+
+
+def test_wrong_passphrases_are_throttled_by_name_and_address(settings, play, monkeypatch):
+    made, now = settings(), [0.0]
+    add(made, "Ada", "owner"), add(made, "Eve", "owner")
+
+    async def scenario(service):
+        app = Visitor(service).app
+        access = next(each for each in app.routes if getattr(each, "path", "") == "/ui")
+        members = access.endpoint._access.members
+        for name, most in (("_names", PER_NAME), ("_addresses", PER_ADDRESS)):
+            monkeypatch.setattr(members, name, Throttle(most, clock=lambda: now[0]))
+        visitors = [Visitor(service, f"10.1.0.{i}", app) for i in range(PER_NAME + 1)]
+        replies = [await enter(each, "ada", "a wrong passphrase") for each in visitors]
+        assert [each.status for each in replies] == [401] * PER_NAME + [429]
+        assert "Try again in 1 min." in replies[-1].text
+        assert (await enter(visitors[0], "ADA")).status == 429, "the right one too"
+        assert (await enter(visitors[0], "Eve")).status == 303, "others are not concerned"
+        now[0] += RETURNS
+        assert (await enter(visitors[1], "Ada")).status == 303, "a right one costs nothing"
+        assert (await enter(visitors[2], "Ada")).status == 303
+        one = Visitor(service, "10.2.0.1", app)
+        statuses = [
+            (await enter(one, f"nobody {i}", "a wrong passphrase")).status
+            for i in range(PER_ADDRESS + 1)
+        ]
+        assert statuses == [401] * PER_ADDRESS + [429]
+        assert (await enter(Visitor(service, "10.2.0.2", app), "Eve")).status == 303
+
+    play(made, scenario)
+
+
+def test_the_memory_of_wrong_passphrases_is_bounded():
+    throttle = Throttle(2, clock=lambda: 0.0)
+    for i in range(COUNTED + 500):
+        throttle.add(str(i), 1)
+    assert len(throttle._used) == COUNTED
+    throttle.add("x", 2)
+    assert throttle.wait("x") == RETURNS
+
+
+def test_an_unknown_name_takes_the_same_work(settings, play, monkeypatch):
+    made = settings()
+    add(made, "Ada", "owner"), add(made, "Proxied", passphrase="")
+    checked = []
+
+    class Counting(type(membership.HASHER)):
+        def verify(self, hash, passphrase):
+            checked.append(hash.rpartition("$")[0].rpartition("$")[0])
+            return super().verify(hash, passphrase)
+
+    monkeypatch.setattr(membership, "HASHER", Counting(time_cost=1, memory_cost=8, parallelism=1))
+
+    async def scenario(service):
+        app = Visitor(service).app
+        texts = set()
+        for name in ("Ada", "nobody", "Proxied"):
+            reply = await enter(Visitor(service, app=app), name, "a wrong passphrase")
+            assert reply.status == 401
+            texts.add(re.search('role="alert">(.*?)</p>', reply.text)[1])
+        assert len(texts) == 1
+
+    play(made, scenario)
+    assert len(checked) == 3
+    assert len({*checked}) == 1, "the same parameters"
+
+
+def test_hashes_are_argon2id_and_grow_with_the_parameters(settings, play, monkeypatch):
+    made = settings()
+    monkeypatch.setattr(membership, "HASHER", membership.PasswordHasher())
+    strong = hashed(PASSPHRASE)
+    assert strong.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert (verified(strong, PASSPHRASE), verified(strong, "x"), verified("", "x")) == (1, 0, 0)
+    assert not verified("not a hash", PASSPHRASE)
+    weak = membership.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSPHRASE)
+    changed(made, lambda t, c: t.add(c, "Ada", "", weak, "owner"))
+
+    async def scenario(service):
+        assert (await signed_in(Visitor(service).app, "Ada")).reply.status == 303
+
+    play(made, scenario)
+    (member,) = changed(made, lambda t, c: t.listed(c))
+    assert member.hash.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+
+
+def test_rules_of_passphrases():
+    assert check_passphrase(PASSPHRASE, "Ada") == PASSPHRASE
+    for text in ("", "elevenchars", "aaaaaaaabbbb", "Ada Lovelace", "ADA@example.org", "x" * 2000):
+        with pytest.raises(InvalidInput, match="at least 12 characters") as error:
+            check_passphrase(text, "ada lovelace", "ada@example.org")
+        assert text not in str(error.value) or not text
+
+
+@pytest.mark.parametrize("name", ["", " ", "x" * 65, "two\nlines", "turned\u202eround"])
+def test_names_that_cannot_be_read_are_refused(settings, name):
+    made = settings()
+    with pytest.raises(InvalidInput, match="name must be 1 to 64"):
+        add(made, name)
+
+
+@pytest.mark.parametrize("email", ["ada", "a@b@c", "a b@c", "x" * 300 + "@c"])
+def test_addresses_that_are_none_are_refused(settings, email):
+    made = settings()
+    with pytest.raises(InvalidInput, match="e-mail must be an address"):
+        add(made, "Ada", email=email)
+
+
+def test_a_key_opens_the_pages_as_before_and_the_last_sign_in_counts(settings, play):
+    made = settings()
+    add(made, "Vera", "viewer")
+
+    async def scenario(service):
+        visitor = await signed_in(Visitor(service).app, "Vera")
+        assert (await visitor.get("/ui/keys")).status == 403
+        assert (await visitor.log_in(settings.key())).status == 303
+        assert (await visitor.get("/ui/members")).status == 200, "an admin key has all rights"
+        assert (await visitor.get("/ui/account")).status == 404
+
+    play(made, scenario)
+
+
+def test_after_the_sign_in_no_other_site(settings, play):
+    made = settings()
+    add(made, "Ada", "viewer")
+
+    async def scenario(service):
+        for link in ("//evil.example/ui", "https://evil.example", "/ui/../..//x", "/ui/\r\nX: y"):
+            visitor = Visitor(service)
+            await visitor.get("/ui/login")
+            form = {"name": "Ada", "passphrase": PASSPHRASE, "next": link}
+            reply = await visitor.send("/ui/login", **form)
+            assert reply.headers["location"].startswith("/ui")
+            assert "evil" not in reply.headers["location"]
+
+    play(made, scenario)
+
+
+async def named(app, name, peer, path="/ui", **headers):
+    visitor = Visitor(None, peer, app)
+    visitor.reply = await visitor.get(path, x_webauth_user=name, **headers)
+    return visitor
+
+
+def test_a_declared_proxy_names_members(settings, play):
+    made = settings(**HEADER)
+    add(made, "Ada", "owner", email="ada@example.org"), add(made, "Vera", "viewer", "")
+
+    async def scenario(service):
+        app = Visitor(service).app
+        for name, peer in (("ada@example.org", "10.0.0.5"), ("Vera", "fd00::7")):
+            visitor = await named(app, name, peer, x_forwarded_for="9.9.9.9")
+            assert visitor.reply.status == 200
+        owner = await named(app, "Ada", "10.0.0.5")
+        form = {"token": owner.token, "mode": "frozen"}
+        reply = await owner.ask("POST", "/ui/settings/mode", form, x_webauth_user="Ada")
+        assert (reply.status, service.state.mode) == (303, "frozen")
+        # The token belongs to a session of this member: that of a stranger is worth nothing.
+        stranger = Visitor(None, "10.0.0.5", app)
+        await stranger.get("/ui/login")
+        form = {"token": stranger.token, "mode": "online"}
+        reply = await stranger.ask("POST", "/ui/settings/mode", form, x_webauth_user="Ada")
+        assert (reply.status, service.state.mode) == (403, "frozen")
+        other = await owner.ask("GET", "/ui/settings", x_webauth_user="Vera")
+        assert other.status == 403, "the header decides, not an older session"
+
+    play(made, scenario)
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "10.0.0.6", "testclient", ""])
+def test_the_header_of_anybody_else_is_refused(settings, play, peer):
+    made = settings(**HEADER)
+    add(made, "Ada", "owner")
+
+    async def scenario(service):
+        app = Visitor(service).app
+        # 127.0.0.1 may say for whom it forwards; that does not make it the declared proxy.
+        for path in ("/ui", "/ui/login", "/ui/settings"):
+            reply = (await named(app, "Ada", peer, path, x_forwarded_for="10.0.0.5")).reply
+            assert reply.status == 403
+            assert "sign_in_proxies" in reply.text
+        local = Visitor(None, peer, app)
+        assert (await enter(local, "Ada")).status == 303, "a local owner needs no proxy"
+
+    play(made, scenario)
+
+
+def test_without_the_setting_the_header_means_nothing(settings, play):
+    made = settings()
+    add(made, "Ada", "owner")
+
+    async def scenario(service):
+        reply = (await named(Visitor(service).app, "Ada", "10.0.0.5")).reply
+        assert (reply.status, reply.headers["location"]) == (303, "/ui/login")
+
+    play(made, scenario)
+
+
+@pytest.mark.parametrize("role", [None, "viewer"])
+def test_unknown_names_become_members_only_where_that_is_declared(settings, play, role):
+    made = settings(**HEADER | ({"sign_in_role": role} if role else {}))
+
+    async def scenario(service):
+        app = Visitor(service).app
+        reply = (await named(app, "new <b>", "10.0.0.5")).reply
+        assert reply.status == (200 if role else 303)
+        if role is None:
+            page = (await named(app, "new <b>", "10.0.0.5", "/ui/login")).reply.text
+            assert "Single sign-on names new &lt;b&gt;" in page
+        twice = Visitor(None, "10.0.0.5", app)
+        assert (await twice.get("/ui/settings", x_webauth_user="new <b>")).status in (303, 403)
+
+    play(made, scenario)
+    found = changed(made, lambda t, c: [(each.name, each.role) for each in t.listed(c)])
+    assert found == ([("new <b>", "viewer")] if role else [])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sign_in_header": "X-Webauth-User"},
+        {"sign_in_proxies": ["10.0.0.5"]},
+        {"sign_in_header": "X-Webauth-User", "sign_in_proxies": ["proxy.example"]},
+        {"sign_in_header": "X-Webauth-User", "sign_in_proxies": ["*"]},
+        {"sign_in_header": "no name", "sign_in_proxies": ["10.0.0.5"]},
+        HEADER | {"sign_in_role": "owner"},
+    ],
+)
+def test_settings_of_single_sign_on_are_checked(wrong):
+    values = wrong | {"sign_in_proxies": tuple(wrong.get("sign_in_proxies", ()))}
+    with pytest.raises(InvalidInput, match="sign_in_"):
+        ServerSettings(**values)
+
+
+@EITHER
+def test_a_restored_backup_brings_no_rights_back(settings, play):
+    made = settings()
+    add(made, "Ada", "owner"), add(made, "Gone", "owner"), add(made, "Less", "owner")
+    add(made, "Same", "viewer")
+    code = changed(made, lambda t, c: t.invite(c, "owner"))
+
+    async def before(service):
+        visitors = {}
+        for name in ("Ada", "Gone", "Less", "Same"):
+            visitors[name] = (await signed_in(Visitor(service).app, name)).cookie
+        return visitors
+
+    cookies = play(made, before)
+    kept = dump(made)
+
+    async def withdraw(service):
+        owner = Visitor(service)
+        owner.cookie = cookies["Ada"]
+        await owner.get("/ui/members")
+        await owner.send("/ui/members", what="remove", id="Gone")
+        await owner.send("/ui/members", what="role", id="Less", role="viewer")
+        guest = Visitor(service, app=owner.app)
+        await guest.get(f"/ui/join?code={code}")
+        chosen = {"passphrase": PASSPHRASE, "again": PASSPHRASE}
+        assert (await guest.send("/ui/join", code=code, name="New", **chosen)).status == 303
+
+    play(made, withdraw)
+    set_back(made, kept)
+
+    async def after(service):
+        app = Visitor(service).app
+        for name, cookie in cookies.items():
+            visitor = Visitor(service, app=app)
+            visitor.cookie = cookie
+            assert (await visitor.get("/ui")).status == 303, f"an old session of {name}"
+        assert (await Visitor(service, app=app).get(f"/ui/join?code={code}")).status == 410
+        statuses = {name: (await signed_in(app, name)).reply.status for name in (*cookies, "New")}
+        assert statuses == {"Ada": 303, "Gone": 401, "Less": 401, "Same": 303, "New": 401}
+        owner = await signed_in(app, "Ada")
+        assert (await owner.get("/ui")).status == 200, "new sessions work"
+        page = (await owner.get("/ui/members")).text
+        assert page.count("Came back with a backup") == 2
+        await owner.send("/ui/members", what="role", id="Less", role="viewer")
+        assert (await signed_in(app, "Less")).reply.status == 303
+
+    play(made, after)
+
+
+def test_a_change_that_a_crash_cut_short_is_recorded_later(settings, monkeypatch):
+    """The power fails between the commit and the record in the vault."""
+    made = settings()
+    add(made, "Ada", "owner"), add(made, "Gone")
+    kept = dump(made)
+    with monkeypatch.context() as patch:
+        patch.setattr(MemberTables, "record", lambda *_: None)
+        changed(made, lambda t, c: t.remove(c, "Gone"))
+    assert changed(made, lambda t, c: [each.name for each in t.listed(c)]) == ["Ada"]
+    set_back(made, kept)
+    found = changed(made, lambda t, c: {each.name: each.outdated for each in t.listed(c)})
+    assert found == {"Ada": False, "Gone": True}
+
+
+def test_a_member_without_a_role_sees_no_state(folder, monkeypatch):
+    monkeypatch.setattr(server_pages, "faults", lambda _: ["The disk is full."])
+
+    async def scenario(asking, _):
+        shown = {}
+        for name in ("Ann", "Vera"):
+            visitor = await signed_in(asking.app, name)
+            reply = await visitor.get("/v1/experiments/b/ui/settings")
+            shown[name] = (reply.status, "The disk is full." in reply.text)
+        assert shown == {"Ann": (403, False), "Vera": (403, True)}
+
+    host(folder, scenario)
+
+
+def test_a_backup_without_later_withdrawals_keeps_its_sessions(settings, play):
+    made = settings()
+    add(made, "Ada", "owner")
+
+    async def before(service):
+        return (await signed_in(Visitor(service).app, "Ada")).cookie
+
+    cookie = play(made, before)
+    set_back(made, dump(made))
+
+    async def after(service):
+        visitor = Visitor(service)
+        visitor.cookie = cookie
+        assert (await visitor.get("/ui")).status == 200
+
+    play(made, after)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = Folder(tmp_path / "server")
+    add(made, "Olga", "owner"), add(made, "Ed", "editor"), add(made, "Vera", "viewer")
+    add(made, "Ann", "none", a="owner"), add(made, "Bea", "none", a="viewer", b="editor")
+    return made
+
+
+def test_one_sign_in_for_a_server_and_its_experiments(folder):
+    async def scenario(asking, hosted):
+        for name, ranks in (
+            ("Olga", (3, 3)),
+            ("Ed", (2, 2)),
+            ("Vera", (1, 1)),
+            ("Ann", (3, 0)),
+            ("Bea", (1, 2)),
+        ):
+            visitor = await signed_in(asking.app, name)
+            listed = (await visitor.get("/ui")).text
+            for experiment, rank in zip("ab", ranks, strict=True):
+                for path, least in (("", 1), ("/settings", 2), ("/members", 3), ("/keys", 3)):
+                    status = (await visitor.get(f"/v1/experiments/{experiment}/ui{path}")).status
+                    assert status == (200 if rank >= least else 403), (name, experiment, path)
+                assert (f'id="name-{experiment}"' in listed) == (rank >= 1)
+                assert (f"Pause {experiment}" in listed) == (rank >= 2)
+        service = hosted.served["b"].service
+        ann = await signed_in(asking.app, "Ann")
+        assert (await ann.send("/ui/change", name="b", what="pause")).status == 403
+        assert service.state.mode == "online"
+        bea = await signed_in(asking.app, "Bea", at="/v1/experiments/b")
+        assert (await bea.send("/ui/change", name="b", what="pause")).status == 303
+        assert service.state.mode == "frozen"
+        history = (await bea.get("/v1/experiments/b/ui/history")).text
+        assert '<td data-label="Who">Bea</td>' in history
+
+    host(folder, scenario)
+
+
+def test_only_editors_of_the_server_begin_experiments(folder):
+    async def scenario(asking, hosted):
+        for name, status in (("Vera", 403), ("Ann", 403), ("Ed", 200), ("Olga", 200)):
+            visitor = await signed_in(asking.app, name)
+            text = FOLDER_EXAMPLE.replace('"welcome"', f'"by-{name.lower()}"')
+            assert (await visitor.get("/ui/new?from=a")).status == status
+            page = await visitor.send("/ui/new", view="file", toml=text, do="create")
+            assert page.status == status
+            assert ("dk_" in page.text) == (name == "Olga"), "a key has the rights of an owner"
+        assert sorted(hosted.served) == ["a", "b", "by-ed", "by-olga"]
+        for name, status in (("Ed", 403), ("Olga", 200)):
+            visitor = await signed_in(asking.app, name)
+            assert (await visitor.get("/ui/history")).status == status
+        assert "Role of Olga: owner" in (await visitor.get("/ui/history")).text
+
+    host(folder, scenario)
+
+
+def test_an_owner_of_an_experiment_manages_that_one_alone(folder):
+    ids = {each.name: each.id for each in changed(folder, lambda t, c: t.listed(c))}
+    here = "/v1/experiments/a/ui/members"
+
+    async def scenario(asking, _):
+        ann = await signed_in(asking.app, "Ann")
+        page = (await ann.get(here)).text
+        assert "Bea" in page
+        assert "owner of the whole server" in page
+        assert (await ann.send(here, what="role", id="Vera", role="editor")).status == 303
+        assert (await ann.send(here, what="role", id="Bea", role="none")).status == 303
+        for what in ("remove", "reset", "end"):
+            assert (await ann.send(here, what=what, id=ids["Olga"])).status == 403
+        assert (await ann.send(here, what="role", id=ids["Olga"], role="none")).status == 303
+        assert (await ann.get("/ui/members")).status == 403
+        link = (await ann.send(here, what="invite", role="owner")).text
+        link = unescape(re.search(r"http://localhost(/ui/join[^<]+)", link)[1])
+        guest = Visitor(None, app=asking.app)
+        assert "of the experiment a" in (await guest.get(link)).text
+        chosen = {"passphrase": PASSPHRASE, "again": PASSPHRASE}
+        form = {"code": link.partition("=")[2], "name": "Guest", **chosen}
+        assert (await guest.send("/ui/join", **form)).status == 303
+        for experiment, status in (("a", 200), ("b", 403)):
+            assert (await guest.get(f"/v1/experiments/{experiment}/ui/members")).status == status
+
+        admin = Visitor(None, app=asking.app)
+        await admin.get("/v1/experiments/a/ui/login")
+        await admin.send("/v1/experiments/a/ui/login", key=folder.keys["a"])
+        assert (await admin.get(here)).status == 200
+        for what in ("remove", "reset", "end"):
+            assert (await admin.send(here, what=what, id=ids["Olga"])).status == 403, "a key too"
+        assert (await admin.get("/ui/members")).headers["location"] == "/ui/login"
+
+    host(folder, scenario)
+    found = {each.name: each for each in changed(folder, lambda t, c: t.listed(c))}
+    assert (found["Olga"].role, found["Guest"].role) == ("owner", "none")
+    assert found["Vera"].grants == {"a": "editor"}
+    assert found["Bea"].grants == {"b": "editor"}
+
+
+def test_the_member_of_one_server_is_unknown_to_another(tmp_path, folder):
+    other = Folder(tmp_path / "other", names=())
+
+    async def elsewhere(asking, _):
+        return (await signed_in(asking.app, "Olga")).cookie
+
+    cookie = host(folder, elsewhere)
+
+    async def scenario(asking, _):
+        visitor = Visitor(None, app=asking.app)
+        visitor.cookie = cookie
+        assert (await visitor.get("/ui")).status == 303
+
+    host(other, scenario)
+
+
+def test_verify_refuses_with_the_same_error(settings):
+    """Also without a page."""
+    made = settings()
+    add(made, "Ada", "owner")
+
+    async def run():
+        async with running(made) as service:
+            state = service.state
+            members = membership.Members(
+                state.database, state.vault, made.server, state.read, state.write
+            )
+            with pytest.raises(ServiceError) as error:
+                await members.verify("Ada", "x" * 5000, "")
+            assert error.value.status == 401
+            assert (await members.verify(" ada ", PASSPHRASE, "")).name == "Ada"
+
+    asyncio.run(run())
+
+
+@needs_chromium
+def test_an_owner_invites_a_viewer_in_a_browser(written, server):
+    path, _ = written()
+    made = Settings.read(path / "experiment.toml")
+    code = changed(made, lambda t, c: t.invite(c, "owner"))
+    url = f"http://127.0.0.1:{server(path).port}"
+
+    def join(browser, link, name):
+        page = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
+        page.set_default_timeout(1000 * PATIENCE)
+        page.goto(link)
+        for place, text in (("name", name), ("passphrase", PASSPHRASE), ("again", PASSPHRASE)):
+            page.fill(f"#{place}", text)
+        assert violations(page) == []
+        page.click("main button")
+        page.wait_for_url(f"{url}/ui")
+        return page
+
+    with chromium() as browser:
+        owner = join(browser, f"{url}/ui/join?code={code}", "Olga")
+        owner.goto(f"{url}/ui/members")
+        owner.click("text=Make a link")
+        assert violations(owner) == []
+        viewer = join(browser, owner.inner_text(".secret"), "Vera")
+        assert viewer.locator("nav a", has_text="Settings").count() == 0
+        assert viewer.goto(f"{url}/ui/settings").status == 403
+        viewer.goto(f"{url}/ui")
+        viewer.click("text=Vera")
+        assert violations(viewer) == []
+        owner.goto(f"{url}/ui/members")
+        owner.click("[aria-label='Sign out Vera everywhere']")
+        owner.wait_for_selector("text=The sessions were ended.")
+        viewer.goto(f"{url}/ui")
+        assert viewer.url == f"{url}/ui/login"
+        viewer.fill("#name", "vera")
+        viewer.fill("#passphrase", PASSPHRASE)
+        viewer.click("main button")
+        viewer.wait_for_url(f"{url}/ui")
+        cookies = {each["name"]: each for each in viewer.context.cookies()}
+        assert cookies["discreet_member"]["httpOnly"]
+        assert cookies["discreet_member"]["sameSite"] == "Lax"
