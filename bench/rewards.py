@@ -18,9 +18,9 @@ late answers are played by a ``Learner`` on the CPU, as in bench/late_losses.py.
 Vowpal Wabbit's SquareCB, which is not private (extra ``bench``). Both play at most 20,000 rounds.
 ``--thompson`` adds Thompson sampling without privacy and without contexts: how close one can come
 to the best fixed action, which is known in hindsight only. With at most five actions it is also
-played knowing the mean reward of all actions, but not which action has which. ``--rivals`` adds the published private
-bandits of ``discreet.lab.rivals`` that act every round (P2B reports labels only), scored by
-realised losses.
+played knowing the mean reward of all actions, but not which action has which. ``--rivals`` adds
+the published private bandits of ``discreet.lab.rivals`` that act every round (P2B reports labels
+only), scored by realised losses.
 
 Behind ± is the standard error over seeds. The end of the report lists cells of the first recipe
 that fall with n, and cells below the best fixed action. Noise is seeded: it protects nobody. Scores

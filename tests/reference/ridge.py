@@ -257,7 +257,8 @@ def conclusion(history, floor, ridge, clear, half_life=None):
 class Told:
     """Pooled sums: Q_a and n_a, m, the variance of losses, and the noise of these numbers.
 
-    ``excess`` is Σ(y − ½ − m) of each action, and the deviation of its noise. ``sigma`` is the deviation of the noise in each number that is told, ``nu`` that of Q_a and n_a.
+    ``excess`` is Σ(y − ½ − m) of each action, and the deviation of its noise. ``sigma`` is the
+    deviation of the noise in each number that is told, ``nu`` that of Q_a and n_a.
     """
 
     def __init__(self, told, heard, sigma):

@@ -13,7 +13,6 @@ from discreet.releases.policy_view import PolicyView
 from discreet.types import Array, Numbers
 from discreet.validate import positive
 
-
 ROUNDS = 10_000
 """The bonus of the replay grows no more after about so many rounds."""
 

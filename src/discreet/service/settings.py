@@ -206,7 +206,7 @@ class Settings:
         _check_texts(self, "database", "vault")
         if not isinstance(self.question, str) or len(self.question) > LONGEST_QUESTION:
             raise InvalidInput(
-                f"question must be text of at most {LONGEST_QUESTION} characters; it is not. Cut it."
+                f"question must be text of up to {LONGEST_QUESTION} characters; it is not. Cut it."
             )
         for name in ("public_releases", "allow_idealised", "internal_metrics"):
             if not isinstance(getattr(self, name), bool):

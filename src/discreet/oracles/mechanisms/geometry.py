@@ -309,7 +309,8 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
         one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
         one_response = padded(each.response, newest.response.shape, (-2,))
         if matrix is not None:
-            change = matrix @ each.inverse
+            back: Numbers = each.inverse
+            change = matrix @ back
             clear = per_run(clear, matrix, 0)
             noise = own = as_like(noise, change)
             noise = noise * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
@@ -328,7 +329,7 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
             )
             outcome_sums = outcome_sums + per_run(weight, each.outcome_sums, 1) * one_sums
             outcome_variance = outcome_variance + weight**2 * own
-            row = 2.0 * (each.inverse[..., 0, :] ** 2).sum(-1)
+            row = 2.0 * (back[..., 0, :] ** 2).sum(-1)
             powers = namespace(row).stack([row * row, row], axis=-1)
             constant_variance = constant_variance + (weight**2 * own)[..., None] * powers
     noise = (2 * p * variance) ** 0.5
