@@ -42,6 +42,7 @@ LAGGED = [
     BatchedLinUCB(first=4),
     AdaPrivateTS(first=4),
     AdaPrivateTS(first=4, gram="clear"),
+    AdaPrivateTS(first=4, inflated=False),
 ]
 IN_BATCHES = (BatchedLinUCB, AdaPrivateTS)
 CODED = [CodedBandit(codes=codes, batches=4, constants="published") for codes in (2, 4)]
@@ -135,7 +136,7 @@ def literal(rival, features, labels, budget):
                 shown = min(each for each in (*np.cumsum([4, 6, 9, 14]), 16, 40, 48) if each > t)
                 posterior = SeededNoise((SEED,)).for_batch(int(begun)).normal
                 normal = posterior("posterior", (int(shown - begun), ACTIONS))[0, 0, t - begun]
-                counted = len(units) * scales.response**2
+                counted = rival.inflated * len(units) * scales.response**2
                 spreads = [rival.width**2 * each + counted * each @ each for each in inverses]
                 values = [
                     b @ thetas[a] + normal[a] * math.sqrt(b @ spreads[a] @ b)

@@ -178,8 +178,12 @@ ROUNDS: Mapping[str, Sequence[Rival]] = {
     "LocalLinUCB-published": [LocalLinUCB(width, constants="published") for width in WIDTHS],
     "P2B": [CodedBandit(codes=codes, batches=4) for codes in (4, 8)],  # crowds need few codes
     "P2B-published": [CodedBandit(width, constants="published") for width in WIDTHS],
-    "AdaPrivateTS-protected": [AdaPrivateTS(width) for width in WIDTHS],
-    "AdaPrivateTS-clear": [AdaPrivateTS(width, "clear") for width in WIDTHS],
+    "AdaPrivateTS-protected": [
+        AdaPrivateTS(width, inflated=each) for width in WIDTHS for each in (True, False)
+    ],
+    "AdaPrivateTS-clear": [
+        AdaPrivateTS(width, "clear", inflated=each) for width in WIDTHS for each in (True, False)
+    ],
     "PlainLinUCB": [PlainLinUCB(width) for width in WIDTHS],
 }
 """Those with a runner of their own. A ``-published`` one has the constants of its paper; P2B's do

@@ -27,7 +27,9 @@ LOSS = 1.0
 class AdaPrivateTS:
     """argmin_a of L_a ~ N(bᵀA_a⁻¹u_a, bᵀ(v²A_a⁻¹ + mσ²A_a⁻²)b) after m disjoint batches.
 
-    u_a = Σ (y − ½)·b carries noise N(0, mσ²I), which the posterior counts. ``width`` is v.
+    u_a = Σ (y − ½)·b carries noise N(0, mσ²I). ``width`` is v. The noise alone spreads A_a⁻¹u_a by
+    mσ²A_a⁻² around its mean; ``inflated`` adds as much to the posterior, and without it the draw
+    has v²A_a⁻¹. The source can be read in both ways.
 
     ``clear``: the published form. A_a = I + Σ b bᵀ has no noise, σ = 1/μ(ε, δ). It protects losses
     and **neither contexts nor actions**.
@@ -47,6 +49,7 @@ class AdaPrivateTS:
     shift: float = 2.0
     first: int = 16
     growth: float = 1.5
+    inflated: bool = True
 
     assumes: ClassVar[str] = "a trusted server; all others together see every later policy"
 
@@ -62,6 +65,8 @@ class AdaPrivateTS:
         if not budget.private:
             return Scales()
         if self.gram == "clear":
-            return Scales(response=LOSS * noise_multiplier(budget))
+            sigma = LOSS * noise_multiplier(budget)
+            return Scales(response=sigma, posterior=self.inflated * sigma)
         sigma = ridge_sensitivity("bandit", problem.n_actions) * noise_multiplier(budget)
-        return Scales(sigma, sigma, sigma, RIDGE, self.shift * noise_norm(sigma, problem.p))
+        shift = self.shift * noise_norm(sigma, problem.p)
+        return Scales(sigma, sigma, sigma, RIDGE, shift, posterior=self.inflated * sigma)

@@ -103,7 +103,7 @@ class LinearRuns:
                 policy = self._policy(gram, response, next(noise), scale, units, p)
                 if self.sampled:
                     spread = width[..., None] ** 2 * policy[1]
-                    counted = units * scale["response"] ** 2 * (policy[1] @ policy[1])
+                    counted = units * scale["posterior"] ** 2 * (policy[1] @ policy[1])
                     policy = policy[0], spread + counted
 
     def _noise(
