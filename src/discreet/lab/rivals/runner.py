@@ -57,7 +57,7 @@ class LinearRuns:
 
     @property
     def sampled(self) -> bool:
-        """Whether values are drawn from a posterior."""
+        """Return True where values are drawn from a posterior."""
         return isinstance(self.plans[0].rival, AdaPrivateTS)
 
     def play(self, rows: RivalRows, noted: NumpyArray) -> Iterator[NumpyArray]:
