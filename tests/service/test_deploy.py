@@ -91,6 +91,23 @@ def test_the_time_until_a_release_is_shown_only_while_one_waits():
     assert all(re.search(r"due_timestamp_seconds\{[^}]*\} > 0\)", each) for each in shown)
 
 
+def test_every_panel_shows_the_chosen_experiments():
+    """All of them include a server of one, whose figures have no such label."""
+    board = json.loads((DEPLOY / "grafana/discreet.json").read_text())
+    (variable,) = [each for each in board["templating"]["list"] if each["name"] == "experiment"]
+    assert (variable["includeAll"], variable["allValue"]) == (True, ".*")
+    shown = [target for panel in board["panels"] for target in panel["targets"]]
+    for text in [each["expr"] for each in (*shown, *board["annotations"]["list"])]:
+        assert text.count("discreet_") == text.count('experiment=~"$experiment"') > 0
+    assert all(each["legendFormat"].startswith("{{experiment}}") for each in shown)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool must be installed")
+def test_alerts_see_a_burst_within_one_scrape():
+    done = shell("promtool", "test", "rules", "alerts_test.yaml", folder=DEPLOY / "prometheus")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def program(tmp_path, monkeypatch, *folders):
     """Put discreet, and a clock that is a minute later at each look, into the PATH."""
     programs = tmp_path / "programs"
