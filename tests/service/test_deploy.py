@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import discreet as dc
 from discreet.cli.main import main
 from discreet.service.metrics import GAUGES
 from discreet.service.settings_sources import VARIABLES
@@ -238,3 +239,103 @@ def test_systemd_accepts_the_units(tmp_path):
     assert len(units) == 3
     done = shell("systemd-analyze", "verify", "--man=no", *units, folder=tmp_path)
     assert (done.returncode, "welcome" in done.stderr) == (0, False), done.stderr
+
+
+def rendered(*flags):
+    """The objects of the chart by kind, or what helm says against them."""
+    yaml = pytest.importorskip("yaml")
+    done = shell("helm", "template", "shop", "helm", *flags, folder=DEPLOY)
+    if done.returncode:
+        return done.stderr
+    found = {}
+    for each in yaml.safe_load_all(done.stdout):
+        found.setdefault(each["kind"], []).append(each)
+    return found
+
+
+POSTGRES = ("--set", "database.existingSecret=pg")
+SHARED = (*POSTGRES, "--set", "replicas=3,workers=2,persistence.accessMode=ReadWriteMany")
+needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm must be installed")
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("flags", "args", "replicas", "strategy"),
+    [
+        ((), ["serve", "--workers", "1"], 1, "Recreate"),
+        (POSTGRES, ["serve", "--workers", "1"], 1, "Recreate"),
+        (SHARED, ["serve", "--workers", "2"], 3, "RollingUpdate"),
+        (("--set", "folder=true"), ["serve", "--folder", "/data", "--workers", "1"], 1, "Recreate"),
+        ((*SHARED, "--set", "init=true"), None, 1, "RollingUpdate"),
+    ],
+)
+def test_the_chart_is_accepted_by_helm_and_serves_each_kind(flags, args, replicas, strategy):
+    assert shell("helm", "lint", "--strict", "helm", *flags, folder=DEPLOY).returncode == 0
+    found = rendered(*flags)
+    ((deployment,), (service,)) = found["Deployment"], found["Service"]
+    spec, pod = deployment["spec"], deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (spec["replicas"], spec["strategy"]["type"]) == (replicas, strategy)
+    assert container.get("args") == args
+    asked = {name: container[name]["httpGet"]["path"] for name in container if "Probe" in name}
+    probes = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+    assert asked == (probes if args else {})
+    assert service["spec"]["selector"].items() <= spec["template"]["metadata"]["labels"].items()
+    # As in the image: a user without rights, a read-only root, two volumes and memory.
+    assert pod["securityContext"]["runAsUser"] == pod["securityContext"]["fsGroup"] == 10001
+    assert pod["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    mounts = {each["mountPath"] for each in container["volumeMounts"]}
+    assert mounts - {"/run/secrets/discreet"} == {"/data", "/anchor", "/tmp"}
+    claims = {each["metadata"]["name"]: each for each in found["PersistentVolumeClaim"]}
+    assert set(claims) == {"shop-data", "shop-anchor"}
+    for each in claims.values():
+        assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    named = {each["name"]: each["value"] for each in container["env"]}
+    assert ("DISCREET_DATABASE_URL_FILE" in named) == ("pg" in str(pod["volumes"]))
+    assert (named.get("DISCREET_ANCHOR") == "") == ("folder=true" in flags)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("replicas=2", "must be 1 with SQLite"),
+        ("workers=2", "must be 1 with SQLite"),
+        ("replicas=2,database.existingSecret=pg", "accessMode must be ReadWriteMany"),
+        (
+            "folder=true,replicas=2,database.existingSecret=pg,persistence.accessMode=ReadWriteMany",
+            "replicas must be 1 with folder",
+        ),
+        ("database.existingSecret=pg,database.url=postgresql://h/d", "got both"),
+        ("replicas=0", "replicas"),
+        ("replica=1", "replica"),
+        ("database.url=mysql://h/d", "database.url"),
+        ("ingress.enabled=true", "ingress.host must be"),
+        ("serviceMonitor.enabled=true", "serviceMonitor.keySecret must name"),
+    ],
+)
+def test_the_chart_refuses_what_would_not_serve(flags, words):
+    found = rendered("--set", flags)
+    assert isinstance(found, str)
+    assert words in found
+
+
+@needs_helm
+def test_the_chart_has_what_is_optional():
+    found = rendered(
+        *("--set", "ingress.enabled=true,ingress.host=shop.example,ingress.tlsSecret=tls"),
+        *("--set", "serviceMonitor.enabled=true,serviceMonitor.keySecret=audit"),
+        *("--set", 'database.url=postgresql://h/d,config=experiment = "shop"\nwindow = 2\n'),
+    )
+    assert found["Ingress"][0]["spec"]["rules"][0]["host"] == "shop.example"
+    (endpoint,) = found["ServiceMonitor"][0]["spec"]["endpoints"]
+    assert endpoint["authorization"]["credentials"] == {"name": "audit", "key": "key"}
+    assert found["Secret"][0]["stringData"] == {"database_url": "postgresql://h/d"}
+    assert found["ConfigMap"][0]["data"] == {"experiment.toml": 'experiment = "shop"\nwindow = 2\n'}
+    assert "postgresql://" not in json.dumps(found["Deployment"])
+
+
+def test_the_chart_names_the_version_of_the_package():
+    text = (DEPLOY / "helm/Chart.yaml").read_text()
+    assert f'\nversion: {dc.__version__}\nappVersion: "{dc.__version__}"\n' in text
