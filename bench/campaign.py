@@ -18,9 +18,11 @@ import multiprocessing
 import os
 import resource
 import shutil
+import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from multiprocessing import forkserver
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,6 +37,7 @@ from discreet.lab.campaign.hardware import (
     cores,
     kernels,
     machine,
+    open_gpu,
     shared_gpu,
 )
 from discreet.lab.campaign.presets import PAPER_POLICIES, paper_plans
@@ -103,7 +106,18 @@ def _loaded_once(device: str) -> Any:
     context = multiprocessing.get_context("forkserver")
     here = ["__main__", "discreet.lab.campaign.presets", "discreet.simulate.engine"]
     context.set_forkserver_preload(here if device == "numpy" else [*here, "torch"])
+    forkserver.ensure_running()  # it imports while this process goes on
     return context
+
+
+def _prepared(on_gpu: bool) -> None:
+    """Open the GPU in a new process while the first plans import and calibrate."""
+    opened = threading.Thread(target=open_gpu)
+    if on_gpu:
+        opened.start()
+    paper_plans(2, 2, mechanism="structured")
+    if on_gpu:
+        opened.join()
 
 
 def main() -> None:
@@ -130,12 +144,14 @@ def main() -> None:
     with (
         TemporaryDirectory() as empty,
         shared_gpu("cuda" if wants_gpu else "numpy", jobs) as shared,
-        ProcessPoolExecutor(jobs, mp_context=_loaded_once(options["device"])) as pool,
+        ProcessPoolExecutor(jobs, _loaded_once(options["device"]), _prepared, (wants_gpu,)) as pool,
     ):
         if options["cold"]:
             os.environ["TRITON_CACHE_DIR"] = empty
-        given = pool.submit(machine, options["device"], jobs, options["memory"])
         names, shapes = surveyed(options)
+        given = pool.submit(machine, options["device"], jobs, options["memory"])
+        for _ in range(jobs - 1):
+            pool.submit(cores)  # so that all processes start now
         options["machine"] = replace(given.result(), dtype=options["dtype"])
         on_gpu = options["machine"].device == "cuda"
         if on_gpu:  # those that are not in the cache; other processes begin to play meanwhile

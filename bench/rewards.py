@@ -17,9 +17,10 @@ visits beyond what a plan with unit="user" counts, are void slots, as in a ``Lea
 late answers are played by a ``Learner`` on the CPU, as in bench/late_losses.py. ``--vw`` adds
 Vowpal Wabbit's SquareCB, which is not private (extra ``bench``). Both play at most 20,000 rounds.
 ``--thompson`` adds Thompson sampling without privacy and without contexts: how close one can come
-to the best fixed action, which is known in hindsight only. ``--rivals`` adds the published private
-bandits of ``discreet.lab.rivals`` that act every round (P2B reports labels only), scored by
-realised losses.
+to the best fixed action, which is known in hindsight only. With at most five actions it is also
+played knowing the mean reward of all actions, but not which action has which. ``--rivals`` adds
+the published private bandits of ``discreet.lab.rivals`` that act every round (P2B reports labels
+only), scored by realised losses.
 
 Behind ± is the standard error over seeds. The end of the report lists cells of the first recipe
 that fall with n, and cells below the best fixed action. Noise is seeded: it protects nobody. Scores
@@ -38,7 +39,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise, permutations, product
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -74,6 +75,10 @@ FEW_ROUNDS = 20_000
 CALL = 50
 """Decisions in a call of a Learner."""
 VOWPAL, THOMPSON = "VW SquareCB", "Thompson sampling"
+KNOWING = "Thompson, means known"
+"""Thompson sampling that knows the set of mean rewards, but not which action has which."""
+FEW_ACTIONS = 5
+"""The most actions whose orders are enumerated by ``KNOWING``."""
 
 
 @dataclass(frozen=True)
@@ -263,7 +268,9 @@ def jobs_of(world: World, options: argparse.Namespace) -> list[Job]:
         found.setdefault((name, epsilon, plan), []).append(n)
     few = [n for n in rounds if n <= FEW_ROUNDS]
     peers = [Job(VOWPAL, math.inf, None, few)] if options.vw and few else []
-    peers += [Job(THOMPSON, math.inf, None, rounds)] if options.thompson and rounds else []
+    if options.thompson and rounds:
+        names = [THOMPSON] + [KNOWING] * (world.n_actions <= FEW_ACTIONS)
+        peers += [Job(name, math.inf, None, rounds) for name in names]
     if options.rivals and not world.late and world.visits == 1 and not world.missing:
         peers += [
             Job(name, epsilon, None, rounds)
@@ -282,7 +289,7 @@ def play_world(world: World, seeds: Sequence[int], jobs: list[Job], where: Machi
     rows = [drawn(world, seed, max(max(job.rounds) for job in jobs)) for seed in seeds]
     ours, found = [job for job in jobs if job.plan], []
     stacks = _late(world, seeds, rows, ours) if world.late else _in_stacks(seeds, rows, ours, where)
-    played = {VOWPAL: _vowpal, THOMPSON: _thompson}
+    played = {VOWPAL: _vowpal, THOMPSON: _thompson, KNOWING: _thompson}
     others = [job for job in jobs if not job.plan]
     peers = (
         each for job in others if job.recipe in played for each in played[job.recipe](rows, job)
@@ -381,13 +388,24 @@ def _vowpal(rows: list[Rows], job: Job) -> Gained:
 
 
 def _thompson(rows: list[Rows], job: Job) -> Gained:
-    """Play Thompson sampling with a uniform prior and no contexts, which learns after each call."""
+    """Play Thompson sampling without contexts, which learns after each call.
+
+    Its prior is uniform, or it is over the orders of the true mean rewards.
+    """
     for s, data in enumerate(rows):
         rng, actions = np.random.default_rng(s), data.gains.shape[1]
         won, lost, gained = np.ones(actions), np.ones(actions), []
+        means = 1.0 - data.losses.mean(axis=0, dtype=float)
+        orders = means[list(permutations(range(actions)))] if job.recipe == KNOWING else None
         for first in range(0, max(job.rounds), CALL):
             part = slice(first, min(first + CALL, max(job.rounds)))
-            chosen = rng.beta(won, lost, (part.stop - first, actions)).argmax(axis=1)
+            if orders is None:
+                chosen = rng.beta(won, lost, (part.stop - first, actions)).argmax(axis=1)
+            else:
+                logs = np.log(orders) @ (won - 1.0) + np.log1p(-orders) @ (lost - 1.0)
+                chances = np.exp(logs - logs.max())
+                picks = rng.choice(len(orders), part.stop - first, p=chances / chances.sum())
+                chosen = orders[picks].argmax(axis=1)
             picked = np.arange(len(chosen)), chosen
             gained.append(data.gains[part][picked])
             losses, answered = data.losses[part][picked], data.answered[part]

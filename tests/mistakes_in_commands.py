@@ -106,7 +106,7 @@ COMMANDS = [
     (
         "run number.toml",
         "plan.budget must be a table; got 1.0",
-        "Write budget = { epsilon = 1.0, delta = 1e-5 }.",
+        "Write budget = { epsilon = …, delta = … }.",
         "run good.toml",
     ),
     (

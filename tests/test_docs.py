@@ -175,10 +175,10 @@ def test_newcomers_meet_the_default_plan(page):
 
 
 def test_the_readme_is_one_screen():
-    """Two pictures, for whom, two commands, ten lines of Python, what is not covered."""
+    """Three pictures, for whom, two commands, ten lines of Python, what is not covered."""
     screen = (ROOT / "README.md").read_text()
     assert len(screen.splitlines()) <= 70
-    assert screen.count("<img ") == 2
+    assert screen.count("<img ") == 3
     for picture in re.findall(r'<img src="([^"]+)"', screen):
         assert (ROOT / picture).is_file(), picture
     (commands,) = re.findall(r"```sh\n(.*?)```", screen, re.DOTALL)

@@ -23,10 +23,11 @@ PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def pictures(page):
-    """Where the pictures of a tutorial lie; none for other pages."""
+    """Where the pictures lie that the blocks of a tutorial draw; none for other pages."""
     if page.parent != TUTORIALS:
         return []
-    return [(page.parent / link).resolve() for link in PICTURE.findall(page.read_text())]
+    linked = [(page.parent / link).resolve() for link in PICTURE.findall(page.read_text())]
+    return [picture for picture in linked if picture.is_relative_to(PICTURES)]
 
 
 def drawn_picture(picture, folder):

@@ -52,6 +52,8 @@ export interface Ticket {
 export interface Outcome {
   loss?: number;
   reward?: number;
+  /** Of the plan's guardrails, by name; null or left out where one is not known. */
+  guardrails?: Record<string, number | null>;
   /** With a ticket only. */
   context?: Context;
   action?: Action | Item;
@@ -82,7 +84,7 @@ export class Client {
   ticket(options?: { user?: string; sticky?: string }): Promise<Ticket>;
   observe(decision: Decision | Ticket | string, outcome: Outcome): Promise<void>;
   observeMany(
-    observations: readonly { decision: Decision | string; loss?: number; reward?: number }[],
+    observations: readonly (Outcome & { decision: Decision | string })[],
   ): Promise<Result[]>;
   activate(decision: Decision | string): Promise<void>;
   /** Everything that is published, verified; decides without the service. */

@@ -68,10 +68,10 @@ export class Client {
     return { id, ...rest };
   }
 
-  /** Report a loss or a reward; a ticket needs its context and action as well. */
-  async observe(decision, { loss, reward, context, action }) {
+  /** Report a loss or a reward, and guardrails by name; a ticket needs its context and action as well. */
+  async observe(decision, { loss, reward, context, action, guardrails }) {
     if (decision.fallback) return; // it took no slot
-    await this.#post("/v1/observe", { decision: idOf(decision), loss, reward, context, action });
+    await this.#post("/v1/observe", { decision: idOf(decision), loss, reward, context, action, guardrails });
   }
 
   /** Report many: [{ decision, loss }, …]; a status for each, in order. */

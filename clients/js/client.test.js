@@ -36,7 +36,7 @@ test("decide, observe, activate, tickets", async (t) => {
   const client = new Client(`${url}/`, { key: "dk_1_x", deadline: 5000 });
   const decision = await client.decide({ age: 41 }, { user: "u", sticky: "s", deferred: true });
   assert.deepEqual(decision, { id: "d1", action: "mail", release: 3, stored: true, fallback: false });
-  await client.observe(decision, { loss: 0.5 });
+  await client.observe(decision, { loss: 0.5, guardrails: { complaints: 1, latency: null } });
   assert.deepEqual(await client.observeMany([{ decision, reward: 2 }]), [{ status: 200 }]);
   await client.activate("d9");
   const found = await client.ticket({ sticky: "s" });
@@ -44,7 +44,7 @@ test("decide, observe, activate, tickets", async (t) => {
   await client.observe(found, { loss: 1, context: [0.5], action: 0 });
   assert.deepEqual(asked.map(({ body }) => body), [
     { context: { age: 41 }, user: "u", sticky: "s", deferred: true },
-    { decision: "d1", loss: 0.5 },
+    { decision: "d1", loss: 0.5, guardrails: { complaints: 1, latency: null } },
     { observations: [{ decision: "d1", reward: 2 }] },
     { decision: "d9" },
     { sticky: "s" },
@@ -91,7 +91,8 @@ test("a refused connection is named, with the address and what to do", async (t)
     return true;
   });
   assert.equal((await new Client(`http://127.0.0.1:${port}`, { retries: 0, fallback: 7 }).decide([1])).action, 7);
-  await assert.rejects(Billboard.open(`http://127.0.0.1:${port}`, vectors.key), /127\.0\.0\.1:\d+ did not \(ECONNREFUSED\)/);
+  const open = Billboard.open(`http://127.0.0.1:${port}`, vectors.key);
+  await assert.rejects(open, /127\.0\.0\.1:\d+ did not \(ECONNREFUSED\)/);
 });
 
 test("what may pass is sent again under the same name", async (t) => {

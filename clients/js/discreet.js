@@ -181,12 +181,12 @@ function logBatches(rows, first, longest) {
 }
 
 /** B_m, before a horizon cuts it. */
-function nominal({ first_batch, growth, longest_batch = 2 ** 22, imported = 0 }, m) {
-  const log = logBatches(imported, first_batch, longest_batch); // before those of decisions
+function nominal({ first_batch, growth, longest_batch, imported = 0 }, m) {
+  const log = logBatches(imported, first_batch, longest_batch ?? 2 ** 40); // before those of decisions
   if (m <= log.length) return log[m - 1];
-  let n = first_batch;
-  for (let k = 1; k < m - log.length && n < longest_batch; k++) n = Math.max(n + 1, Math.ceil(+growth * n));
-  return Math.min(n, longest_batch);
+  let [n, longest] = [first_batch, longest_batch ?? 2 ** 22];
+  for (let k = 1; k < m - log.length && n < longest; k++) n = Math.max(n + 1, Math.ceil(+growth * n));
+  return Math.min(n, longest);
 }
 
 function until(links, number) {
@@ -578,10 +578,10 @@ const POLICIES = {
 /** λ, and the two rules that AdaptivePO chooses between; without a signal λ is 1. */
 function adaptive(parameters, released, b) {
   const [clear, ...errors] = released.signal ?? [1];
-  const replay = POLICIES.ReplayBonusPO(parameters, released, b);
+  const bonus = parameters.bonus / Math.sqrt(1 + released.rounds / 10_000);
+  const replay = POLICIES.ReplayBonusPO({ ...parameters, bonus }, released, b);
   if (clear === 1) return { clear, replay, newest: replay };
-  const losses = released.losses(b);
-  const least = Math.min(...losses);
+  const [losses, least] = [released.losses(b), Math.min(...released.losses(b))];
   const error = (place) => parameters.scale * (errors[place] ?? Math.max(...errors));
   const logits = losses.map((loss, i) => -0.5 * ((loss - least) / error(b.places[i])) ** 2);
   return { clear, replay, newest: softmax(logits) };

@@ -52,6 +52,7 @@ fields = [
 """
 BANNER = f"""
 experiment = "banner"
+question = "Which message brings people back?"
 window = 1
 settle = 0
 internal_metrics = true
@@ -77,6 +78,7 @@ PAGES = {
     "release": "/releases/1",
     "release-start": "/releases/0",
     "ledger": "/ledger",
+    "label": "/label",
     "keys": "/keys",
     "settings": "/settings",
     "exact": "/exact",
@@ -112,6 +114,8 @@ def site(seconds: float) -> Iterator[Site]:
             for name, text in {"banner": BANNER, "welcome": WELCOME, "last-year": WELCOME}.items()
         }
         folder.end("last-year")
+        folder.new("two-years-ago", WELCOME)
+        folder.archive("two-years-ago")
         folder.new("spoilt", WELCOME)
         folder.file("spoilt").write_text("window = ")
         served = subprocess.Popen(
@@ -172,6 +176,16 @@ def take(browser: Browser, at: Site, out: Path, size: str, scheme: Any) -> list[
     shot("server-list")
     page.click("details summary >> nth=0")
     shot("server-list-open")
+    page.goto(f"{at.url}/ui/new?from=welcome")
+    shot("new-experiment")
+    page.fill("#epsilon", "-1")
+    page.click("[value=create]")
+    shot("new-experiment-refused")
+    page.fill("#epsilon", "1")
+    page.click("[value=file]")
+    shot("new-experiment-file")
+    page.goto(f"{at.url}/ui")
+    page.click("details summary >> nth=0")
     page.fill("#typed-banner", "another")
     page.click("button[value=end] >> nth=0")
     shot("server-error")

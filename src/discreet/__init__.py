@@ -6,7 +6,7 @@ Docstrings cite as [Name Year], or [paper, …]; docs/references.md says what is
 from discreet.actions.decision_explanation import explain_decision
 from discreet.arrays.stacking import stack
 from discreet.design.control import Control
-from discreet.design.outcome import Loss, Reward
+from discreet.design.outcome import Guardrail, Loss, Reward
 from discreet.errors import (
     BudgetExceeded,
     CorruptRelease,
@@ -39,6 +39,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import SecureNoise, SeededNoise
 from discreet.releases.catalogue import Catalogue
+from discreet.releases.guardrails import guardrails
 from discreet.releases.lift import Lift, lift
 from discreet.releases.prior import Prior
 from discreet.releases.release import Release
@@ -64,6 +65,7 @@ __all__ = [
     "Evaluation",
     "FiniteClass",
     "Flag",
+    "Guardrail",
     "Hashed",
     "InvalidInput",
     "Joint",
@@ -101,6 +103,7 @@ __all__ = [
     "evaluate",
     "evaluate_offline",
     "explain_decision",
+    "guardrails",
     "lift",
     "prior_from_logs",
     "prior_from_released",

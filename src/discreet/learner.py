@@ -21,16 +21,24 @@ from discreet.actions.requested_actions import request_offers
 from discreet.batches import saved_state
 from discreet.batches.batch_status import LearnerStatus, learner_status
 from discreet.batches.evaluation_data import split_user_column
-from discreet.batches.log_import import logged_rows, release_log
+from discreet.batches.log_import import (
+    Executor,
+    LogColumns,
+    logged_rows,
+    release_log,
+    release_partitions,
+)
 from discreet.batches.memory_store import MemoryStore
 from discreet.batches.observations import (
     action_columns,
     frame_reports,
+    guardrail_losses,
     observations,
     observed_values,
 )
 from discreet.batches.release_batch import release_batch
 from discreet.batches.users import PeopleRegistry, user_id, user_ids
+from discreet.data.parquet_log import ParquetLog
 from discreet.design.control import Control, slots_in_control
 from discreet.design.window import WAITING, Window
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, PrivateData, StateClaimed
@@ -117,6 +125,7 @@ class Learner:
             clock=clock,
             people=None if often is None else PeopleRegistry(often),
             parts=plan.control is not None,
+            guardrails=len(plan.guardrails or ()),
             on_last_answer=early,
         )
         self._fit = partial(release_batch, plan, self._noise)
@@ -260,10 +269,15 @@ class Learner:
         schedule = self._store.released.schedule
         return slots_in_control(control.share, schedule, self._store.coming(rows))
 
-    def observe(self, id: Values, loss: Values = None, *, reward: Values = None) -> None:
+    def observe(
+        self, id: Values, loss: Values = None, *, reward: Values = None,
+        guardrails: Mapping[str, Values] | None = None,
+    ) -> None:  # fmt: skip
         """Report the loss of a decision, late and in any order; arrays or series for many.
 
-        ``observe(frame)`` reads the columns "id" and "loss" (or "reward") of a frame.
+        ``observe(frame)`` reads the columns "id" and "loss" (or "reward") of a frame, and those of
+        guardrails. ``guardrails`` are values of the plan's guardrails by name; one that is left
+        out, None or NaN is not observed.
 
         Where the plan declares ``outcome=Reward(low, high)``, report ``reward=…`` instead. With
         full feedback a decision has a row of A losses or rewards. Reporting the same again changes
@@ -272,11 +286,12 @@ class Learner:
         """
         full, outcome = self.plan.feedback == "full", self.plan.outcome
         one = isinstance(id, (int, np.integer)) and not isinstance(id, bool)
+        rails = guardrail_losses(id, guardrails, self.plan.guardrails)
         if not one and is_frame(id):
             id, values = frame_reports(id, loss, reward, outcome, full)
         else:
             values = outcome.reported(loss, reward)
-        if one and not full:
+        if one and not full and rails is None:
             value = outcome.loss_of(values)
             with self._custody:
                 self._store.observe_one(int(id), value)
@@ -286,11 +301,12 @@ class Learner:
         id, values = observed_values(id, values, outcome)
         ids, losses = observations(id, values, self.plan.n_actions if full else None, outcome)
         with self._custody:
-            self._store.observe(ids, losses)
+            self._store.observe(ids, losses, rails)
 
     def import_log(
         self, contexts: Contexts, actions: Values, losses: Values = None, *, reward: Values = None,
         user: Values = None, items: Mapping[str, Values] | None = None,
+        executor: Executor | None = None,
     ) -> None:  # fmt: skip
         """Begin with a private log: its rows are released at once, and then forgotten.
 
@@ -303,7 +319,22 @@ class Learner:
         use one of their batches. A loss is regressed on its context, action by action, so no
         propensities are needed. With full feedback ``actions`` is None and ``losses`` has a column
         per action. With a catalogue, ``items`` are features of actions that are not in it, by id.
+
+        A log that does not fit into memory stays in its Parquet files: ``contexts`` is the path of
+        a file or a folder, and the others are names of columns. Workers of ``executor``, such as
+        those of a Dask cluster (``client.get_executor()``), then sum up its rows.
         """
+        if isinstance(contexts, (str, Path, ParquetLog)):
+            if not self._noise.exact:
+                raise InvalidInput(
+                    f"noise must be SecureNoise() for a log in Parquet files; got {self._noise!r}. "
+                    "Pass arrays: seeded noise is for experiments, and adds floats."
+                )
+            log = contexts if isinstance(contexts, ParquetLog) else ParquetLog.of(contexts)
+            columns = LogColumns.of(self.plan, log, actions, losses, reward)
+            with self._custody:
+                release_partitions(self._store, columns, log, self._fit, executor)
+            return
         rows = logged_rows(self.plan, contexts, actions, losses, reward, user, items)
         with self._custody:
             release_log(self._store, self.plan, rows, self._fit)

@@ -64,6 +64,25 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+PERIODS = (("minute", 1 / 1_440), ("hour", 1 / 24), ("day", 1.0), ("week", 7.0), ("month", 30.4))
+"""Units of time in days, the shortest first."""
+
+
+def roughly(days: float) -> str:
+    """Return an estimated time in one unit, for people who plan with it.
+
+    >>> [roughly(days) for days in (0.02, 1 / 24, 3, 21, 100, 2_000)]
+    ['29 minutes', '60 minutes', '3 days', '3 weeks', '3 months', '5 years']
+    """
+    unit, length = "year", 365.0
+    for (name, size), most in zip(PERIODS, (1 / 12, 2.0, 14.0, 70.0, 730.0), strict=True):
+        if days < most:
+            unit, length = name, size
+            break
+    count = max(1, round(min(days, 1e9) / length))
+    return f"{count:,} {unit}{'s' * (count > 1)}"
+
+
 CELL = ' style="text-align:left"'
 
 

@@ -181,14 +181,16 @@ def test_in_a_gap_the_next_clock_runs_from_the_release():
 def test_the_status_says_what_the_clock_does():
     clock = Clock()
     one = learner(clock, window=None)
-    assert "0 of 4 slots are taken; its clock ticks in 168 h 0 min." in str(one.status())
+    assert "0 of 4 decisions so far; its time limit begins again in 168 h 0 min." in str(
+        one.status()
+    )
     decide(one, 3)
     clock.now += DAY
-    assert "3 of 4 slots are taken; it closes in 144 h 0 min, full or not." in str(one.status())
+    assert "3 of 4 decisions so far; it closes in 144 h 0 min, full or not." in str(one.status())
     clock.now += 6 * DAY
-    assert "Batch 1 is closed by the clock and waits for losses" in str(one.status())
+    assert "Batch 1 is closed at its time limit and waits for losses" in str(one.status())
     one.close()
-    assert "Batch 1 is closed by the clock and takes no more losses" in str(one.status())
+    assert "Batch 1 is closed at its time limit and takes no more losses" in str(one.status())
 
 
 @pytest.mark.parametrize("name", ["taken", "opened", "sealed_seconds"])

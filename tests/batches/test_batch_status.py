@@ -29,7 +29,7 @@ def test_a_new_learner_says_what_it_waits_for():
     status = learner().status()
     assert str(status) == (
         "Nothing was released yet: the policy decides without having learnt anything.\n"
-        "Batch 1 is open: 0 of 2 slots are taken."
+        "Batch 1 is open: 0 of 2 decisions so far."
     )
     assert repr(status) == "LearnerStatus(0 releases, 0 decisions; batch 1 open (0 of 2))"
 
@@ -45,7 +45,7 @@ def test_a_new_learner_says_what_it_waits_for():
 def test_a_full_batch_says_what_ends_the_waiting(words, end):
     said = learner(3, **words).status().sentences
     begin = "Batch 1 is full and waits for losses; the next decide releases it when all have come, "
-    assert said[1:] == (begin + end, "Batch 2 is open: 1 of 4 slots are taken.")
+    assert said[1:] == (begin + end, "Batch 2 is open: 1 of 4 decisions so far.")
 
 
 def test_the_order_of_releases_and_the_end_of_a_window_are_said():

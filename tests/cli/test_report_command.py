@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib")
 MARKUP = "<b>mail</b>"
 
 
-def saved(path, *, control=None, budget=None, rounds=600):
+def saved(path, *, control=None, budget=None, rounds=600, guardrails=None):
     """Releases of a plan whose second action is the good one."""
     plan = dc.Plan(
         actions=["none", MARKUP],
@@ -24,6 +24,7 @@ def saved(path, *, control=None, budget=None, rounds=600):
         features=dc.UnitBall(1),
         budget=budget or dc.Budget(8.0, 1e-5),
         control=control,
+        guardrails=guardrails,
     )
     learner = dc.Learner(plan, draws=np.random.default_rng(0))
     for _ in range(rounds // 50):
@@ -55,6 +56,18 @@ def test_a_page_has_results_lift_and_guarantee(tmp_path, capsys):
     assert MARKUP not in page
     assert "&lt;b&gt;mail&lt;/b&gt;" in page
     assert "http://" not in page.replace("http://www.w3.org/", "")  # nothing is loaded
+
+
+def test_a_page_has_the_guardrails_of_the_plan(tmp_path, capsys):
+    rails = [dc.Guardrail("complaints")]
+    source = saved(tmp_path / "released.json", control=dc.Control(0.3), guardrails=rails)
+    code, document, out = report(tmp_path, source, capsys)
+    assert code == 0
+    (rail,) = document["guardrails"]
+    assert (rail["name"], rail["alert"]) == ("complaints", False)  # nobody reported any
+    page = (out / "index.html").read_text()
+    assert '<th scope="row">complaints</th>' in page
+    assert "not known yet: the counts of observed values" in page
 
 
 def test_without_a_control_there_is_no_verdict(tmp_path, capsys):

@@ -82,7 +82,7 @@ def test_the_text_shows_the_table_and_noise_in_rewards(call):
     assert "noise of a predicted reward" in out
     assert "Warning: 300 rounds are too few to tell a difference of 0.3" in out
     first = dc.sample_sizes(planned(dc.Reward(0, 200)), 3.0, 15.0).table[0]
-    (line,) = [line for line in out.splitlines() if about(first.personal) in line.split()]
+    (line,) = [line for line in out.splitlines() if line.split()[-1:] == [about(first.personal)]]
     assert line.split() == ["1", about(first.means), about(first.personal)]
 
 
@@ -114,6 +114,25 @@ def test_a_curve_adds_the_sizes_for_its_set(call, rewards):
     assert found == sizes(plan, 0.02, epsilons=[1, 8])
     assert "Decisions until a difference of 0.002" in call(*curve, "--reward-mean", 0.02)[1]
     assert "rewards" not in json.loads(call(*curve, "--json")[1])
+
+
+def test_the_forecast_in_sentences_follows_the_traffic(call):
+    flags = ["plan", *PROBLEM, "--epsilon", 4, "--reward-mean", 0.1, "--difference", 0.01]
+    slow, fast = (
+        json.loads(call(*flags, "--per-day", n, "--json")[1])["sentences"] for n in (10, 10_000)
+    )
+    for found in (slow, fast):
+        assert "a difference of 1 percentage point between two actions can be seen" in found[0]
+        assert found[1].startswith("At this ε and traffic, personal choices begin to help after")
+        assert "The first release follows after 16 decisions" in found[2]
+    assert "years" in slow[0]
+    assert "years" not in fast[0]
+    assert slow[0] in call(*flags, "--per-day", 10)[1]
+    plain = json.loads(call(*flags, "--json")[1])["sentences"]
+    assert len(plain) == 2
+    code, _, err = call(*flags, "--per-day", -1)
+    assert code
+    assert "decisions per day must be a positive finite number" in err
 
 
 @pytest.mark.parametrize(

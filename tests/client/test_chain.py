@@ -85,9 +85,11 @@ def test_a_chain_for_deciding_says_the_same_and_goes_on(rule):
     assert all(item.statistics.gram.shape == (3, 1, 1) for item in light.releases)
 
 
-NEWEST = "Contexts have not been shown to help clearly yet: the newest predictor decides"
-HOW = "mostly by the mean outcome of each action, and goes on trying those that may be as good."
-ALL = "Predicted losses differ clearly between actions: the predictors of all releases decide"
+NEWEST = (
+    "Personal choices have not been shown to help clearly yet: decisions follow the newest release"
+)
+HOW = "mostly by the mean outcome of each action, and go on trying actions that may be as good."
+ALL = "Predicted outcomes differ clearly between actions: decisions follow all releases"
 
 
 @pytest.mark.parametrize(
@@ -95,8 +97,8 @@ ALL = "Predicted losses differ clearly between actions: the predictors of all re
     [
         (0.0, f"{NEWEST}, {HOW}"),
         (0.25, f"{NEWEST} in 75 % of all cases, {HOW}"),
-        (0.5, f"{ALL} in 50 % of all cases, with a bonus for rarely tried actions."),
-        (1.0, f"{ALL}, with a bonus for rarely tried actions."),
+        (0.5, f"{ALL} in 50 % of all cases, and rarely tried actions get a bonus."),
+        (1.0, f"{ALL}, and rarely tried actions get a bonus."),
     ],
 )
 def test_releases_say_which_rule_decides_and_why(clear, text):

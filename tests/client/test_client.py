@@ -78,11 +78,15 @@ def test_observe_and_activate(service, client):
     stub.answers["POST", "/v1/observe"] = (200, {"stored": True})
     stub.answers["POST", "/v1/activate"] = (200, {"activated": True})
     client.observe(Decision("d1", 2, 3, True), 0.25)
-    client.observe("d2", np.float64(1.0))
+    client.observe("d2", np.float64(1.0), guardrails={"complaints": 1, "latency": None})
     client.activate("d3")
     assert sent(stub) == [
         ("POST", "/v1/observe", {"decision": "d1", "loss": 0.25}),
-        ("POST", "/v1/observe", {"decision": "d2", "loss": 1.0}),
+        (
+            "POST",
+            "/v1/observe",
+            {"decision": "d2", "loss": 1.0, "guardrails": {"complaints": 1, "latency": None}},
+        ),
         ("POST", "/v1/activate", {"decision": "d3"}),
     ]
 
@@ -102,8 +106,10 @@ def test_observe_many(service, client):
     stub, _ = service
     results = [{"status": 200, "stored": True}, {"status": 409, "error": {"code": "conflict"}}]
     stub.answers["POST", "/v1/observe:batch"] = (200, {"results": results})
-    assert client.observe_many([("d1", 0.0), (Decision("d2", 0, 0, True), 1.0)]) == results
-    listed = [{"decision": "d1", "loss": 0.0}, {"decision": "d2", "loss": 1.0}]
+    rails = {"complaints": 1}
+    assert client.observe_many([("d1", 0.0), (Decision("d2", 0, 0, True), 1.0, rails)]) == results
+    listed = [{"decision": "d1", "loss": 0.0}]
+    listed.append({"decision": "d2", "loss": 1.0, "guardrails": rails})
     assert sent(stub) == [("POST", "/v1/observe:batch", {"observations": listed})]
 
 

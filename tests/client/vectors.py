@@ -65,7 +65,7 @@ CASES = {
     "the default, no signal": (dc.AdaptivePO(), {"link": "clip", "pooled": True}, 4),
     "AdaptivePO": (
         dc.AdaptivePO(learning_rate=0.1, bonus=0.1, scale=2.5),
-        {"signal": (0.5, 0.25)},
+        {"signal": (0.5, 0.25), "first_batch": 2_000},
         5,
     ),
     "the default, with a half-life": (

@@ -25,6 +25,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.arrays import linear_algebra
+from discreet.arrays.backend import softmax
 from discreet.arrays.stacking import stack
 from discreet.design.schedule import Schedule
 from discreet.lab.campaign.grid import Grid
@@ -36,7 +37,7 @@ from discreet.plan.registry import register
 from discreet.policies import ReplayBonusPO
 from discreet.policies.allocation import draw
 from discreet.policies.bonus_po import average_of_updates
-from discreet.releases.release import Predictor, Release
+from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
 from discreet.simulate.engine import Machine, run
 from discreet.simulate.played_offers import played_offers
@@ -142,6 +143,52 @@ def _replayed(
     return f"replay, {name}, {S}×{R} runs, {n} rows, {A} actions, {p} features", far, PROBABILITY
 
 
+def rule_cases() -> Iterator[Case]:
+    rng = np.random.default_rng(6)
+    kinds: list[Callable[[int], Any]] = [
+        lambda k: dc.SquareCB(scale=2.0**k, exponent=0.5),
+        lambda k: dc.FastCB(scale=10.0**k, exponent=0.25),
+        lambda k: dc.LinUCB(width=0.1 * 3**k),
+        lambda k: dc.RegCB(width=0.1 * 3**k),
+        lambda k: dc.AdaCB(scale=2.0**k, exponent=0.5, width=0.1 * 3**k),
+        lambda k: dc.VanillaPO(scale=2.0**k),
+        lambda _: dc.Greedy(),
+    ]
+    shapes = [(2, 5, 1025), (3, 17, 1), (5, 30, 333), (16, 2, 129), (64, 9, 65), (26, 4, 70)]
+    for number, (A, p, n) in enumerate(shapes):
+        link = ("logistic", "identity", "clip")[number % 3]
+        for kind in kinds:
+            S, R = 1 + number % 3, 1 + number % 4
+            yield _ruled(rng, [kind(k) for k in range(R)], (S, R, n, A, p), link)
+    yield _ruled(rng, [kinds[4](k % 4) for k in range(40_000)], (2, 40_000, 3, 2, 2), "identity")
+
+
+def _ruled(rng: Any, policies: list[Any], shape: tuple[int, ...], link: str) -> Case:
+    """As the kernel draws with one uniform, but VanillaPO's mixture takes two of them."""
+    S, R, n, A, p = shape
+    policy, name = stack(policies), type(policies[0]).__name__
+    weights = rounded(rng.normal(size=(S, R, A, p)) / 2)
+    half = rng.normal(size=(S, R, A, p, 2 * p))
+    gram = rounded(half @ np.swapaxes(half, -1, -2))
+    x = rng.normal(size=(S, 1, n, p))
+    x = rounded(x / np.linalg.norm(x, axis=-1, keepdims=True))
+    u = rounded(rng.random((S, 1, n, 2)))
+    views = [
+        Released(A).add(Release(1, 16, Predictor(on(weights), link), Gram(on(gram), False, 1.0)))
+        for on in (np.asarray, on_gpu)
+    ]
+    chosen = policy.sample(views[1], on_gpu(x), on_gpu(u)).cpu().numpy()
+    if name == "VanillaPO":
+        length, rate = policy._length_and_rate(views[0], x)
+        times = np.floor(u[..., :1].astype(np.float32) * length)
+        want = softmax(-(rate * times) * views[0].latest.predictor.losses(x))
+        far = distance(want, u[..., 1], chosen)
+    else:
+        far = distance(policy.probabilities(views[0], x), u[..., 0], chosen)
+    assert chosen.shape == (S, R, n), chosen.shape
+    return f"{name}, {S}×{R} runs, {n} rows, {A} actions, {p} features", far, PROBABILITY
+
+
 def matrix_cases() -> Iterator[Case]:
     rng = np.random.default_rng(3)
     for p in (1, 2, 15, 16, 17, 18, 32, 33, 34, 64, 65, 66, 100, 127, 128, 129):
@@ -215,6 +262,7 @@ def bonus_cases() -> Iterator[Case]:
 KERNELS: tuple[Callable[[], Iterator[Case]], ...] = (
     draw_cases,
     replay_cases,
+    rule_cases,
     matrix_cases,
     newton_cases,
     bonus_cases,

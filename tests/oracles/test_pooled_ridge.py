@@ -166,7 +166,12 @@ WRONG = {
     "another spread that is clear": (geometry, "CLEAR_SPREAD", 0.4),
     "other rewards that are rare": (geometry, "RARE_REWARD", 1.0),
     "another doubt": (geometry, "DOUBT", 5.1),
-    "another error of slopes": (geometry, "SLOPE_ERROR", 0.31),
+    "another error of slopes": (geometry, "SLOPE_ERROR", 0.11),
+    "action means from other sums": (
+        geometry.Pool,
+        "excess_losses",
+        property(lambda self: (2.0 * self.outcome_sums[..., 2::2], self.sum_noise)),
+    ),
     "another floor where contexts are unclear": (pooled_statistics, "UNCLEAR_FLOOR", 5.1),
     "other bounds of rows": (pooled_statistics, "UNCLEAR", 3.1),
     "rows and losses divided alike": (

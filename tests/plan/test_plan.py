@@ -21,6 +21,7 @@ from discreet import (
     FastCB,
     FiniteClass,
     Greedy,
+    Guardrail,
     InvalidInput,
     Learner,
     LinUCB,
@@ -184,6 +185,8 @@ OTHER = {
     "records_per_batch": 2,
     "control": Control(0.2, "uniform"),
     "floor": 0.01,
+    "guardrails": (Guardrail("complaints"),),
+    "guardrails_share": 0.2,
 }
 COUNTS = ("batches_per_user", "records_per_batch")
 """What only plans for users have."""
@@ -202,6 +205,9 @@ def test_the_digest_sees_every_field(name):
     if name == "prior":
         base, rows = plan(oracle=PooledRidge()), np.zeros((3, base.features.dimension))
         changes = {name: prior_from_logs(base, rows, [0, 1, 2], [0, 1, 1])}
+    if name.startswith("guardrails"):
+        rails = None if name == "guardrails" else OTHER["guardrails"]
+        base = replace(base, control=Control(0.2), guardrails=rails)
     if name == "unit":
         changes |= {each: OTHER[each] for each in COUNTS}
     assert replace(base, **changes).digest != base.digest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -79,6 +80,7 @@ def literal_probabilities(policy, released, x):
                 row = policy_optimisation.replay_bonus_po(replayed, history.lengths, rate, bonus)
             case dc.AdaptivePO(rate, bonus, scale):
                 replayed = [table[i] for table in history.losses]
+                bonus /= math.sqrt(1 + sum(history.lengths) / 10_000)
                 row = policy_optimisation.replay_bonus_po(replayed, history.lengths, rate, bonus)
                 if released.signal is not None:
                     clear, *errors = released.signal

@@ -188,7 +188,7 @@ def conclusion(history, floor, ridge, clear, half_life=None):
     blocks, actions = len(newest.gram), len(newest.response)
     M = np.eye(p) if newest.matrix is None else newest.matrix
     S, r, told = np.zeros((blocks, p, p)), np.zeros((actions, p)), np.zeros(2 + 2 * actions)
-    variance = N = heard = counted = 0.0
+    variance = N = heard = counted = of_gram = of_response = 0.0
     for age, each in zip(range(len(history) - 1, -1, -1), history, strict=True):
         if half_life is not None and age > 5 * half_life:
             continue
@@ -208,6 +208,9 @@ def conclusion(history, floor, ridge, clear, half_life=None):
         if each.told is not None:
             told += w * np.array(each.told)
             counted += (w * each.sigma) ** 2
+            row = math.sqrt(2) * np.linalg.inv(each.matrix)[0]
+            of_gram += (w * each.sigma * (row @ row)) ** 2
+            of_response += (w * each.sigma / 2) ** 2 * (row @ row)
     s = math.sqrt(2 * p * variance)
 
     def solved(least):
@@ -237,6 +240,7 @@ def conclusion(history, floor, ridge, clear, half_life=None):
     if newest.told is None:
         return Found(np.array([M.T @ each / length for each in theta]), following, None)
     sums = Told(told, heard, math.sqrt(counted))
+    sums.excess = excess_losses(sums, S, r, math.sqrt(2) * back[0], of_gram, of_response)
     clear = clearness([each / length for each in theta], T / heard, sums)
     unclear, m = 1.0 - clear, sums.mean
     least = floor * s + ridge * N + 5.0 * unclear * s
@@ -253,7 +257,8 @@ def conclusion(history, floor, ridge, clear, half_life=None):
 class Told:
     """Pooled sums: Q_a and n_a, m, the variance of losses, and the noise of these numbers.
 
-    ``sigma`` is the deviation of the noise in each number that is told, ``nu`` that of Q_a and n_a.
+    ``excess`` is Σ(y − ½ − m) of each action, and the deviation of its noise. ``sigma`` is the
+    deviation of the noise in each number that is told, ``nu`` that of Q_a and n_a.
     """
 
     def __init__(self, told, heard, sigma):
@@ -268,6 +273,26 @@ class Told:
         self.variance = max(min(variance, most), 1e-12)
 
 
+def excess_losses(told, S, r, row, of_gram, of_response):
+    """D_a from the sums and D'_a from the constant, weighted by each other's noise; and the noise.
+
+    [docs/privacy/ridge.md, "Predictions around action means"]
+    """
+    m, A = told.mean, told.actions
+    x, g = [row @ each for each in r], [row @ each @ row for each in S]
+    total = max(sum(g), 3 * math.sqrt(A * of_gram) + 2.0**-20)
+    own = between(-0.5, sum(x) / total, 0.5)
+    scale = told.heard / total
+    one = told.nu**2 * (1 + m**2)
+    two = scale**2 * (of_response + own**2 * of_gram)
+    share = 1.0 if one == 0 else two / (one + two)
+    found = []
+    for a in range(A):
+        by_constant = scale * (x[a] - own * g[a])
+        found.append(share * (told.Q[a] - m * told.n[a]) + (1 - share) * by_constant)
+    return found, math.sqrt(share**2 * one + (1 - share) ** 2 * two)
+
+
 def ramp(ratio):
     return between(0.0, ratio - 1.0, 1.0)
 
@@ -279,7 +304,7 @@ def clearness(theta, second_moment, told):
     spread = sum((each - mean) @ second_moment @ (each - mean) for each in theta) / A
     noise_of_mean = math.sqrt(A) * told.nu / told.heard
     reward = 0.5 - told.mean + noise_of_mean
-    return ramp(math.sqrt(spread) / 0.06) * ramp(4 * A * reward)
+    return ramp(math.sqrt(spread) / 0.06) * ramp(A * reward / 0.4)
 
 
 def around_means(theta, solid, S, total, M, length, c, variance, told):
@@ -300,8 +325,9 @@ def around_means(theta, solid, S, total, M, length, c, variance, told):
             K[i, j] = (moments[i, j] / moments[0, 0] - mean_x[i - 1] * mean_x[j - 1]) / 2
     # 1. Means.
     means = []
-    for Q, n in zip(told.Q, told.n, strict=True):
-        means.append(between(-0.5, m + (Q - m * n) / (n + 3 * nu + 1), 0.5))
+    D, noise = told.excess
+    for above, n in zip(D, told.n, strict=True):
+        means.append(between(-0.5, m + above / (n + 3 * noise + 1), 0.5))
     # 2. Slopes: what noise gives to the predictions of an action, and what is left of them.
     mean_square = sum(each @ each for each in theta) / A
     V = []
@@ -334,8 +360,8 @@ def around_means(theta, solid, S, total, M, length, c, variance, told):
             constant -= slope[j - 1] * between(-1.0, x, 1.0) / math.sqrt(2)
         made.append(np.array([math.sqrt(2) * constant, *slope]))
         # 4. Errors.
-        count = told.n[a] + nu + 1
-        square = told.variance / count + nu**2 * (1 + m**2) / count**2 + 0.3 * kept * V[a]
+        count = told.n[a] + noise + 1
+        square = told.variance / count + noise**2 / count**2 + 0.1 * kept * V[a]
         errors.append(math.sqrt(square))
     return made, errors
 

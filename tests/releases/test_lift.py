@@ -15,11 +15,16 @@ from discreet.design.schedule import Schedule
 from discreet.privacy.budget import Participation
 from discreet.releases.lift import Lift, LiftLine, lift_of
 from discreet.releases.lift_intervals import (
+    CONTROL,
+    POLICY,
+    PooledSums,
     batch_factors,
     boundary,
     error_of_release,
     largest_variance,
+    more_decisions,
     pooled,
+    quotient,
 )
 from discreet.releases.release import Predictor, Release
 from discreet.releases.statistics import PartLosses
@@ -235,6 +240,120 @@ def people(runs, lengths, repeats, losses=LOSSES, seed=0):
     counts = np.broadcast_to((sizes * repeats)[:, None], ones.shape)
     sums = np.stack([repeats * ones - counts / 2, counts], -1)
     return sums, np.zeros((runs, len(sizes))), 1.0 * counts[0]
+
+
+@pytest.mark.parametrize("weights", [POLICY, CONTROL])
+@pytest.mark.parametrize("sigma", [0.0, 4.0, 20.0])
+def test_the_mean_of_one_part_is_within_its_interval(weights, sigma):
+    sums, variance, slots, _ = told(1000, sigma, losses=(0.1, 0.15))
+    found = PooledSums(sums, variance, slots, ONCE)
+    true = np.array([0.1, 0.15]) @ weights - 0.5
+    away = np.abs(found.excess @ weights - true)
+    assert (away > found.fixed(weights, 0.05))[:, -1].mean() <= 0.07
+    assert (away > found.anytime(weights, 0.05)).any(axis=-1).mean() <= 0.05
+
+
+def test_the_variance_of_one_mean_is_the_one_derived():
+    """N₀·(Q₁ − e·N₁) over every outcome of three losses and of noise with two values, exactly."""
+    c0, c1, mean, value, sigma = 2, 3, 0.6, -0.2, 1.5
+    tau2, excess, spread = 4 / 3 * sigma**2, mean - 0.5, mean * (1 - mean)
+    total = square = estimated = 0.0
+    for lost in product((0.0, 1.0), repeat=c1):
+        chance = math.prod(mean if y else 1 - mean for y in lost) / 8
+        for one, two, three in product((-1.0, 1.0), repeat=3):
+            q1, n0 = sum(lost) - 1.5 + one * sigma, c0 + two * math.sqrt(tau2)
+            n1 = c1 + three * math.sqrt(tau2)
+            moved = n0 * (q1 - value * n1)
+            total, square = total + chance * moved, square + chance * moved**2
+            noise = sigma**2 * n0**2 + tau2 * ((q1 - value * n1) ** 2 + (value * n0) ** 2)
+            estimated += chance * (noise + n1 * spread * n0**2)
+    assert total == pytest.approx(c0 * c1 * (excess - value))
+    second = tau2 * c1 * spread + sigma**2 * tau2 + value**2 * tau2**2
+    assert estimated == pytest.approx(square - total**2 + second)
+
+
+def test_the_ends_of_a_quotient_are_those_of_all_its_values():
+    for low, high in ((1.0, 2.0), (-1.0, 2.0), (-2.0, -1.0)):
+        every = [x / y for x in np.linspace(low, high, 50) for y in np.linspace(0.5, 3.0, 50)]
+        assert quotient(low, high, 0.5, 3.0) == pytest.approx((min(every), max(every)))
+
+
+@pytest.mark.parametrize("outcome", [dc.Loss(), dc.Reward(0, 50), dc.Reward(10, 20)])
+@pytest.mark.parametrize(("losses", "share"), [((0.3, 0.35), 0.2), ((0.8, 0.9), 0.5)])
+def test_the_relative_lift_and_the_gain_are_within_their_intervals(outcome, losses, share):
+    """After every release of every run together, in at least 95 % of the runs."""
+    runs = 300
+    sums, _, _, counts = told(runs, 4.0, losses=losses, share=share)
+    policy, control = (outcome.value_of(each) for each in losses)
+    true = (policy - control) / control
+    missed = {"relative": 0, "gained": 0}
+    for run in range(runs):
+        table = lift_of(releases(sums[run], 16.0), share, outcome=outcome).table
+        better = outcome.error_of(losses[1] - losses[0]) * counts[run, :, 0].cumsum()
+        for name, value in (("relative", np.full(len(better), true)), ("gained", better)):
+            low, high = table[f"{name}_low"], table[f"{name}_high"]
+            missed[name] += bool(((value < low) | (value > high)).any())
+    assert max(missed.values()) <= 0.05 * runs
+    assert np.isfinite(table["relative_so_far"][-1])
+    assert table["relative_so_far"][-1] == pytest.approx(true, abs=0.25)
+
+
+def test_the_relative_lift_is_no_claim_beyond_the_verdict():
+    """Its difference has a smaller share of the error, so that its interval is the wider one."""
+    sums = told(200, 4.0, losses=(0.3, 0.33))[0]
+    claims = 0
+    for run in sums:
+        found = lift_of(releases(run, 16.0), SHARE)
+        for line in found.so_far:
+            low, high = found.relative(line)[1:]
+            claims += bool(low > 0 or high < 0)
+            assert not (low > 0 or high < 0) or line.helps is not None
+            assert line.known is False or line.joint > line.anytime
+    assert claims > 100
+
+
+def test_a_control_that_may_be_zero_has_no_per_cent():
+    sums = np.array([[[900.0, 2000.0], [998.0, 2000.0]]])
+    found = lift_of(releases(sums, 100.0), 0.5, outcome=dc.Reward(0, 50))
+    assert math.isnan(found.relative(found.pooled).value)
+    assert "relative lift not known yet (the control's mean" in found.relative_text
+    assert (
+        json.loads(json.dumps(found.to_json(), allow_nan=False))["batches"][0]["relative_low"]
+        is None
+    )
+    assert lift_of(releases(sums, 100.0), 0.5).relative_text.startswith(
+        "relative lift −4.9\N{NO-BREAK SPACE}% ("
+    )
+
+
+def test_the_gain_counts_answers_and_has_one_sign_for_better():
+    sums = np.array([[[-800.0, 8000.0], [-50.0, 1000.0]]])  # losses of 0.4 and 0.45
+    for outcome, word in ((dc.Loss(), "saved"), (dc.Reward(0, 50), "gained")):
+        found = lift_of(releases(sums, 0.0), 0.1, outcome=outcome)
+        span = outcome.high - outcome.low
+        assert found.gained(found.pooled).value == pytest.approx(0.05 * 8000 * span)
+        assert f"; {word} so far {400 * span:,.0f} (" in found.relative_text
+
+
+@pytest.mark.parametrize("sigma", [0.0, 10.0])
+def test_the_forecast_is_what_more_batches_of_the_same_kind_show(sigma):
+    lengths = [2000] * 40
+    sums, variance, slots, _ = told(1, sigma, lengths=lengths, answers=(0.5, 0.5))
+    sums, variance = sums[0], variance[0]
+    first, width = slice(None, 8), pooled(sums, variance, slots, ONCE, 0.95).anytime
+    told_so = more_decisions(sums[first], variance[first], slots[first], ONCE, 0.95, slots[8:])
+    reached = 2000 * (1 + int(np.argmax(width <= width[7] / 2)) - 8)
+    assert told_so == pytest.approx(reached, rel=0.15)
+    assert told_so > 3 * 8 * 2000 * 0.8, "four times as many decisions, about"
+    assert more_decisions(sums[first], variance[first], slots[first], ONCE, 0.95, slots[:2]) is None
+
+
+def test_before_a_lift_is_known_the_forecast_is_until_it_is():
+    sums, _, slots, _ = told(1, 50.0)
+    early = (sums[0][:3], np.full(3, 2500.0), slots[:3], ONCE, 0.95)
+    until = more_decisions(*early, slots[3:])
+    known = np.isfinite(pooled(sums[0], np.full(len(slots), 2500.0), slots, ONCE, 0.95).anytime)
+    assert until == pytest.approx(slots[3 : 1 + int(np.argmax(known))].sum(), rel=0.6)
 
 
 @pytest.mark.parametrize("lengths", [[3600] * 3, LENGTHS[-12:]])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from discreet.plan.checks import UNITS
+from discreet.service.experiment_file import EXPERIMENT_EXAMPLE
 from discreet.service.metrics import Metrics
 from discreet.service.settings import MODES, OF_SERVER, PEOPLE, Settings
 from discreet.service.storage.api_keys import SCOPES
@@ -77,6 +78,18 @@ def test_three_commands_reach_a_first_decision(tmp_path):
     assert answer["stored"]
 
 
+def test_the_traffic_of_the_guide_shows_a_release_before_it_ends(tmp_path):
+    """The command runs for rows / rate seconds; the first release of the example comes earlier."""
+    rate, rows = map(
+        int, re.search(r"simulate-traffic .*--rate (\d+) --rows (\d+)", GUIDE).groups()
+    )
+    path = tmp_path / "experiment.toml"
+    path.write_text(EXPERIMENT_EXAMPLE)
+    settings = Settings.read(path)
+    first = settings.plan.first_batch / rate + settings.window + settings.settle
+    assert first < rows / rate / 2, "with room for a slow machine"
+
+
 def unnamed(text, names):
     return [name for name in names if f"`{name}`" not in text]
 
@@ -108,7 +121,7 @@ def test_defaults_in_the_guide_are_those_of_the_code():
 
 
 def test_operations_name_every_public_metric():
-    status = {"batches": [], "now": 0.0, "newest": 0, "ready": True, "ended": False}
+    status = {"batches": [], "now": 0.0, "newest": 0, "ready": True, "ended": False, "alerts": []}
     metrics = Metrics(internal=False)
     metrics.count("/v1/decide", 503, 0.1)
     text = metrics.public(status, 0.0, 1.0).decode()

@@ -62,7 +62,7 @@ class Stack:
         self.mechanism = dc.stack([plan.mechanism for plan in plans])
         self.event = self.mechanism.event
         self.feedback = plans[0].feedback
-        self.loss_sums = None
+        self.loss_sums = self.guardrail_sums = None
 
 
 ORACLES = [

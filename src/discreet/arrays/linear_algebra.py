@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import apply_rows, as_like, namespace, row_sum, share_rows
-from discreet.types import Array, NumpyArray
+from discreet.arrays.backend import apply_rows, as_like, namespace, per_run, row_sum, share_rows
+from discreet.types import Array, Numbers, NumpyArray
 
 LARGE = 2000
 """One matrix of this size fills a GPU; the batched GPU routines are made for small matrices."""
@@ -24,8 +24,8 @@ def triangle(p: int) -> tuple[NumpyArray, NumpyArray]:
 def pack_products(features: Array) -> Array:
     """x ⊗ x, upper triangle only: (..., n, p) -> (..., n, p(p+1)/2)."""
     rows, columns = (_indices(name, features) for name in ("rows", "columns"))
-    if getattr(features, "is_cuda", False):
-        return _take(features, rows) * _take(features, columns)
+    if (kernel := _kernel_for(features)) is not None:
+        return kernel.packed_products(features, rows, columns)
     long = features.mT  # whole rows are copied faster than single numbers
     if isinstance(features, np.ndarray):
         return (long[..., rows, :] * long[..., columns, :]).mT
@@ -126,19 +126,21 @@ def solve_definite(matrices: Array, vectors: Array) -> Array:
     return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
 
 
-def solve_repaired(matrices: Array, vectors: Array, step: Array) -> Array:
-    """M̂⁻¹ v with M̂ the repaired matrix; its Cholesky factor also solves."""
+def solve_repaired(matrices: Array, vectors: Array, step: Array, plus: Numbers = None) -> Array:
+    """M̂⁻¹ v with M̂ = M + plus·I repaired; its Cholesky factor also solves. ``plus`` is (R,)."""
     kernel = _kernel_for(matrices)
     if kernel is not None:
-        matrices, vectors, step = _alike(matrices, vectors, step)
-        found = kernel.solved(_flat(matrices, 2), step.reshape(-1), _flat(vectors, 1))
+        matrices, vectors, plus, step = _alike(matrices, vectors, plus, step)
+        found = kernel.solved(_flat(matrices, 2), plus, step, _flat(vectors, 1))
         return found.reshape(vectors.shape)
+    if plus is not None:
+        matrices = matrices + per_run(plus, matrices, 3) * identity(matrices.shape[-1], matrices)
     repaired, factors = _repair(matrices, step)
     if isinstance(matrices, np.ndarray):
         return solve_vector(repaired, vectors)
     import torch
 
-    lead = torch.broadcast_shapes(factors.shape[:-2], vectors.shape[:-1])
+    lead = np.broadcast_shapes(factors.shape[:-2], vectors.shape[:-1])
     factors = factors.expand(*lead, *factors.shape[-2:])
     return torch.cholesky_solve(vectors[..., None], factors)[..., 0]
 
@@ -158,12 +160,14 @@ def solve_along(values: Array, axes: Array, vectors: Array) -> Array:
     return xp.astype((axes @ (along / values[..., None]))[..., 0], vectors.dtype)
 
 
-def inverse_repaired(matrices: Array, step: Array) -> Array:
-    """M̂⁻¹ with M̂ the repaired matrix."""
+def inverse_repaired(matrices: Array, step: Array, plus: Numbers = None) -> Array:
+    """M̂⁻¹ with M̂ = M + plus·I repaired; ``plus`` is (R,)."""
     kernel = _kernel_for(matrices)
     if kernel is not None:
-        matrices, _, step = _alike(matrices, matrices[..., 0], step)
-        return kernel.inverted(_flat(matrices, 2), step.reshape(-1)).reshape(matrices.shape)
+        matrices, _, plus, step = _alike(matrices, matrices[..., 0], plus, step)
+        return kernel.inverted(_flat(matrices, 2), plus, step).reshape(matrices.shape)
+    if plus is not None:
+        matrices = matrices + per_run(plus, matrices, 3) * identity(matrices.shape[-1], matrices)
     repaired, factors = _repair(matrices, step)
     if isinstance(matrices, np.ndarray):
         return np.linalg.inv(repaired)
@@ -189,12 +193,16 @@ def _flat(array: Array, kept: int) -> Array:
     return array.reshape(-1, *array.shape[-kept:])
 
 
-def _alike(matrices: Array, vectors: Array, step: Array) -> tuple[Array, Array, Array]:
-    """Matrices, vectors and steps with the leading axes of all of them."""
+def _alike(
+    matrices: Array, vectors: Array, plus: Numbers, step: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Matrices and vectors with the leading axes of all of them, and flat ``plus`` and steps."""
+    plus = as_like(per_run(0.0 if plus is None else plus, matrices, 1), matrices)
     step = as_like(step, matrices)
-    lead = np.broadcast_shapes(matrices.shape[:-2], vectors.shape[:-1], step.shape)
+    lead = np.broadcast_shapes(matrices.shape[:-2], vectors.shape[:-1], plus.shape, step.shape)
     p = matrices.shape[-1]
-    return matrices.expand(*lead, p, p), vectors.expand(*lead, p), step.expand(lead)
+    flat = (each.expand(lead).reshape(-1) for each in (plus, step))
+    return matrices.expand(*lead, p, p), vectors.expand(*lead, p), *flat
 
 
 def _repair(matrices: Array, step: Array) -> tuple[Array, Array]:

@@ -46,6 +46,8 @@ def definite_solution(  # type: ignore[no-untyped-def]
 ):
     """M⁻¹ v and the smallest pivot of a matrix in registers; pivots are at least ``floor``.
 
+    At a pivot that is not positive it stops: then the solution means nothing.
+
     M has a first row of its own: ``head`` and ``border`` next to ``matrix``, as v has ``first``
     next to ``vector``. Cholesky's factor, sixteen columns at a time, takes the place of the matrix;
     of the corners on its diagonal it holds the inverses. The first ``blocks`` sixteens count.
@@ -54,24 +56,25 @@ def definite_solution(  # type: ignore[no-untyped-def]
     scale = 1.0 / tl.maximum(head, 1e-37)
     matrix -= border[:, None] * (border * scale)[None, :]
     vector -= border * (first * scale)
-    vector, smallest = _solution_without_head(matrix, vector, floor, blocks, side)
+    vector, smallest = _solution_without_head(matrix, vector, floor, blocks, head, side)
     first = (first - tl.sum(border * vector, axis=0)) * scale
-    return first, vector, tl.minimum(head, smallest)
+    return first, vector, smallest
 
 
 @jit("blocks")
-def _solution_without_head(matrix, vector, floor, blocks, side: tl.constexpr):  # type: ignore[no-untyped-def]
+def _solution_without_head(matrix, vector, floor, blocks, smallest, side: tl.constexpr):  # type: ignore[no-untyped-def]
     """M⁻¹ v and the smallest pivot, once the first row is eliminated."""
     if side == 16:
-        corner, smallest = _inverse_factor(matrix, floor)
+        corner, least = _inverse_factor(matrix, floor)
+        smallest = tl.minimum(smallest, least)
         vector = tl.sum(corner * vector[None, :], axis=1)
         vector = tl.sum(corner * vector[:, None], axis=0)
     else:
         parts: tl.constexpr = side // 16
         block_of = tl.arange(0, side) // 16
         part = tl.arange(0, parts)
-        smallest = float("inf")
-        for block in range(blocks):
+        block = 0
+        while (block < blocks) & (smallest > 0.0):
             columns = _columns(matrix, block, side)
             corner, least = _inverse_factor(_rows(columns, block, side), floor)
             smallest = tl.minimum(smallest, least)
@@ -88,8 +91,9 @@ def _solution_without_head(matrix, vector, floor, blocks, side: tl.constexpr):  
             cut = tl.reshape(matrix, (side, parts, 16))
             cut = tl.where((part == block)[None, :, None], factor, cut)
             matrix = tl.reshape(cut, (side, side))
-        for back in range(blocks):
-            block = blocks - 1 - back
+            block += 1
+        while (block > 0) & (smallest > 0.0):
+            block -= 1
             columns = _columns(matrix, block, side)
             corner = _rows(columns, block, side)
             below = tl.where((block_of > block)[:, None], columns, 0.0)
@@ -146,27 +150,30 @@ def _inverse_factor(matrix, floor):  # type: ignore[no-untyped-def]
 def swept(head, border, matrix, blocks, side: tl.constexpr):  # type: ignore[no-untyped-def]
     """−M⁻¹ and the smallest pivot of a matrix in registers, whose first ``blocks`` sixteens count.
 
+    At a pivot that is not positive it stops: then the inverse means nothing.
+
     M and its inverse have a first row of their own, as in ``definite_solution``. Sixteen rows and
     columns are swept at once [Goodnight 1979], by way of Cholesky's factor of the corner where they
     meet: its inverse is far smaller than the corner's.
     """
     scale = 1.0 / tl.maximum(head, 1e-37)
     matrix -= border[:, None] * (border * scale)[None, :]
-    matrix, smallest = _swept_without_head(matrix, blocks, side)
+    matrix, smallest = _swept_without_head(matrix, blocks, head, side)
     row = -scale * tl.sum(matrix * border[None, :], axis=1)
-    return -scale - scale * tl.sum(row * border, axis=0), row, matrix, tl.minimum(head, smallest)
+    return -scale - scale * tl.sum(row * border, axis=0), row, matrix, smallest
 
 
 @jit("blocks")
-def _swept_without_head(matrix, blocks, side: tl.constexpr):  # type: ignore[no-untyped-def]
+def _swept_without_head(matrix, blocks, smallest, side: tl.constexpr):  # type: ignore[no-untyped-def]
     """−M⁻¹ and the smallest pivot, once the first row is eliminated."""
     if side == 16:
-        half, smallest = _inverse_factor(matrix, float("-inf"))
+        half, least = _inverse_factor(matrix, float("-inf"))
+        smallest = tl.minimum(smallest, least)
         matrix = -tl.dot(tl.trans(half), half, input_precision="tf32x3")
     else:
         at = tl.arange(0, side)
-        smallest = float("inf")
-        for block in range(blocks):
+        block = 0
+        while (block < blocks) & (smallest > 0.0):
             columns = _columns(matrix, block, side)
             half, least = _inverse_factor(_rows(columns, block, side), float("-inf"))
             smallest = tl.minimum(smallest, least)
@@ -176,4 +183,5 @@ def _swept_without_head(matrix, blocks, side: tl.constexpr):  # type: ignore[no-
             columns = tl.dot(columns, tl.trans(half), input_precision="tf32x3")
             matrix = tl.where(inside[:, None] | inside[None, :], 0.0, matrix)
             matrix -= tl.dot(columns, tl.trans(columns), input_precision="tf32x3")
+            block += 1
     return matrix, smallest

@@ -2,8 +2,8 @@
 
 Ten actions, so that a charge for one block in place of A shows. How many blocks a record moves, Λ,
 and the scale of each noise are read off the shipped fit; what one record costs follows from these
-numbers alone, through dp_accounting, and must be within the claim. So must the loss sums of policy
-and control together with the fit.
+numbers alone, through dp_accounting, and must be within the claim. So must the sums of losses and
+of guardrails of policy and control together with the fit.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from discreet.audit.subjects import Subject
 from discreet.batch import Batch
 from discreet.batches.release_batch import release_batch
 from discreet.design.control import Control
+from discreet.design.outcome import Guardrail
 from discreet.oracles.contract import Mechanism
 from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.oracles.mechanisms.newton import TOLERANCE
@@ -166,31 +167,50 @@ def _gram_event(subject: Subject) -> JsonObject:
 
 ANSWERS = (0.0, 0.5, 1.0, None)
 """Losses, and silence; a squared distance is convex in losses, so its largest is at their ends."""
-_DRAW = "part losses"
+Record = tuple[float | None, ...]
+"""Answers of one person: the loss, and guardrails."""
 
 
 def exact_parts(subject: Subject) -> Finding:
     """The largest move of both parts' sums compared with the declared one, and the total ε."""
-    plan = subject.plan(control=Control(0.5))
-    assert plan.loss_sums is not None
-    still = _part_sums(plan, None, None)
+    return _exact_sums(subject, ANSWERS, ())
+
+
+def exact_guardrails(subject: Subject) -> Finding:
+    """The same with the sums of three guardrails, all of which one record may move."""
+    return _exact_sums(subject, (0.0, 1.0, None), tuple(map(Guardrail, "abc")))
+
+
+def _exact_sums(
+    subject: Subject, answers: tuple[float | None, ...], rails: tuple[Guardrail, ...]
+) -> Finding:
+    plan = subject.plan(control=Control(0.5), guardrails=rails or None)
+    records: list[Record] = list(itertools.product(answers, repeat=1 + len(rails)))
+    silent: Record = (None,) * (1 + len(rails))
+    still = _part_sums(plan, silent, silent)
     columns = []
-    for draw in np.eye(4).reshape(4, 2, 2):
-        columns.append(_part_sums(plan, None, None, Chosen({_DRAW: draw})) - still)
+    for place in range(still.size):
+        draw = np.eye(still.size)[place]
+        shaped = {"part losses": draw[:4].reshape(2, 2), "guardrails": draw[4:].reshape(-1, 2, 2)}
+        columns.append(_part_sums(plan, silent, silent, Chosen(shaped)) - still)
     covariance = np.array(columns).T @ np.array(columns)
-    worlds = {each: _part_sums(plan, *each) for each in itertools.product(ANSWERS, ANSWERS)}
-    found = max(
-        _distance(covariance, worlds[one] - worlds[two])
-        for one, two in itertools.product(worlds, repeat=2)
-        if (one[0] == two[0]) != (one[1] == two[1])  # one record is replaced, in its part
-    )
-    declared = shift_of(plan.loss_sums.event)
-    fit = shift_of(plan.mechanism.event)
-    exact = gaussian_epsilon(math.hypot(fit, found), plan.budget.delta)
+    found = 0.0
+    for worlds in (
+        [_part_sums(plan, each, records[0]) for each in records],
+        [_part_sums(plan, records[0], each) for each in records],
+    ):  # one record is replaced, in its part
+        moves = itertools.combinations(worlds, 2)
+        found = max(found, *(_distance(covariance, one - two) for one, two in moves))
+    sums = [each.event for each in (plan.guardrail_sums, plan.loss_sums) if each is not None]
+    declared = math.hypot(*map(shift_of, sums))
+    exact = gaussian_epsilon(math.hypot(shift_of(plan.mechanism.event), found), plan.budget.delta)
+    # The ledger charges what is declared; it must not be less than what a record costs.
+    charged = exact_verdict(exact, epsilon_of([event_json(plan.event)], plan.budget.delta))
+    within = exact_verdict(exact, subject.epsilon)
     return computed(
         subject,
-        "losses of policy and control",
-        worst([distance_verdict(found, declared), exact_verdict(exact, subject.epsilon)]),
+        "guardrails of policy and control" if rails else "losses of policy and control",
+        worst([distance_verdict(found, declared), charged, within]),
         f"one record moves them by {found:.5f} standard deviations at most, {declared:.5f} are "
         "declared; ε is that of fit and sums together",
         exact=exact,
@@ -198,19 +218,21 @@ def exact_parts(subject: Subject) -> Finding:
 
 
 def _part_sums(
-    plan: Plan, policy: float | None, control: float | None, noise: Chosen | None = None
+    plan: Plan, policy: Record, control: Record, noise: Chosen | None = None
 ) -> NumpyArray:
-    """The four numbers of a release of two records, who answer this."""
-    answers = [policy, control]
-    losses = np.array([[answer or 0.0] * plan.n_actions for answer in answers])
+    """The sums in a release of two records, who answer this: of losses, and of guardrails."""
+    answers = np.array([policy, control], dtype=float)  # None becomes NaN
+    losses = np.repeat(np.nan_to_num(answers[:, :1]), plan.n_actions, axis=1)
     observed = np.zeros(losses.shape, dtype=bool)
-    observed[:, 0] = [answer is not None for answer in answers]
+    # Guardrails count where their record does, and the loss of a record may be missing.
+    observed[:, 0] = ~np.isnan(answers[:, 0])
     features = plan.features.map(np.zeros((2, plan.features.p - 1)))
-    batch = Batch(features, losses, observed, np.array([False, True]))
+    parts = np.array([False, True]), answers[:, 1:]
     unpaid = Ledger(Budget.none())
+    batch = Batch(features, losses, observed, *parts)
     made, _ = release_batch(plan, noise or Chosen(), batch, plan.nothing_released(), unpaid)
-    assert made.part_losses is not None
-    return np.asarray(made.part_losses.sums).reshape(4)
+    found = [made.part_losses] if made.guardrails is None else [made.part_losses, made.guardrails]
+    return np.concatenate([np.asarray(each.sums).reshape(-1) for each in found if each is not None])
 
 
 def _distance(covariance: NumpyArray, moved: NumpyArray) -> float:

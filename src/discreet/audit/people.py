@@ -61,7 +61,7 @@ def one_row_each(subject: Subject) -> Finding:
 
 def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) -> Batch:
     """The batch of a service in which one person answers this way and all others answer."""
-    from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, DecisionRow, Sealer, pack_loss
+    from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, DecisionRow, Sealer, pack_losses
     from discreet.service.storage.migrations import migrate
     from discreet.service.storage.people_table import OwnedSlot, People
     from discreet.service.storage.sealed_batch import read_batch
@@ -84,7 +84,8 @@ def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) 
         if not whole:
             records.append((slot, sealer.seal(ROW, slot, row)))
         if observed:
-            kind, packed = (WHOLE, row + pack_loss(loss)) if whole else (LOSS, pack_loss(loss))
+            packed = pack_losses([loss])
+            kind, packed = (WHOLE, row + packed) if whole else (LOSS, packed)
             answers.append((slot, kind, sealer.seal(kind, slot, packed)))
     assert plan.participation is not None
     database, connection = Sqlite(Path()), sqlite3.connect(":memory:", isolation_level=None)

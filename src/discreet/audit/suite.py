@@ -15,7 +15,7 @@ import discreet
 from discreet.audit import noise_law
 from discreet.audit.black_box import black_box
 from discreet.audit.entropy import entropy_alone
-from discreet.audit.event_coverage import covered, exact_parts
+from discreet.audit.event_coverage import covered, exact_guardrails, exact_parts
 from discreet.audit.finding import FAILS, WEAK, Finding, worst
 from discreet.audit.gaussian import exact_gaussian, exact_gram
 from discreet.audit.neighbouring_runs import SCENARIOS, enters_once, transcript
@@ -97,7 +97,8 @@ def checks(
         listed.append(Check("black box", _black_box(subject), _TWO_SIDED))
         if subject.mechanism == DEFAULT_PLAN:
             listed.append(Check("black box", partial(which_life, subject), _TWO_SIDED))
-            listed.append(Check("exact", _Certain(partial(exact_parts, subject))))
+            for sums in (exact_parts, exact_guardrails):
+                listed.append(Check("exact", _Certain(partial(sums, subject))))
         if subject.mechanism == DEFAULT_PLAN and installed():
             listed.append(Check("exact", _Certain(partial(one_row_each, subject))))
     for epsilon, rival in itertools.product(effort.epsilons, RIVALS):

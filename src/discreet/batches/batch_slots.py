@@ -48,18 +48,19 @@ class Moment(NamedTuple):
 
 
 class CheckedLosses(NamedTuple):
-    """Losses that may be written: slots, their rows, and the number of new ones."""
+    """Losses that may be written: slots, their rows, the number of new ones, and guardrails."""
 
     slots: NumpyArray
     rows: NumpyArray
     fresh: int
+    guardrails: NumpyArray | None = None
 
 
 class BatchSlots:
     """Slots ``start`` … ``start + size − 1``, taken in order; their losses come in any order.
 
     ``opened`` is when the clock that closes the batch started; with ``parts`` some slots are of a
-    control.
+    control, and have as many ``guardrails``.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class BatchSlots:
         n_actions: int,
         opened: float = 0.0,
         parts: bool = False,
+        guardrails: int = 0,
     ) -> None:
         self.number, self.start, self.size, self.opened = number, start, size, opened
         self.taken = self.unobserved = 0
@@ -81,6 +83,7 @@ class BatchSlots:
         self.actions = np.empty(size, dtype=np.int64)
         self.counts = np.ones(size, dtype=bool)
         self.control = np.zeros(size, dtype=bool) if parts else None
+        self.guardrails = np.full((size, guardrails), np.nan) if guardrails else None
 
     def __repr__(self) -> str:
         return "BatchSlots(private)"
@@ -127,8 +130,11 @@ class BatchSlots:
         self.features, self.losses = self.features[taken], self.losses[taken]
         self.actions, self.counts = self.actions[taken], self.counts[taken]
         self.control = None if self.control is None else self.control[taken]
+        self.guardrails = None if self.guardrails is None else self.guardrails[taken]
 
-    def checked(self, ids: NumpyArray, losses: NumpyArray) -> CheckedLosses:
+    def checked(
+        self, ids: NumpyArray, losses: NumpyArray, guardrails: NumpyArray | None = None
+    ) -> CheckedLosses:
         """Check losses before they are written; raise if a slot has another loss already."""
         slots = ids - self.start
         rows = losses
@@ -138,11 +144,16 @@ class BatchSlots:
         known = self.losses[slots]
         observed = ~np.isnan(known).all(axis=-1)
         refuse_other_loss(np.array_equal(known[observed], rows[observed], equal_nan=True))
-        return CheckedLosses(slots, rows, int((~observed).sum()))
+        if self.guardrails is not None and guardrails is not None:
+            before, now = self.guardrails[slots][observed], guardrails[observed]
+            refuse_other_loss(np.array_equal(before, now, equal_nan=True), "guardrails")
+        return CheckedLosses(slots, rows, int((~observed).sum()), guardrails)
 
     def observe(self, losses: CheckedLosses) -> None:
         """Write losses that ``checked`` returned."""
         self.losses[losses.slots] = losses.rows
+        if self.guardrails is not None and losses.guardrails is not None:
+            self.guardrails[losses.slots] = losses.guardrails
         self.unobserved -= losses.fresh
 
     def observe_one(self, id: int, loss: float) -> None:
@@ -158,13 +169,14 @@ class BatchSlots:
 
     def batch(self, missing: float | None) -> Batch:
         """Return the rows as a fit reads them."""
+        parts = self.control, self.guardrails
         if self.counts.all():
-            return batch_of(self.features, self.losses, self.actions, missing, self.control)
+            return batch_of(self.features, self.losses, self.actions, missing, *parts)
         # Privacy: reports of a person beyond their bound are in no fit, nor is their silence.
         # [docs/privacy/users.md, "Neighbours"]
         losses = np.where(self.counts[:, None], self.losses, np.nan)
         actions = np.where(self.counts, self.actions, -1)
-        return batch_of(self.features, losses, actions, missing, self.control)
+        return batch_of(self.features, losses, actions, missing, *parts)
 
     def forget(self) -> None:
         """Overwrite the rows before their memory is freed."""
@@ -174,6 +186,8 @@ class BatchSlots:
         self.counts.fill(True)
         if self.control is not None:
             self.control.fill(False)
+        if self.guardrails is not None:
+            self.guardrails.fill(0.0)
 
 
 def batch_of(
@@ -182,6 +196,7 @@ def batch_of(
     actions: NumpyArray,
     missing: float | None,
     control: NumpyArray | None = None,
+    guardrails: NumpyArray | None = None,
 ) -> Batch:
     """Make a batch of slots. Losses (n, A) are NaN if they never came: such a slot takes the
     missing loss for its action, or is void. A slot with the action −1 is always void."""
@@ -189,4 +204,4 @@ def batch_of(
         losses = losses.copy()  # a failed release must leave the rows as they were
         silent = np.flatnonzero(np.isnan(losses).all(axis=-1) & (actions >= 0))
         losses[silent, actions[silent]] = missing
-    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), control)
+    return Batch(features, np.nan_to_num(losses, nan=0.0), ~np.isnan(losses), control, guardrails)

@@ -18,13 +18,13 @@ AT_HORIZON = (
 
 def open_sentence(number: int, taken: int, size: int, closes: str = "") -> str:
     """Describe a batch with free slots; ``closes`` are words about its clock."""
-    return f"Batch {number} is open: {taken:,} of {size:,} slots are taken{closes}."
+    return f"Batch {number} is open: {taken:,} of {size:,} decisions so far{closes}."
 
 
 def clock_words(left: float, taken: int) -> str:
     """Describe what the clock will do to an open batch in ``left`` seconds."""
     when = f"in {duration(max(0.0, left))}"
-    return f"; it closes {when}, full or not" if taken else f"; its clock ticks {when}"
+    return f"; it closes {when}, full or not" if taken else f"; its time limit begins again {when}"
 
 
 def full_sentence(number: int, outcomes: str, end: str, word: str = "full") -> str:
@@ -128,7 +128,7 @@ def _sentence(
     if batch.state == "open":
         closes = "" if batch.closes_in is None else clock_words(batch.closes_in, batch.taken)
         return open_sentence(batch.number, batch.taken, batch.size, closes)
-    word = "closed by the clock" if batch.by_clock else "full"
+    word = "closed at its time limit" if batch.by_clock else "full"
     by = "the next decide" if automatic else "release()"
     if batch.number > next_release:
         by += f", after batch {batch.number - 1},"

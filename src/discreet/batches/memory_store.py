@@ -47,11 +47,12 @@ class MemoryStore:
         clock: Callable[[], float] = time.time,
         people: PeopleRegistry | None = None,
         parts: bool = False,
+        guardrails: int = 0,
         on_last_answer: bool = False,
     ) -> None:
         self.waiting, self.window, self._clock = waiting, window, clock
         self.p, self._missing, self.people, self.parts = p, missing, people, parts
-        self.on_last_answer = on_last_answer
+        self.on_last_answer, self.guardrails = on_last_answer, guardrails
         self.decisions, self.seconds = 0, 0.0
         self.begin_after(released, ledger)
 
@@ -75,7 +76,7 @@ class MemoryStore:
             last += 1
             place = last, schedule.start(last), schedule.length(last)
             size = self.p, self.released.blocks(last)
-            batches.append(BatchSlots(*place, *size, opened, self.parts))
+            batches.append(BatchSlots(*place, *size, opened, self.parts, self.guardrails))
             free += batches[-1].size
         return batches
 
@@ -206,11 +207,15 @@ class MemoryStore:
         counts = None if self.people is None else self.people.hand_out(users, batch.number)
         batch.take(features, actions, counts, control)
 
-    def observe(self, ids: NumpyArray, losses: NumpyArray) -> None:
-        """Store losses (n,) of the chosen actions, or (n, A) of all; after an error, none."""
+    def observe(
+        self, ids: NumpyArray, losses: NumpyArray, guardrails: NumpyArray | None = None
+    ) -> None:
+        """Store losses (n,) of the chosen actions, or (n, A) of all, and guardrails (n, k); after
+        an error, none."""
         stored = ids != -1
         if not stored.all():  # decisions without a slot have no loss to store
             ids, losses = ids[stored], losses[stored]
+            guardrails = None if guardrails is None else guardrails[stored]
         if not ids.size:
             return
         self.seal_by_clock()
@@ -228,7 +233,10 @@ class MemoryStore:
             raise InvalidInput(
                 "decision ids must be distinct in one call; some repeat. Report each id once."
             )
-        checks = [(batch, batch.checked(ids[inside], losses[inside])) for batch, inside in parts]
+        checks = []
+        for batch, inside in parts:
+            own = None if guardrails is None else guardrails[inside]
+            checks.append((batch, batch.checked(ids[inside], losses[inside], own)))
         for batch, checked in checks:  # nothing is written before everything was checked
             batch.observe(checked)
 

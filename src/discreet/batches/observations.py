@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from discreet.design.outcome import UNIT_LOSS, Outcome
+from discreet.design.outcome import UNIT_LOSS, Guardrail, Outcome, refuse_unknown_guardrails
 from discreet.errors import InvalidInput, kind_of
 from discreet.features.frames import Column, column, column_of, is_frame, is_series, opened
 from discreet.types import Frame, NumpyArray, Values
@@ -155,3 +155,47 @@ def observations(
     expected = (*([] if single else [len(ids)]), *([] if n_actions is None else [n_actions]))
     losses = outcome.losses_of(values, expected)
     return ids, losses[None] if single else losses
+
+
+def guardrail_losses(
+    id: Values, given: Mapping[str, Values] | None, declared: Sequence[Guardrail] | None
+) -> NumpyArray | None:
+    """Return reported guardrails as losses (n, k), NaN where not observed; None if a plan has none.
+
+    ``id`` is one id, several, or the frame whose columns they are.
+    """
+    refuse_unknown_guardrails(declared or (), given)
+    if declared is None:
+        return None
+    single = False
+    if is_frame(id):
+        read = opened(id)
+        named = [each.name for each in declared if each.name in read.columns]
+        given = {name: column(read, name) for name in named} if given is None else given
+        rows = len(read)
+    else:
+        single = np.ndim(id) == 0
+        rows = 1 if single else len(id)
+    table = np.full((rows, len(declared)), np.nan)
+    for place, guardrail in enumerate(declared):
+        values = (given or {}).get(guardrail.name)
+        if is_series(values):
+            values = column_of(aligned(values, id))
+        if isinstance(values, Column):
+            known = zip(values.values.tolist(), values.missing, strict=True)
+            values = [None if missing else value for value, missing in known]
+        if values is None:
+            continue
+        several = isinstance(values, (list, tuple, np.ndarray)) and not single
+        listed = list(values) if several else [values]
+        if len(listed) != rows or not (several or single):
+            raise InvalidInput(
+                f"{guardrail.name} must be one value per id, {rows} of them; got another shape. "
+                "Give None where it is not known."
+            )
+        for row, value in enumerate(listed):
+            try:
+                table[row, place] = guardrail.loss_of(value)
+            except InvalidInput as error:
+                raise error if single else InvalidInput(f"row {row}: {error}") from None
+    return table

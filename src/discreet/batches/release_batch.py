@@ -29,6 +29,8 @@ class Calibration(Protocol):
     def event(self) -> Event: ...
     @property
     def loss_sums(self) -> LossSums | None: ...
+    @property
+    def guardrail_sums(self) -> LossSums | None: ...
 
 
 def release_batch(
@@ -57,5 +59,8 @@ def fit_batch(plan: Calibration, noise: Noise, batch: Batch, released: Released)
     own = noise.for_batch(number)
     fit = plan.mechanism.fit(batch, own, released.statistics)
     losses = None if plan.loss_sums is None else plan.loss_sums.noisy_sums(batch, own)
-    event = noise.claim(plan.event)
-    return Release.of(fit, number, batch.records, event=event, part_losses=losses)
+    rails = None
+    if plan.guardrail_sums is not None:
+        rails = plan.guardrail_sums.noisy_guardrails(batch, own)
+    event, sums = noise.claim(plan.event), {"part_losses": losses, "guardrails": rails}
+    return Release.of(fit, number, batch.records, event=event, **sums)

@@ -168,6 +168,8 @@ def private_rows(store: MemoryStore) -> Arrays:
     losses = [np.empty((0, widest)), *(_widened(b.losses[: b.taken], widest) for b in batches)]
     sealed = [batch.sealed for batch in batches if batch.sealed is not None]
     control = [b.control[: b.taken] for b in batches if b.control is not None]
+    rails = [b.guardrails[: b.taken] for b in batches if b.guardrails is not None]
+    no_rails = np.empty((0, store.guardrails))
     return {
         "features": np.vstack([no_features, *(b.features[: b.taken] for b in batches)]),
         "losses": np.vstack(losses),
@@ -178,6 +180,7 @@ def private_rows(store: MemoryStore) -> Arrays:
         "closed": np.asarray(bool(batches) and batches[0].closed),
         **({} if store.released.schedule.every is None else _clock_of(batches)),
         **({"control": np.hstack([np.empty(0, bool), *control])} if store.parts else {}),
+        **({"guardrails": np.vstack([no_rails, *rails])} if store.guardrails else {}),
         **({} if store.people is None else store.people.arrays()),
     }
 
@@ -222,6 +225,8 @@ def restore(
         part = slice(done, done := done + batch.taken)
         batch.losses[: batch.taken] = rows["losses"][part, : batch.losses.shape[1]]
         batch.counts[: batch.taken] = rows["counts"][part]
+        if batch.guardrails is not None:
+            batch.guardrails[: batch.taken] = rows["guardrails"][part]
         batch.unobserved = int(np.isnan(rows["losses"][part]).all(axis=-1).sum())
     _restore_moments(store, rows)
     if participation is not None:
@@ -290,6 +295,9 @@ def _refuse_impossible_rows(store: MemoryStore, rows: Arrays) -> None:
     none_or_own_or_all = ~observed.any(1) | (observed == own).all(1) | observed.all(1)
     _require(bool(none_or_own_or_all.all()))
     _require(bool(((losses >= 0.0) & (losses <= 1.0))[observed].all()))
+    rails = rows.get("guardrails", np.empty((len(actions), 0)))
+    _require(rails.shape == (len(actions), store.guardrails))
+    _require(bool((np.isnan(rails) | ((rails >= 0.0) & (rails <= 1.0))).all()))
 
 
 def _require(possible: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from discreet.cli.command_line import Answer, Commands, command, table, write
 from discreet.errors import InvalidInput
+from discreet.text import about
 from discreet.types import JsonObject
 
 if TYPE_CHECKING:
@@ -48,16 +49,27 @@ def add(commands: Commands) -> None:
 def compare(args: argparse.Namespace) -> Answer:
     """Report the lift of each release and of all together."""
     from discreet.client.billboard import read_released
+    from discreet.releases.guardrails import guardrails
     from discreet.releases.lift import lift
 
     if args.plot and Path(args.plot).suffix not in FIGURES:
         raise InvalidInput(
             f"plot must be a file {', '.join(FIGURES)}; got {args.plot!r}. Write --plot lift.png."
         )
-    found = lift(read_released(args.source), confidence=args.confidence)
+    released = read_released(args.source)
+    found = lift(released, confidence=args.confidence)
+    rails = guardrails(released, confidence=args.confidence)
     document = found.to_json()
+    if rails:
+        document["guardrails"] = [each.to_json() for each in rails]
     shown = _lines(document["batches"], found.outcome)
-    lines = [*shown, "", found.text, f"So {found.verdict}.", f"Assumed: {found.assumes}."]
+    known = [found.relative_text] if found.pooled.known else []
+    lines = [*shown, "", found.text, *known, f"So {found.verdict}."]
+    if found.pooled.helps is None and found.more_decisions is not None:
+        until = "the interval is half as wide" if known else "the lift is known, if all answer"
+        lines.append(f"About {about(found.more_decisions)} more decisions until {until}.")
+    lines.append(f"Assumed: {found.assumes}.")
+    lines += [each.text for each in rails]
     if args.plot:
         picture = BytesIO()
         found.plot().figure.savefig(picture, format=Path(args.plot).suffix[1:])

@@ -6,15 +6,21 @@ import argparse
 import os
 import sys
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from discreet.cli.command_line import Answer, Commands, command
 from discreet.cli.serve_command import config_flag, need_extra
+from discreet.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from discreet.design.outcome import Guardrail
 
 TEXT = """\
 The table is a .parquet or .csv file, or a query of a DuckDB file or of PostgreSQL. It has a column
-of decision ids and one of losses or rewards, as the plan declares. Rows without a value are left
-out. The first value of a decision stays, however often rows are sent; values that come after the
-window of their batch are refused. Errors name rows, counted from 1.
+of decision ids, one of losses or rewards, as the plan declares, and one for each guardrail that
+--guardrails names. Rows without a value are left out. The first value of a decision stays, however
+often rows are sent; values that come after the window of their batch are refused. Errors name rows,
+counted from 1.
 
 With --url rows go to a running service, by its API. Without it they go into the database of the
 experiment file, which is much faster: a SQLite database must not be served meanwhile, one of
@@ -41,6 +47,7 @@ def add(commands: Commands) -> None:
     flag("--query", metavar="SQL", help="query, for a database")
     flag("--id", default="id", metavar="COLUMN", help="ids of decisions (id)")
     flag("--value", metavar="COLUMN", help="their losses or rewards (loss or reward)")
+    flag("--guardrails", metavar="NAMES", help="columns of guardrails, as complaints,latency; none")
     flag("--url", metavar="URL", help="a running service, instead of the experiment file")
     flag("--key", metavar="KEY", help="an API key with the scope observe (DISCREET_API_KEY)")
     flag("--progress", metavar="FILE", help="file that records which rows are done")
@@ -51,27 +58,31 @@ def observe(args: argparse.Namespace) -> Answer:
     from discreet.client.http_client import Client
     from discreet.client.reported_outcomes import DONE, ProgressFile, send_outcomes
     from discreet.data.warehouse import OutcomeTable
-    from discreet.design.outcome import declared
+    from discreet.design.outcome import declared, declared_guardrails
 
     key = args.key or os.environ.get("DISCREET_API_KEY")
     client = None if args.url is None else Client(args.url, key, timeout=60.0)
     if client is not None:
-        outcome = declared(client.schema())
+        schema = client.schema()
+        outcome, rails = declared(schema), declared_guardrails(schema)
     else:
         need_extra()
         from discreet.service.runtime.outcome_import import import_outcomes
         from discreet.service.settings import Settings
 
         settings = Settings.read(args.config)
-        outcome = settings.plan.outcome
-    table = OutcomeTable(args.source, args.query, args.id, args.value or outcome.word)
+        outcome, rails = settings.plan.outcome, tuple(settings.plan.guardrails or ())
+    rails = _chosen(rails, args.guardrails)
+    names = tuple(each.name for each in rails)
+    table = OutcomeTable(args.source, args.query, args.id, args.value or outcome.word, names)
     rows = table.count()
     progress = ProgressFile(args.progress, table.mark, rows)
     began, chunks = progress.done, table.chunks(progress.done)
     if client is not None:
-        results = send_outcomes(client, outcome, chunks)
+        results = send_outcomes(client, outcome, chunks, rails)
     else:
-        results = import_outcomes(settings, chunks, helpers=int(rows > LARGE))
+        helpers = int(rows > LARGE)
+        results = import_outcomes(settings, chunks, helpers=helpers, guardrails=names)
     counts, refused = Counter[str](), list[tuple[int, str]]()
     for each in results:
         counts += each.counts
@@ -86,3 +97,16 @@ def observe(args: argparse.Namespace) -> Answer:
     lines += [f"row {row}: {reason}" for row, reason in sorted(refused)[:SHOWN]]
     document = {"rows": rows, "read": read, "results": dict(counts), "refused": refused}
     return Answer(document, "\n".join(lines), code=int(any(each not in DONE for each in counts)))
+
+
+def _chosen(declared: tuple[Guardrail, ...], given: str | None) -> tuple[Guardrail, ...]:
+    """Return the guardrails that the table has; a report cannot be completed later."""
+    names = [] if given in (None, "none") else str(given).split(",")
+    known = [each.name for each in declared]
+    if set(names) - set(known) or len(set(names)) < len(names) or (declared and given is None):
+        raise InvalidInput(
+            f"--guardrails must name guardrails of the plan ({', '.join(known) or 'it has none'}), "
+            f"or be none; got {given!r}. The first report of a decision stays as it is: write "
+            f"--guardrails {','.join(known) or 'none'}, or none to report outcomes alone."
+        )
+    return tuple(each for name in names for each in declared if each.name == name)

@@ -29,7 +29,7 @@ examples:
   discreet plan --data digits --epsilon 4
   discreet plan --actions 3 --dimension 10 --horizon 100000 --epsilon 1
   discreet plan --actions none,mail,call --dimension 10 --epsilon 1
-  discreet plan --actions 3 --dimension 10 --reward-mean 0.01
+  discreet plan --actions 3 --dimension 10 --reward-mean 0.01 --per-day 2000
   discreet plan --actions 3 --dimension 10 --reward-range 0 200 --reward-mean 3 --reward-spread 15
 """
 
@@ -55,6 +55,12 @@ def add(commands: Commands) -> None:
         help="also report the guarantee for a person with K records",
     )
     reward_flags(parser)
+    flag(
+        "--per-day",
+        type=float,
+        metavar="N",
+        help="expected decisions per day: also report when releases come, and how long it takes",
+    )
 
 
 def _count_or_names(text: str) -> int | list[str]:
@@ -69,7 +75,7 @@ def forecast(args: argparse.Namespace) -> Answer:
         plan = rewards.declared(plan)
         sizes = rewards.sizes(plan, {*EPSILONS, plan.budget.epsilon})
     rows = experiment.data.rows if experiment.data else experiment.rows
-    document = plan_forecast(plan, rows, sizes)
+    document = plan_forecast(plan, rows, sizes, args.per_day)
     if args.records_per_person is not None:
         count = whole("records-per-person", args.records_per_person, 1)
         document["person"] = forecast_for_person(plan, count)
@@ -97,6 +103,7 @@ def _lines(document: JsonObject, quiet: bool) -> list[str]:
         *_horizon_lines(document, quiet),
         "",
         *reward_lines(document["rewards"]),
+        *(line for sentence in document["sentences"] for line in (sentence, "")),
         document["explanation"],
     ]
 

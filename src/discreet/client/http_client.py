@@ -6,7 +6,7 @@ They send contexts and losses to the service. ``Billboard`` decides locally inst
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -53,6 +53,10 @@ class Ticket:
     stored: bool
     action: int | str | None = None
     u: tuple[float, float] | None = None
+
+
+Report = tuple[Decision | str, float] | tuple[Decision | str, float, Mapping[str, float | None]]
+"""A decision, its loss or reward, and values of guardrails."""
 
 
 class Client:
@@ -138,10 +142,12 @@ class Client:
         reward: float | None = None,
         context: object = None,
         action: int | str | JsonMapping | None = None,
+        guardrails: Mapping[str, float | None] | None = None,
     ) -> None:
         """Report the loss of a decision, or its reward where the plan of the service has rewards.
 
         The plan declares the range: by default losses in [0, 1]. Reporting again changes nothing.
+        ``guardrails`` are values of the plan's guardrails by name; others are not observed.
         A ticket needs its context and action as well: they are sent only now. A fallback took no
         slot, and nothing is sent of it.
         """
@@ -155,23 +161,25 @@ class Client:
                 reward=reward,
                 context=context,
                 action=action,
+                guardrails=guardrails,
             ),
         )
 
     def observe_many(
         self,
-        losses: Iterable[tuple[Decision | str, float]] = (),
+        losses: Iterable[Report] = (),
         *,
-        rewards: Iterable[tuple[Decision | str, float]] = (),
+        rewards: Iterable[Report] = (),
     ) -> list[JsonObject]:
         """Report many losses, or rewards, in one request; status, and error if any, of each.
 
-        Leave out decisions that are a ``fallback``: the service knows nothing of them.
+        A report is a pair of decision and value, or a triple with guardrails by name. Leave out
+        decisions that are a ``fallback``: the service knows nothing of them.
         """
         listed = [
-            {"decision": _id(decision), word: value}
+            _given(decision=_id(decision), guardrails=dict(*rails) or None) | {word: value}
             for word, values in (("loss", losses), ("reward", rewards))
-            for decision, value in values
+            for decision, value, *rails in values
         ]
         answer = self._post("/v1/observe:batch", {"observations": listed})
         results: list[JsonObject] = answer["results"]

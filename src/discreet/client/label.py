@@ -14,7 +14,7 @@ from discreet.client.documents import checked_public_key, is_signed, public_key,
 from discreet.client.pages import rendered
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan.config import build
-from discreet.privacy.attacker import attacker, hundredths
+from discreet.privacy.attacker import attacker, hundredths, odds_text
 from discreet.privacy.events import flattened
 from discreet.privacy.ledger import Ledger
 from discreet.releases.canonical import canonical, read_document
@@ -209,10 +209,17 @@ GUESSED = 50
 
 def label_page(document: JsonMapping) -> str:
     """One self-contained HTML file, light and dark, for screens and for one sheet of paper."""
+    return rendered("discreet.client", "label.html", **label_values(document))
+
+
+def label_values(document: JsonMapping) -> JsonObject:
+    """The values of the page: those of the document, and what follows from them."""
     best = document["attacker"]
     right = hundredths(float(best["success"]), best["exact"])
     budget = {name: float(value) for name, value in document["budget"].items()}
-    shown = {
+    return {
+        **document,
+        "odds": odds_text(document["unit"], right, exact=best["exact"]),
         "protects": UNITS.get(document["unit"], f"one {document['unit']}"),
         "guarantee": guarantee_text(float(document["epsilon"]), float(document["delta"])),
         "promised": guarantee_text(budget["epsilon"], budget["delta"]),
@@ -222,7 +229,6 @@ def label_page(document: JsonMapping) -> str:
         "dots": _dots(right),
         "bounds": [] if document["audit"] is None else _bounds(document["audit"]),
     }
-    return rendered("discreet.client", "label.html", **document, **shown)
 
 
 def _dots(right: int) -> list[tuple[int, int, str]]:

@@ -10,12 +10,15 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from discreet import __version__
 from discreet.text import duration, epsilon_text
 
+SHARED = ("discreet", "discreet.client")
+"""Packages whose templates all pages share."""
+
 
 @cache
 def environment(package: str) -> Environment:
-    """Return the templates of a package; ``discreet/templates`` has those that all pages share."""
+    """Return the templates of a package, and those that all pages share."""
     made = Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader("discreet")]),
+        loader=ChoiceLoader([PackageLoader(each) for each in (package, *SHARED)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

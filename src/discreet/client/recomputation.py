@@ -11,7 +11,6 @@ import numpy as np
 from discreet.errors import CorruptRelease
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
-from discreet.oracles.mechanisms.loss_sums import LossSums
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.plan.plan import Plan
 from discreet.privacy.events import NonPrivate
@@ -48,7 +47,7 @@ def recompute(released: Released) -> dict[int, list[str]]:
         blocks = len(release.predictor.weights)
         part = misfit(pooling, known[-1].following if known else None, release, blocks)
         part = "predictor" if blocks not in released.possible_blocks else part
-        part = part or misfit_of_parts(whole.loss_sums, release)
+        part = part or misfit_of_parts(whole, release)
         if part is None and release.statistics is not None:
             known.append(release.statistics)
             part = _differing(pooling, known, release)
@@ -101,13 +100,20 @@ def misfit(
     return next((part for part, good in holds.items() if not good), None)
 
 
-def misfit_of_parts(sums: LossSums | None, release: Release) -> str | None:
-    """``part_losses`` where a release lacks them, has them without a control, or other noise."""
-    published = release.part_losses
-    if published is None or sums is None:
-        return None if published is None and sums is None else "part_losses"
-    same = math.isclose(published.variance, sums.sigma**2, rel_tol=TOLERANCE)
-    return None if same and np.isfinite(published.sums).all() else "part_losses"
+def misfit_of_parts(plan: Plan, release: Release) -> str | None:
+    """``part_losses`` or ``guardrails`` where a release lacks them, has them though the plan does
+    not, or has them with other noise."""
+    for name, sums in (("part_losses", plan.loss_sums), ("guardrails", plan.guardrail_sums)):
+        published = getattr(release, name)
+        if published is None or sums is None:
+            if published is not None or sums is not None:
+                return name
+            continue
+        same = math.isclose(published.variance, sums.sigma**2, rel_tol=TOLERANCE)
+        same &= published.sums.size == 4 * sums.outcomes
+        if not same or not np.isfinite(published.sums).all():
+            return name
+    return None
 
 
 def _differing(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.client.http_client import Client
-from discreet.design.outcome import Outcome
+from discreet.design.outcome import Guardrail, Outcome
 from discreet.errors import InvalidInput
 
 STORED, AGAIN, CONFLICT = "stored", "stored before", "another value was stored before"
@@ -22,8 +22,9 @@ STATUS = {404: UNKNOWN, 409: CONFLICT, 410: LATE}
 MOST_ROWS, MOST_BYTES = 1000, 200_000
 """Rows of a request, and bytes of their ids: a service accepts no more."""
 
-Row = tuple[int, Any, Any]
-"""PRIVATE: number of a row in its table, id of a decision, its loss or reward (or None)."""
+Row = tuple[Any, ...]
+"""PRIVATE: number of a row in its table, id of a decision, its loss or reward (or None), and
+values of guardrails."""
 
 
 class RowResults(NamedTuple):
@@ -42,30 +43,48 @@ class RowResults(NamedTuple):
 
 
 def send_outcomes(
-    client: Client, outcome: Outcome, chunks: Iterable[list[Row]]
+    client: Client,
+    outcome: Outcome,
+    chunks: Iterable[list[Row]],
+    guardrails: Sequence[Guardrail] = (),
 ) -> Iterator[RowResults]:
     """Send outcomes to a running service; yield the results of each chunk once it is durable."""
     for chunk in chunks:
-        refused = {row: reason for row, _, value in chunk if (reason := _refusal(outcome, value))}
+        refused = {
+            each[0]: reason for each in chunk if (reason := _refusal(outcome, guardrails, each[2:]))
+        }
         rows = [each for each in chunk if each[0] not in refused]
         results = [*refused.items()]
-        longest = max((len(str(decision)) for _, decision, _ in rows), default=1)
+        longest = max((len(str(each[1])) for each in rows), default=1)
         size = max(1, min(MOST_ROWS, MOST_BYTES // longest))
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
-            pairs = [(str(decision), float(value)) for _, decision, value in part]
-            answers = client.observe_many(**{outcome.plural: pairs})
+            reports = [
+                (str(decision), float(value), by_name([each.name for each in guardrails], rails))
+                for _, decision, value, *rails in part
+            ]
+            answers = client.observe_many(**{outcome.plural: reports})
             numbered = zip(part, answers, strict=True)
-            results += [(row, _result(answer)) for (row, _, _), answer in numbered]
+            results += [(each[0], _result(answer)) for each, answer in numbered]
         yield RowResults.of(results)
 
 
-def _refusal(outcome: Outcome, value: Any) -> str | None:
-    """Return why a value is not sent: one that breaks a rule would stop its whole request."""
-    if value is None:
+def by_name(names: Sequence[str], values: Sequence[float | None]) -> dict[str, float]:
+    """Return values of guardrails by name, without those that are not known."""
+    given = zip(names, values, strict=True)
+    return {name: value for name, value in given if value is not None and value == value}
+
+
+def _refusal(
+    outcome: Outcome, guardrails: Sequence[Guardrail], values: Sequence[Any]
+) -> str | None:
+    """Return why a row is not sent: one that breaks a rule would stop its whole request."""
+    if values[0] is None:
         return EMPTY
     try:
-        outcome.loss_of(value)
+        outcome.loss_of(values[0])
+        for each, value in zip(guardrails, values[1:], strict=True):
+            each.loss_of(value)
     except InvalidInput as error:
         return str(error)
     return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import json
 import math
 import zipfile
 import zlib
@@ -42,14 +44,16 @@ def read_csv(path: Path, target: str | None = None, encoded: bool = True) -> Dat
 
 
 def csv_columns(
-    path: Path,
+    path: Path, text: str | None = None
 ) -> tuple[list[str], list[Column], bool, list[tuple[Column, InvalidInput]]]:
     """Titles and columns of a file, whether it has a header, and columns with a slip in them.
+
+    ``text`` is read instead of the file, which then only has a name.
 
     The first line is a header, unless it is a record itself: numbers in all columns of numbers.
     """
     try:
-        records, lines = _csv_records(path)
+        records, lines = _csv_records(path, text)
     except OSError as error:
         unreadable(path, error)
     except (UnicodeDecodeError, csv.Error):
@@ -83,10 +87,11 @@ def csv_columns(
     return titles, columns, header, odd
 
 
-def _csv_records(path: Path) -> tuple[list[list[str]], list[int]]:
+def _csv_records(path: Path, text: str | None) -> tuple[list[list[str]], list[int]]:
     """All lines, the header too, and the place in the file where each one ends."""
     records, lines = [], []
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    opened = path.open(newline="", encoding="utf-8-sig") if text is None else io.StringIO(text)
+    with opened as file:
         reader = csv.reader(file)
         width = 0
         for record in reader:
@@ -269,15 +274,56 @@ def sample_columns(path: str) -> dict[str, NumpyArray]:
     if suffix == ".parquet":
         titles, columns = parquet_columns(Path(path))
     else:
-        titles, columns, header, odd = csv_columns(Path(path))
-        if odd:
-            raise odd[0][1]
-        if not header:
-            raise InvalidInput(
-                f"{path} must have a header; its first line is a record. A schema goes by the "
-                "names of columns: add a line with them."
-            )
+        return _named_columns(path)
     return SourceColumns(tuple(titles), tuple(columns), target="").by_name()
+
+
+def _named_columns(path: str, text: str | None = None) -> dict[str, NumpyArray]:
+    titles, columns, header, odd = csv_columns(Path(path), text)
+    if odd:
+        raise odd[0][1]
+    if not header:
+        raise InvalidInput(
+            f"{path} must have a header; its first line is a record. A schema goes by the "
+            "names of columns: add a line with them."
+        )
+    return SourceColumns(tuple(titles), tuple(columns), target="").by_name()
+
+
+def pasted_columns(text: str) -> dict[str, NumpyArray]:
+    """All columns of a sample that is CSV, or JSON with one object per line; kept in memory only.
+
+    >>> pasted_columns('{"age": 41, "device": "phone"}\\n{"age": 18}')["age"]
+    array([41., 18.])
+    """
+    if not text.lstrip().startswith("{"):
+        return _named_columns("sample", text.strip() + "\n")
+    rows = []
+    for place, line in enumerate(text.splitlines(), start=1):
+        try:
+            row = json.loads(line, parse_int=float) if line.strip() else {}
+        except ValueError:
+            row = None
+        plain = isinstance(row, dict) and not any(
+            isinstance(value, (list, dict)) for value in row.values()
+        )
+        if not plain:
+            raise InvalidInput(
+                f"sample, line {place} must be a JSON object of numbers, words and truth values; "
+                "it is not. Write one object per line, without lists or objects in it."
+            )
+        rows += [row] if row else []
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: _json_column([row.get(name) for row in rows]) for name in names}
+
+
+def _json_column(values: list[object]) -> NumpyArray:
+    if all(value is None or isinstance(value, float) for value in values):
+        numbers = np.asarray([math.nan if value is None else value for value in values], np.float64)
+        return np.where(np.isfinite(numbers), numbers, np.nan)
+    made = np.empty(len(values), dtype=object)
+    made[:] = [f"{each:.15g}" if isinstance(each, float) else each for each in values]
+    return made
 
 
 def from_frame(frame: Frame, target: str | None = None, name: str = "frame") -> Dataset:

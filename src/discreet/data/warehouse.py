@@ -19,18 +19,20 @@ CHUNK = 50_000
 FILES = {".parquet": "read_parquet", ".csv": "read_csv"}
 DATABASES = (".duckdb", ".db", ".ddb")
 POSTGRES = ("postgresql://", "postgres://")
-Row = tuple[int, Any, Any]
-"""Number of a row in its table, from 1; id of a decision; its loss or reward."""
+Row = tuple[Any, ...]
+"""Number of a row in its table, from 1; id of a decision; its loss or reward; guardrails."""
 
 
 @dataclass(frozen=True)
 class OutcomeTable:
-    """A file, or a query of a database, with a column of decision ids and one of values."""
+    """A file, or a query of a database, with a column of decision ids, one of values, and one for
+    each of some guardrails."""
 
     source: str
     query: str | None = None
     id: str = "id"
     value: str = "loss"
+    guardrails: tuple[str, ...] = ()
 
     def count(self) -> int:
         """Return the number of rows, after a check of source and columns."""
@@ -60,14 +62,20 @@ class OutcomeTable:
                 yield rows
 
     def _numbered(self) -> str:
-        id, value = _name(self.id), _name(self.value)
-        number = f"CAST({value} AS double precision)"
-        if not self._postgres:  # text that is no number is refused with its row, not all rows
-            tried = f"coalesce(try_cast({value} AS double), 'nan'::double)"
-            number = f"CASE WHEN {value} IS NULL THEN NULL ELSE {tried} END"
+        numbers = ", ".join(map(self._number, (self.value, *self.guardrails)))
         return (
-            f"SELECT row_number() OVER () AS place, {id}, {number} FROM ({self._rows()}) AS given"
+            f"SELECT row_number() OVER () AS place, {_name(self.id)}, {numbers} "
+            f"FROM ({self._rows()}) AS given"
         )
+
+    def _number(self, column: str) -> str:
+        name = _name(column)
+        if self._postgres:
+            return f"CAST({name} AS double precision)"
+        # Text that is no number is refused with its row, not all rows; NaN would be a missing one.
+        odd = "nan" if column == self.value else "infinity"
+        tried = f"coalesce(try_cast({name} AS double), '{odd}'::double)"
+        return f"CASE WHEN {name} IS NULL THEN NULL ELSE {tried} END"
 
     @property
     def _postgres(self) -> bool:
@@ -103,12 +111,14 @@ class OutcomeTable:
                 return
             file = self.source if self.query is not None else ":memory:"
             with library.connect(file, read_only=self.query is not None) as connection:
+                connection.execute("SET enable_progress_bar = false")  # it would print into JSON
                 yield connection
         except library.Error as error:
             # An error of data may quote a row; others name tables and columns.
             reason = "a value is no number" if isinstance(error, library.DataError) else str(error)
             raise InvalidInput(
-                f"source must be a table with the columns {self.id!r} and {self.value!r}; it "
+                f"source must be a table with the columns "
+                f"{', '.join(map(repr, (self.id, self.value, *self.guardrails)))}; it "
                 f"cannot be read ({reason.strip().splitlines()[0]}). Name the columns with --id "
                 "and --value."
             ) from None

@@ -7,17 +7,23 @@ shown is translated back.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from discreet.errors import CorruptRelease, InvalidInput, kind_of
+from discreet.text import listed
 from discreet.types import JsonMapping, Numbers, NumpyArray, Values
+from discreet.validate import in_range, nearest, one_of
 
 FINEST = 1e-6
 """Share of the range below which a mean is shown as zero."""
+MOST_GUARDRAILS = 3
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 
 
 def _number(value: object) -> float:
@@ -241,3 +247,118 @@ def unit_loss(value: object, name: str, outcome: Outcome) -> float:
         if outcome.low <= _number(value) <= outcome.high:
             step += f" For a {outcome.word} of {value} write {name}={outcome.loss_of(value):.12g}."
         raise InvalidInput(f"{name} must be a number in [0, 1]; got {value!r}. {step}") from None
+
+
+@dataclass(frozen=True)
+class Guardrail:
+    """A secondary outcome, such as complaints, that is compared next to the main one.
+
+    Its ``name`` is reported with the loss or the reward of a decision, in the public range [low,
+    high].
+    ``worse`` is the bad direction, "higher" or "lower". The alert rule: the policy is worse than
+    the control by more than ``limit``, in the units of the range, for all of the interval.
+
+    Raises ``InvalidInput`` for other names, ranges, directions and limits.
+
+    >>> Guardrail("latency", 0, 10, limit=0.5).loss_of(2.5)
+    0.25
+    """
+
+    name: str
+    low: float = 0.0
+    high: float = 1.0
+    worse: str = "higher"
+    limit: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InvalidInput(
+                "name of a guardrail must be a letter with up to 39 letters, digits or _ behind "
+                f"it; got {self.name!r}. Write Guardrail('complaints')."
+            )
+        one_of(f"worse of {self.name}", self.worse, ("higher", "lower"))
+        try:
+            span = self.outcome.high - self.outcome.low
+        except InvalidInput:
+            raise InvalidInput(
+                f"range of {self.name} must be two finite numbers low < high; "
+                f"got {self.low!r}, {self.high!r}. Declare a public range."
+            ) from None
+        in_range(f"limit of {self.name}", self.limit, 0.0, span, open_high=True)
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """The range, with the better end as the loss 0."""
+        return (Loss if self.worse == "higher" else Reward)(self.low, self.high)
+
+    def loss_of(self, value: object) -> float:
+        """One reported value as a loss in [0, 1]; NaN where it was not observed: None or NaN."""
+        if value is None or (isinstance(value, (float, np.floating)) and value != value):
+            return math.nan
+        try:
+            return self.outcome.loss_of(value)
+        except InvalidInput:
+            number = not math.isnan(_number(value))
+            raise InvalidInput(
+                f"{self.name} must be a number in {self.outcome.range}; "
+                f"got {'a number outside' if number else kind_of(value)}. "
+                "Leave it out where it is not known."
+            ) from None
+
+    @property
+    def text(self) -> str:
+        """The range, the bad direction and the limit in words."""
+        limit = f" by more than {self.limit:g}" if self.limit else ""
+        return f"{self.name} in {self.outcome.range}, where {self.worse}{limit} is worse"
+
+
+def checked_guardrails(given: object) -> tuple[Guardrail, ...]:
+    """Return the guardrails of a plan: at most three, each with a name of its own."""
+    found = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    wrong = [each for each in found if not isinstance(each, Guardrail)]
+    names = [each.name for each in found if isinstance(each, Guardrail)]
+    if wrong or not 1 <= len(found) <= MOST_GUARDRAILS or len(set(names)) < len(names):
+        got = repr(wrong[0]) if wrong else ", ".join(names) or "none"
+        raise InvalidInput(
+            f"guardrails must be one to {MOST_GUARDRAILS} Guardrail objects of different names; "
+            f"got {got}. Write guardrails=[Guardrail('complaints')]."
+        )
+    return found
+
+
+def refuse_unknown_guardrails(declared: Sequence[Guardrail], given: object) -> None:
+    """Refuse names of reported guardrails that the plan does not declare."""
+    if given is None:
+        return
+    names = [each.name for each in declared]
+    if not isinstance(given, Mapping):
+        raise InvalidInput(
+            f"guardrails must be values by name; got {kind_of(given)}. "
+            "Write guardrails={'complaints': 1}."
+        )
+    for name in given:
+        if name not in names:
+            raise InvalidInput(
+                f"guardrails must be declared in the plan, as {listed(names or ['none'])}; "
+                f"got {name!r}. {nearest(name, names) if names else 'Leave them out.'}"
+            )
+
+
+def declared_guardrails(plan: JsonMapping | None) -> tuple[Guardrail, ...]:
+    """The guardrails that the document of a plan declares."""
+    try:
+        return tuple(
+            Guardrail(
+                each["name"],
+                float(each["low"]),
+                float(each["high"]),
+                each["worse"],
+                float(each["limit"]),
+            )
+            for each in (plan or {}).get("guardrails") or ()
+        )
+    except (LookupError, TypeError, ValueError):
+        raise CorruptRelease(
+            "guardrails of a plan must have names, ranges, directions and limits; these do not. "
+            "Read it with the version of discreet that wrote it."
+        ) from None

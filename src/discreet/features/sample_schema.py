@@ -35,9 +35,17 @@ _PERSON = re.compile(
 )
 _MANY = re.compile(r"(^|_)(id|uuid|guid|hash|e_?mail(_address)?|iban|ssn)$")
 _VALUE = re.compile(r"[^@\s]+@[^@\s]+\.\w+|(?i:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_PERSONAL = re.compile(
+    r"(^|_)(((first|last|full|sur|nick|user|login)_?)?name|phone|mobile|street|address|ip|birthday"
+    r"|birth_?date|date_of_birth|passport|licen[cs]e|plate|e_?mail(_address)?|iban|ssn)$"
+)
+_TEXT = re.compile(
+    r"(^|_)(text|comments?|messages?|notes?|description|feedback|review|query|search|body)$"
+)
+NO_FEATURE = "It identifies people, so it is no feature."
 OF_PEOPLE = (
-    "It identifies people, so it is no feature. Where they return, pass it as the user (--user, "
-    "user=): ε then protects all that one person contributes."
+    f"{NO_FEATURE} Where they return, pass it as the user (--user, user=): ε then protects all "
+    "that one person contributes."
 )
 HEAD = """\
 # A schema: what a context is, declared before the first person comes. A first draft from {sample}.
@@ -72,13 +80,38 @@ def identifies_people(name: str, present: list[Any]) -> bool:
     >>> [identifies_people(name, [7, 8, 9, 7]) for name in ("customerId", "store_id")]
     [True, False]
     """
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).lower()
+    words = _snake(name)
     distinct = len(set(present))
     if _PERSON.search(words) and distinct > 2:
         return True
     if _MANY.search(words) and distinct > max(FEW_WORDS, FEW_ROWS * len(present)):
         return not any(isinstance(each, float) and each % 1 for each in present)
     return all(_VALUE.fullmatch(str(value)) for value in present)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).lower()
+
+
+def column_warning(name: str, values: Iterable[object] = ()) -> str:
+    """Return why a declared column should be left out, by its name and its words; or nothing.
+
+    >>> [column_warning(name)[:25] for name in ("age", "customerId", "comment", "shop_id")]
+    ['', 'It may identify people. A', 'It may be free text, in w', 'It may be an id. A policy']
+    """
+    words = _snake(name)
+    shared = "A policy learns what many people have in common"
+    if (
+        _PERSON.search(words)
+        or _PERSONAL.search(words)
+        or any(_VALUE.fullmatch(str(value)) for value in values)
+    ):
+        return f"It may identify people. {shared}, so it does not help: leave it out."
+    if _TEXT.search(words):
+        return "It may be free text, in which people write anything: leave it out, or make a list."
+    if _MANY.search(words) or _NAME.search(words):
+        return f"It may be an id. {shared}: leave it out, unless a few values return often."
+    return ""
 
 
 FEW_ROWS = 0.1

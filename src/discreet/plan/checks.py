@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet.design.control import Control
 from discreet.design.outcome import Loss, Reward
+from discreet.design.schedule import LONGEST
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
 from discreet.features.schema import Schema
@@ -17,7 +18,7 @@ from discreet.privacy.budget import Budget, Participation
 from discreet.privacy.events import Event
 from discreet.releases.prior import Prior, shared_digest
 from discreet.text import advise
-from discreet.validate import in_range, instance, one_of
+from discreet.validate import in_range, instance, one_of, positive
 
 if TYPE_CHECKING:
     from discreet.plan.plan import Plan
@@ -80,9 +81,19 @@ def refuse_what_does_not_fit(plan: Plan) -> None:
         raise InvalidInput("floor must be above 0; got 0. Leave it out.")
     if plan.control is not None:
         _check_control(plan, plan.control)
+    if plan.guardrails is not None or plan.guardrails_share is not None:
+        _check_guardrails(plan)
     if plan.participation is not None and plan.budget.private:
         _refuse_what_costs_a_person_too_much(plan, plan.participation)
     _ = plan.event  # calibrates
+    schedule = plan.schedule
+    log = [schedule.length(number + 1) for number in range(schedule.imported_batches)]
+    if max(log, default=0) > LONGEST and not plan.summable:
+        raise InvalidInput(
+            f"longest_batch must be at most {LONGEST:,} where {type(plan.oracle).__name__} fits a "
+            f"log, since it reads all rows of a batch at once; the log has a batch of "
+            f"{max(log):,}. Write longest_batch={LONGEST}, or use PooledRidge."
+        )
 
 
 def _check_joint_features(plan: Plan) -> None:
@@ -117,6 +128,21 @@ def _check_control(plan: Plan, control: Control) -> None:
         )
     control.refuse_empty_part(plan.schedule.length(plan.schedule.imported_batches + 1))
     _ = plan.control_action  # fail now, if at all
+
+
+def _check_guardrails(plan: Plan) -> None:
+    if plan.guardrails is None or plan.control is None:
+        given = "guardrails_share" if plan.guardrails is None else "guardrails"
+        raise InvalidInput(
+            f"{given} must come with both guardrails and a control share; one is "
+            "missing. Write Plan(control=Control(0.1), guardrails=[Guardrail('complaints')])."
+        )
+    share = positive("guardrails_share", plan.guardrails_share, "Write 0.1, for a tenth.")
+    if np.any(np.asarray(share + plan.control.budget_share) >= 1.0):
+        raise InvalidInput(
+            "guardrails_share and control.budget_share must be below 1 together; got "
+            f"{share!r} and {plan.control.budget_share!r}. Leave the larger part to the fits."
+        )
 
 
 def _check_prior(plan: Plan, prior: Prior) -> None:

@@ -57,7 +57,16 @@ def fields_to_config(item: Any) -> JsonObject:
 
 
 def from_config(registry: Classes, document: object, where: str) -> Any:
-    """An instance of the class that ``document["kind"]`` names."""
+    """An instance of the class that ``document["kind"]`` names; with one class it needs no kind."""
+    if len(registry) == 1:
+        ((name, only),) = registry.items()
+        if not isinstance(document, Mapping):
+            keys = ", ".join(f"{each.name} = …" for each in fields(only))
+            raise InvalidInput(
+                f"{where} must be a table; got {document!r}. "
+                f"Write {where.rpartition('.')[2]} = {{ {keys} }}."
+            )
+        document = {"kind": name, **document}
     if not isinstance(document, Mapping) or "kind" not in document:
         raise InvalidInput(
             f"{where} must be a table with a kind; got {document!r}. "

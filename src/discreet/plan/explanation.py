@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.design.action_names import action_name
@@ -30,6 +31,8 @@ HELD = 200
 """Bytes of memory for each number while a release is fitted and written."""
 KEPT = 24
 """Bytes of memory for each number of an earlier release, which later fits read."""
+LONGEST = 160
+"""Characters of a part of a plan that its repr shows."""
 LARGE, SLOW = 5e6, 10.0
 """Bytes of a document, and seconds of a fit, from which a plan is called large."""
 
@@ -108,6 +111,7 @@ def explained(plan: Plan) -> str:
         "Batches": _batches(plan),
         "Size": _size(plan),
         **({} if plan.control is None else {"Control": _control(plan)}),
+        **({} if plan.guardrails is None else {"Guardrails": _guardrails(plan)}),
     }
     if plan.imported is not None:
         paragraphs["Import"] = (
@@ -121,7 +125,7 @@ def explained(plan: Plan) -> str:
             "batch without cost."
         )
     return "\n".join(
-        textwrap.fill(f"{subject:<10}{words}", 88, subsequent_indent=" " * 10)
+        textwrap.fill(f"{subject + ' ':<10}{words}", 88, subsequent_indent=" " * 10)
         for subject, words in paragraphs.items()
     )
 
@@ -235,6 +239,32 @@ def _control(plan: Plan) -> str:
     )
 
 
+def _guardrails(plan: Plan) -> str:
+    assert plan.guardrails is not None
+    sums = plan.guardrail_sums
+    noise = f", with noise of {sums.sigma:.3g} on each sum" if sums and sums.sigma else ""
+    return (
+        f"{'; '.join(each.text for each in plan.guardrails)}. Each release tells their means in "
+        f"policy and control{noise} on a scale of 0 to 1. This takes {plan.guardrails_share:g} of "
+        "the budget."
+    )
+
+
 def _given(part: object) -> str:
     words = ", ".join(f"{name}={value}" for name, value in fields_to_config(part).items())
     return f"{type(part).__name__}({words}), as given."
+
+
+def chosen_fields(plan: Plan) -> list[tuple[str, str]]:
+    """Return the fields that differ from their defaults, in short."""
+    chosen = []
+    for each in fields(plan):
+        text = repr(getattr(plan, each.name))
+        default = each.default if each.default is not MISSING else None
+        if each.default_factory is not MISSING:
+            default = each.default_factory()
+        counted = each.name == "n_actions" and plan.actions is not None
+        if text != repr(default) and not counted:
+            text = " ".join(text.split())
+            chosen.append((each.name, text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
+    return chosen

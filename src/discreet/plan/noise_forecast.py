@@ -195,6 +195,8 @@ def _checked(
 ) -> tuple[float, float, float]:
     """The three numbers with their defaults, if the range allows them."""
     word, range_ = outcome.word, outcome.range
+    if isinstance(mean, str):
+        raise InvalidInput(f"mean {word} must be a number; got {mean!r}. Write a number.")
     mean = float(positive(f"mean {word}", mean) if difference is None else mean)
     if not outcome.low < mean < outcome.high:
         raise InvalidInput(
@@ -258,16 +260,18 @@ def _noise_factors(pooling: PooledStatistics, offset: float) -> tuple[float, flo
     rest: the noise of responses grows by (1/k + (p − 1)²/(1 − k))/p², which is 1 at k = 1/p.
     Weights that predict the offset m have the length m/√k, and the Gram's noise turns these into
     noise of σ/√2 per unit of length; σ along the constant itself. The mean of an action follows
-    from the constant alone, with noise of σ_r/√k on its sum.
+    from the constant, with noise of σ_r/√k on its sum, and from its sums of losses, if they are
+    released, with 2σ on each.
     """
     problem, relative = pooling.problem, pooling.gram / pooling.response
-    p, share = problem.p, 1.0 / problem.p
+    p, share, sums = problem.p, 1.0 / problem.p, math.inf
     if pooling.stretched and problem.feedback == "bandit" and not problem.joint:
+        sums = 4.0 * relative**2 * (1.0 + offset**2)
         share = max(share, float(constant_share(np.asarray(offset))))
     weight = (relative * offset) ** 2 / share
     rest = (p - 1) ** 2 / (1.0 - share) if p > 1 else 0.0
     personal = math.sqrt((1.0 + weight / 2) * (1.0 / share + rest)) / p
-    return personal, math.sqrt((1.0 + weight) / share) / p
+    return personal, math.sqrt(1.0 / (share / (1.0 + weight) + 1.0 / sums)) / p
 
 
 def _remembered(lengths: Sequence[int], half_life: int | None) -> list[float]:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 
 from discreet.arrays.stacking import one_run, stack
 from discreet.design.action_names import checked_names
 from discreet.design.control import Control
-from discreet.design.outcome import OUTCOMES, UNIT_LOSS, Outcome, unit_loss
+from discreet.design.outcome import (
+    OUTCOMES,
+    UNIT_LOSS,
+    Guardrail,
+    Outcome,
+    checked_guardrails,
+    refuse_unknown_guardrails,
+    unit_loss,
+)
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
@@ -32,7 +39,7 @@ from discreet.plan.checks import (
     refuse_wrong_kinds,
 )
 from discreet.plan.config import Classes, build, fields_to_config, from_config
-from discreet.plan.explanation import explained
+from discreet.plan.explanation import chosen_fields, explained
 from discreet.plan.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.policies import AdaptivePO, Policy
 from discreet.policies.floored import Floored
@@ -62,8 +69,8 @@ FEATURES: Classes = {
 BUDGETS: Classes = {"Budget": Budget}
 PRIORS: Classes = {"Prior": Prior}
 CONTROLS: Classes = {"Control": Control}
-LONGEST = 160
-"""Characters of a part of a plan that its repr shows."""
+GUARDRAILS: Classes = {"Guardrail": Guardrail}
+GUARDRAILS_SHARE = 0.1
 
 _problem = lru_cache(maxsize=1024, typed=True)(Problem)
 """Thousands of plans of a grid share a few problems."""
@@ -112,6 +119,8 @@ class Plan:
         control: A ``Control(share, action)``: a public share of slots, or of people, that plays a
             declared action, so that ``lift`` can tell whether the policy helps.
         floor: A probability that no offered action falls below, unless 1/offered is less.
+        guardrails: Up to three ``Guardrail`` objects: secondary outcomes with a comparison each.
+        guardrails_share: The share of the budget that pays for them, by default 0.1.
 
     Raises:
         InvalidInput: Parts that do not fit each other, or a budget that the oracle cannot keep.
@@ -146,15 +155,21 @@ class Plan:
     prior: Prior | None = added_later(None)  # noqa: RUF009
     control: Control | None = added_later(None)  # noqa: RUF009
     floor: float | None = added_later(None)
+    guardrails: Sequence[Guardrail] | None = added_later(None)
+    guardrails_share: float | None = added_later(None)
 
     def __post_init__(self) -> None:
         self._count_actions()
         refuse_wrong_kinds(self)
+        usual: dict[str, float] = {}
         if self.unit == "user":
             usual = {"batches_per_user": USUAL.batches, "records_per_batch": USUAL.records}
-            for name, number in usual.items():
-                if getattr(self, name) is None:
-                    object.__setattr__(self, name, number)
+        if self.guardrails is not None:
+            object.__setattr__(self, "guardrails", checked_guardrails(self.guardrails))
+            usual["guardrails_share"] = GUARDRAILS_SHARE
+        for name, number in usual.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, number)
         if self.missing_loss is not None:
             missing = unit_loss(self.missing_loss, "missing_loss", self.outcome)
             object.__setattr__(self, "missing_loss", missing)
@@ -162,12 +177,12 @@ class Plan:
 
     def __repr__(self) -> str:
         """Return the fields that differ from the defaults; long parts are cut."""
-        chosen = ", ".join(f"{name}={text}" for name, text in _chosen_fields(self))
+        chosen = ", ".join(f"{name}={text}" for name, text in chosen_fields(self))
         return f"{type(self).__name__}({chosen})"
 
     def _repr_html_(self) -> str:
         facts = [("digest", self.digest[:12])] if not np.ndim(self.budget.epsilon) else []
-        return html_table(type(self).__name__, [*facts, *_chosen_fields(self)])
+        return html_table(type(self).__name__, [*facts, *chosen_fields(self)])
 
     def _count_actions(self) -> None:
         if isinstance(self.actions, Catalogue):
@@ -246,19 +261,28 @@ class Plan:
     def mechanism(self) -> Mechanism:
         """The oracle, calibrated for the problem and the budget; in a stack, run by run."""
         if np.ndim(self.budget.epsilon):
-            runs = range(len(self.budget.epsilon))  # type: ignore[arg-type]
-            return stack([one_run(self, run).mechanism for run in runs])
+            return stack([run.mechanism for run in self._runs])
         budget = self.budget
         if self.control is not None:
-            budget = fit_budget(budget, self.control.budget_share)
+            budget = fit_budget(budget, self.control.budget_share + (self.guardrails_share or 0.0))
         made = self.oracle.calibrate(self.problem, budget)
         advise_unused_budget(self, made.event)
         return made
 
     @property
+    def _runs(self) -> list[Plan]:
+        """The plans of a stack."""
+        return [one_run(self, run) for run in range(len(np.atleast_1d(self.budget.epsilon)))]
+
+    @property
     def pooling(self) -> PooledStatistics | None:
         """The mechanism, where it pools the statistics of all releases; None for other ones."""
         return getattr(self.mechanism, "pooling", None)  # a user's mechanism may lack it
+
+    @property
+    def summable(self) -> bool:
+        """True if the mechanism reads exact sums of rows, so that rows may lie in partitions."""
+        return bool(getattr(self.mechanism, "summable", False))
 
     @cached_property
     def loss_sums(self) -> LossSums | None:
@@ -266,9 +290,28 @@ class Plan:
         if self.control is None:
             return None
         if np.ndim(self.budget.epsilon):
-            runs = range(len(self.budget.epsilon))  # type: ignore[arg-type]
-            return stack([one_run(self, run).loss_sums for run in runs])
-        return LossSums.of(self._fit_event, self.budget, self.participation or ONCE)
+            return stack([run.loss_sums for run in self._runs])
+        rails = [] if self.guardrail_sums is None else [self.guardrail_sums.event]
+        before = events.compose(self._fit_event, *rails)
+        return LossSums.of(before, self.budget, self.participation or ONCE)
+
+    @cached_property
+    def guardrail_sums(self) -> LossSums | None:
+        """The sums of guardrails of policy and control; None without guardrails."""
+        if self.guardrails is None or self.control is None:
+            return None
+        if np.ndim(self.budget.epsilon):
+            return stack([run.guardrail_sums for run in self._runs])
+        # Fits leave both shares, and the losses of both parts take theirs afterwards.
+        left, often = fit_budget(self.budget, self.control.budget_share), self.participation or ONCE
+        return LossSums.of(self._fit_event, left, often, len(self.guardrails))
+
+    def reported_losses(self, value: object, guardrails: JsonMapping | None) -> list[float]:
+        """Return one outcome and its guardrails as losses in [0, 1], NaN for ones not observed."""
+        declared, given = self.guardrails or (), guardrails or {}
+        refuse_unknown_guardrails(declared, guardrails)
+        rails = [each.loss_of(given.get(each.name)) for each in declared]
+        return [self.outcome.loss_of(value), *rails]
 
     @property
     def control_action(self) -> int | None:
@@ -282,9 +325,8 @@ class Plan:
         """The cost of a release for one record, of the policy or of the control."""
         # Privacy: a record is in the fit and in the sums of one part.
         # [docs/privacy/lift.md, "Parts of a batch"]
-        if self.loss_sums is None:
-            return self._fit_event
-        return events.compose(self._fit_event, self.loss_sums.event)
+        sums = [each.event for each in (self.guardrail_sums, self.loss_sums) if each is not None]
+        return events.compose(self._fit_event, *sums)
 
     @cached_property
     def _fit_event(self) -> events.Event:
@@ -342,45 +384,20 @@ class Plan:
             "outcome": OUTCOMES,
             "prior": PRIORS,
             "control": CONTROLS,
+            "guardrails": GUARDRAILS,
         }
         if isinstance(given.get("actions"), Mapping):
             parts["actions"] = {"Catalogue": Catalogue, **FEATURES}
         for name, registry in parts.items():
-            if given.get(name) is not None:
-                part = given[name]
-                if name == "budget":
-                    part = _budget_table(part)
-                if name == "control":
-                    part = {"kind": "Control", **part} if isinstance(part, Mapping) else part
-                given[name] = from_config(registry, part, f"plan.{name}")
+            part, where = given.get(name), f"plan.{name}"
+            if name == "guardrails" and isinstance(part, (list, tuple)):
+                listed = enumerate(part)
+                given[name] = [from_config(registry, each, f"{where}[{i}]") for i, each in listed]
+            elif part is not None:
+                given[name] = from_config(registry, part, where)
         return build(cls, given, "plan", {})
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical configuration: the root of the release chain."""
         return digest_of(self.to_config())
-
-
-def _chosen_fields(plan: Plan) -> list[tuple[str, str]]:
-    """Return the fields that differ from their defaults, in short."""
-    chosen = []
-    for each in fields(plan):
-        text = repr(getattr(plan, each.name))
-        default = each.default if each.default is not MISSING else None
-        if each.default_factory is not MISSING:
-            default = each.default_factory()
-        counted = each.name == "n_actions" and plan.actions is not None
-        if text != repr(default) and not counted:
-            text = " ".join(text.split())
-            chosen.append((each.name, text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
-    return chosen
-
-
-def _budget_table(given: object) -> Any:
-    """A budget in a document needs no kind."""
-    if not isinstance(given, Mapping):
-        raise InvalidInput(
-            f"plan.budget must be a table; got {given!r}. "
-            "Write budget = { epsilon = 1.0, delta = 1e-5 }."
-        )
-    return {"kind": "Budget", **given}

@@ -27,6 +27,9 @@ class AdaCB(ConfidenceWidth, GapWeight):
     array([[0.75, 0.25, 0.  ]])
     """
 
+    _gpu_rule = "surviving gaps"
+    _gpu_parameters = GapWeight._gpu_parameters
+
     def __post_init__(self) -> None:
         GapWeight.__post_init__(self)
         ConfidenceWidth.__post_init__(self)

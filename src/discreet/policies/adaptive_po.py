@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from discreet.arrays.backend import as_like, namespace, per_run, row_min, softmax
 from discreet.features.offered import OfferedBlocks
@@ -14,6 +13,9 @@ from discreet.releases.policy_view import PolicyView
 from discreet.types import Array, Numbers
 from discreet.validate import positive
 
+ROUNDS = 10_000
+"""The bonus of the replay grows no more after about so many rounds."""
+
 
 @dataclass(frozen=True)
 class AdaptivePO(Policy):
@@ -21,7 +23,9 @@ class AdaptivePO(Policy):
 
     λ ∈ [0, 1] says how clear contexts are; the newest release has it, and the standard error e_a of
     its predictions for each action (``Statistics.signal``). q_replay is ``ReplayBonusPO``, which
-    averages the predictors of all releases. Where contexts are not clear, early predictors are
+    averages the predictors of all releases, with the bonus ``bonus``/√(1 + T/10,000) after T
+    rounds: a whole batch is played by one rule, so a bonus that grows with √T would make large
+    batches repeat what small ones have settled. Where contexts are not clear, early predictors are
     mostly noise. There the newest predictor decides alone, by Maillard sampling, whose
     probabilities depend on gaps in units of their errors:
 
@@ -46,41 +50,41 @@ class AdaptivePO(Policy):
         ReplayBonusPO(self.learning_rate, self.bonus)  # refuses what it cannot use
         positive("scale", self.scale)
 
-    @cached_property
-    def _replay(self) -> ReplayBonusPO:
+    def _replay(self, view: PolicyView) -> ReplayBonusPO:
         made = object.__new__(ReplayBonusPO)  # in a stack the parameters are arrays
-        for name in ("learning_rate", "bonus"):
-            object.__setattr__(made, name, getattr(self, name))
+        object.__setattr__(made, "learning_rate", self.learning_rate)
+        bonus = self.bonus / (1.0 + view.remembered_rounds / ROUNDS) ** 0.5
+        object.__setattr__(made, "bonus", bonus)
         return made
 
     def probabilities(self, view: PolicyView, features: Array) -> Array:
         signal = view.signal
         if signal is None:
-            return self._replay.probabilities(view, features)
+            return self._replay(view).probabilities(view, features)
         clear = per_run(signal[..., 0], features)
         if _all(clear, 1.0):
-            return self._replay.probabilities(view, features)
+            return self._replay(view).probabilities(view, features)
         newest = self._newest(view, features, signal)
         if _all(clear, 0.0):
             return newest
-        return clear * self._replay.probabilities(view, features) + (1.0 - clear) * newest
+        return clear * self._replay(view).probabilities(view, features) + (1.0 - clear) * newest
 
     def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
         """Draw actions; the second uniform decides which of the two rules is used."""
         signal = view.signal
         if signal is None:
-            return self._replay.sample(view, features, u)
+            return self._replay(view).sample(view, features, u)
         clear = per_run(signal[..., 0], features, 1)
         if _all(clear, 1.0):
-            return self._replay.sample(view, features, u)
+            return self._replay(view).sample(view, features, u)
         newest = draw(self._newest(view, features, signal), u[..., 0])
         if _all(clear, 0.0):
             return newest
-        replay = self._replay.sample(view, features, u)
+        replay = self._replay(view).sample(view, features, u)
         return namespace(u).where(u[..., 1] < clear, replay, newest)
 
     def for_one_row(self, view: PolicyView) -> one_row.OneRow:
-        replay, signal = self._replay.for_one_row(view), view.signal
+        replay, signal = self._replay(view).for_one_row(view), view.signal
         if signal is None:
             return replay
         clear, *errors = (float(each) for each in signal)

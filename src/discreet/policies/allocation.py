@@ -36,6 +36,8 @@ class Policy(ABC):
     """Whether releases must carry Grams."""
     needs_bounded_losses: ClassVar[bool] = False
     """Whether predictions must lie in [0, 1]."""
+    _gpu_rule: ClassVar[str | None] = None
+    # The rule of a kernel that predicts and draws; a class without its own has none.
 
     @abstractmethod
     def probabilities(self, view: PolicyView, features: Array) -> Array:
@@ -59,7 +61,27 @@ class Policy(ABC):
             features: (..., n, p), mapped contexts.
             u: Uniforms in [0, 1); the same u gives the same actions.
         """
+        if (drawn := self._drawn_on_gpu(view, features, u)) is not None:
+            return drawn
         return draw(self.probabilities(view, features), u[..., 0])
+
+    def _drawn_on_gpu(self, view: PolicyView, features: Array, u: Array) -> Array | None:
+        """The actions that a kernel draws, where it has this policy's rule."""
+        if view.latest is None or not getattr(features, "is_cuda", False):
+            return None
+        from discreet.policies import kernels
+
+        rule = kernels.rule_of(self, view.n_actions)
+        if rule is None or not kernels.suits(view, features, u):
+            return None
+        if rule == "replay":
+            parameters = self._gpu_parameters(view)[:2]
+            return kernels.replayed(view, features, u[..., 0], *map(np.atleast_1d, parameters))
+        return kernels.ruled(rule, view, features, u, *self._gpu_parameters(view))
+
+    def _gpu_parameters(self, view: PolicyView) -> tuple[Numbers, Numbers, int]:  # noqa: ARG002
+        """Slope, width (or bonus) and length for a kernel, the first two of one run or of each."""
+        return 0.0, 0.0, 1
 
     def for_one_row(self, view: PolicyView) -> one_row.OneRow:
         """The same rule for one row in plain numbers; override it if single decisions must be fast,
@@ -158,8 +180,11 @@ class GapWeight(Policy):
     def gap_weight(self, view: PolicyView, features: Array) -> Numbers:
         """γ_m = γ0 · max(1, Σ_{j<m} s_j·B_j)^ρ, frozen inside a batch; s_j is what release j
         still counts."""
+        return per_run(self._gpu_parameters(view)[0], features)
+
+    def _gpu_parameters(self, view: PolicyView) -> tuple[Numbers, Numbers, int]:
         clock = float(max(1, view.remembered_rounds))
-        return per_run(self.scale * clock**self.exponent, features)
+        return self.scale * clock**self.exponent, getattr(self, "width", 0.0), 1
 
 
 @dataclass(frozen=True)
@@ -175,3 +200,6 @@ class ConfidenceWidth(Policy):
     def widths(self, view: PolicyView, features: Array) -> Array:
         """β·r_a: (..., n, p) -> (..., n, A)."""
         return per_run(self.width, features) * view.radii(features)
+
+    def _gpu_parameters(self, view: PolicyView) -> tuple[Numbers, Numbers, int]:  # noqa: ARG002
+        return 0.0, self.width, 1

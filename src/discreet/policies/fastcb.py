@@ -29,6 +29,7 @@ class FastCB(GapWeight):
     """
 
     needs_bounded_losses: ClassVar[bool] = True
+    _gpu_rule = "relative gaps"
 
     def probabilities(self, view: PolicyView, features: Array) -> Array:
         if view.latest is None:

@@ -24,6 +24,8 @@ class Greedy(Policy):
     array([[0., 1.]])
     """
 
+    _gpu_rule = "minimum"
+
     def probabilities(self, view: PolicyView, features: Array) -> Array:
         if view.latest is None:
             return uniform(view, features)

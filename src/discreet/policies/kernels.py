@@ -1,6 +1,6 @@
-"""GPU kernels of policies: replays of ReplayBonusPO, updates of BonusPO, and draws of actions.
+"""GPU kernels of policies: predictions to actions, replays, updates of BonusPO, and draws.
 
-Each is one launch; the rules are those of ``replay_bonus_po``, ``bonus_po`` and ``allocation``.
+Each is one launch; the rules are those of the policies and of ``allocation``.
 The replay takes some rows of a few runs through all releases and keeps their weights in registers:
 as array calls, each release would pass several times over runs × rows × actions.
 """
@@ -23,14 +23,146 @@ _LARGEST = 64
 _LINKS = {"identity": 0, "clip": 1, "logistic": 2}
 
 
-def suits_replay(view: PolicyView, features: Array) -> bool:
-    """Return whether the kernel plays these rounds: several runs that share their rows."""
+def suits(view: PolicyView, features: Array, u: Array) -> bool:
+    """Return whether kernels play these rounds: several runs that share rows and uniforms."""
     if triton is None or not getattr(features, "is_cuda", False) or features.element_size() != 4:
         return False
     links = {item.predictor.link for item in view.items}
-    small = view.n_actions <= _LARGEST
-    shared = features.ndim == 4 and features.shape[1] == 1
-    return small and shared and len(links) == 1 and links <= set(_LINKS)
+    shared = features.ndim == u.ndim == 4 and features.shape[1] == u.shape[1] == 1
+    return shared and len(links) == 1 and links <= set(_LINKS)
+
+
+def rule_of(policy: object, n_actions: int) -> str | None:
+    """Return the rule of a policy that a kernel has too: its own, as a subclass may change it."""
+    small = triton is not None and n_actions <= _LARGEST
+    return vars(type(policy)).get("_gpu_rule") if small else None
+
+
+_RULES = ["gaps", "relative gaps", "optimism", "survivors", "surviving gaps", "softmax", "minimum"]
+"""Of SquareCB, FastCB, LinUCB, RegCB, AdaCB, VanillaPO and Greedy; the kernel has their numbers."""
+_CELLS = 2048
+"""Rows times actions of a program."""
+
+
+def ruled(
+    rule: str,
+    view: PolicyView,
+    features: Array,
+    u: Array,
+    slope: Numbers,
+    width: Numbers,
+    length: int,
+) -> Array:
+    """Actions (S, R, n) for features (S, 1, n, p) and uniforms u (S, 1, n, 2).
+
+    ``slope`` is that of gaps or of softmax, ``width`` that of radii, each of one run or of (R,);
+    ``length`` is the number of updates that softmax averages.
+    """
+    import torch
+
+    predictor = view.items[-1].predictor
+    scores = predictor.scores(features)
+    squares = view.squared_radii(features) if rule in _RULES[2:5] else scores
+    both = [np.atleast_1d(each) for each in (slope, width)]
+    runs = max(scores.shape[1], squares.shape[1], *map(len, both))
+    seeds, _, rows, actions = scores.shape
+    # Stored row after row of an action, as products are: then nothing is copied.
+    scores, squares = (
+        each.mT.contiguous().expand(seeds, runs, actions, rows) for each in (scores, squares)
+    )
+    slopes, widths = (as_like(np.broadcast_to(each, (runs,)), features) for each in both)
+    chosen = torch.empty((seeds, runs, rows), dtype=torch.uint8, device=u.device)
+    wide = triton.next_power_of_2(actions)
+    block = _CELLS // wide
+    strides = (*scores.stride()[:3], *squares.stride()[:3], u.stride(0), *u.stride()[2:])
+    numbers = (rows, runs, actions, _RULES.index(rule), _LINKS[predictor.link], length)
+    grid = (triton.cdiv(rows, block) * seeds * runs,)
+    given = (scores, squares, u, slopes, widths, chosen)
+    _rule[grid](*given, *numbers, *strides, wide, block, num_warps=4)
+    return chosen
+
+
+@jit(
+    *("rows", "runs", "actions", "rule", "link", "length", "s_seed", "s_run", "s_action"),
+    *("q_seed", "q_run", "q_action", "u_seed", "u_row", "u_column"),
+    views=["scores", "squares", "uniforms"],
+)
+def _rule(  # type: ignore[no-untyped-def]
+    scores,
+    squares,
+    uniforms,
+    slopes,
+    widths,
+    chosen,
+    rows,
+    runs,
+    actions,
+    rule,
+    link,
+    length,
+    s_seed,
+    s_run,
+    s_action,
+    q_seed,
+    q_run,
+    q_action,
+    u_seed,
+    u_row,
+    u_column,
+    wide: tl.constexpr,
+    block: tl.constexpr,
+):
+    """Some rows of one run: predictions, shares of the actions, and a draw."""
+    program, blocks = tl.program_id(0).to(tl.int64), (rows + block - 1) // block
+    place = program // blocks
+    seed, run = place // runs, place % runs
+    n = (program % blocks) * block + tl.arange(0, block)
+    a = tl.arange(0, wide)[:, None]
+    there = n < rows
+    real = a < actions
+    cells = real & there[None, :]
+    score = tl.load(
+        scores + seed * s_seed + run * s_run + a * s_action + n[None, :], mask=cells, other=0.0
+    )
+    losses = score
+    if link == 1:
+        losses = tl.minimum(tl.maximum(score, 0.0), 1.0)
+    if link == 2:
+        losses = tl.sigmoid(score)
+    slope, width = tl.load(slopes + run), tl.load(widths + run)
+    values = tl.where(real, losses, float("inf"))
+    if (rule >= 2) & (rule <= 4):
+        square = tl.load(
+            squares + seed * q_seed + run * q_run + a * q_action + n[None, :], mask=cells, other=0.0
+        )
+        radius = width * tl.sqrt(tl.maximum(square, 0.0))
+        if rule == 2:
+            values -= radius
+        else:
+            bound = tl.min(tl.where(real, score + radius, float("inf")), axis=0)[None, :]
+            values = tl.where(score - radius <= bound, values, float("inf"))
+    best = tl.min(values, axis=0)[None, :]
+    alive = tl.where(values < float("inf"), 1.0, 0.0)
+    spot = uniforms + seed * u_seed + n * u_row
+    u = tl.load(spot, mask=there, other=0.0)
+    shares = tl.where(values - best <= 1e-12 * (1.0 + tl.abs(best)), 1.0, 0.0)
+    if rule == 3:
+        shares = alive
+    if rule == 5:
+        times = slope * tl.floor(u * length)
+        shares = tl.exp(-times[None, :] * (values - best))
+        shares = tl.where(real, shares, 0.0)
+        u = tl.load(spot + u_column, mask=there, other=0.0)
+    if (rule == 0) | (rule == 1) | (rule == 4):
+        usable = tl.where((rule == 1) & (best > 0.0), best, 1.0)
+        spread = usable / (tl.sum(alive, axis=0)[None, :] * usable + slope * (values - best))
+        first = tl.min(tl.where(values == best, a, wide), axis=0)[None, :]
+        rest = 1.0 - tl.sum(spread, axis=0)[None, :]
+        spread += tl.where(a == first, rest, 0.0)
+        shares = tl.where((rule == 1) & (best <= 0.0), shares, spread)
+    goal = u * tl.sum(shares, axis=0)
+    passed = (tl.cumsum(shares, axis=0) <= goal[None, :]) & (a < actions - 1)
+    tl.store(chosen + place * rows + n, tl.sum(passed.to(tl.int32), axis=0), mask=there)
 
 
 def replayed(view: PolicyView, features: Array, u: Array, rate: Numbers, bonus: Numbers) -> Array:
@@ -42,7 +174,8 @@ def replayed(view: PolicyView, features: Array, u: Array, rate: Numbers, bonus: 
 
     each = [item.predictor.weights for item, _ in view.remembered]
     shared = ((features.shape[0], 1, 1, 1), (len(rate), 1, 1), (len(bonus), 1, 1))
-    shape = torch.broadcast_shapes(*(weights.shape for weights in each), *shared)
+    # Not torch's own, whose first call imports for seconds.
+    shape = np.broadcast_shapes(*(weights.shape for weights in each), *shared)
     weights = torch.stack([part.expand(shape) for part in each])
     seeds, runs, actions, p = shape
     rows = features.shape[-2]
@@ -52,7 +185,7 @@ def replayed(view: PolicyView, features: Array, u: Array, rate: Numbers, bonus: 
     u = u.expand(seeds, 1, rows).contiguous()
     rate, bonus = (as_like(np.broadcast_to(part, (runs,)), features) for part in (rate, bonus))
     given = (features, u, weights, rate, bonus, as_like(records, features))
-    chosen = torch.empty((seeds, runs, rows), dtype=torch.int64, device=features.device)
+    chosen = torch.empty((seeds, runs, rows), dtype=torch.uint8, device=features.device)
     wide = triton.next_power_of_2(actions)
     together = max(1, 16 // wide)
     link = _LINKS[view.items[-1].predictor.link]
@@ -129,7 +262,7 @@ def _replay(  # type: ignore[no-untyped-def]
     reached = tl.cumsum(current, axis=2)
     goal = u[:, None] * tl.sum(current, axis=2)
     passed = (reached <= goal[:, :, None]) & (tl.arange(0, wide) < actions - 1)[None, None, :]
-    action = tl.sum(passed.to(tl.int32), axis=2).to(tl.int64)
+    action = tl.sum(passed.to(tl.int32), axis=2).to(tl.uint8)
     cells = chosen + (seed * runs + own)[None, :] * rows + n[:, None]
     tl.store(cells, action, mask=here[:, None] & (own < runs)[None, :])
 

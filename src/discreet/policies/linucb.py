@@ -26,6 +26,8 @@ class LinUCB(ConfidenceWidth):
     array([[0., 1.]])
     """
 
+    _gpu_rule = "optimism"
+
     def probabilities(self, view: PolicyView, features: Array) -> Array:
         if view.latest is None:
             return uniform(view, features)

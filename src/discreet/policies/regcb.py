@@ -27,6 +27,8 @@ class RegCB(ConfidenceWidth):
     array([[1., 0.]])
     """
 
+    _gpu_rule = "survivors"
+
     def probabilities(self, view: PolicyView, features: Array) -> Array:
         if view.latest is None:
             return uniform(view, features)

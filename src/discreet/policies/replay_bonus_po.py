@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from itertools import accumulate
 
-import numpy as np
-
 from discreet.arrays.backend import at_most, per_run, softmax
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy, uniform
@@ -44,6 +42,7 @@ class ReplayBonusPO(Policy):
 
     learning_rate: float | None = None
     bonus: float = 0.01
+    _gpu_rule = "replay"
 
     def __post_init__(self) -> None:
         if self.learning_rate is not None:
@@ -68,15 +67,6 @@ class ReplayBonusPO(Policy):
             logits = logits + step
             current = softmax(logits)
         return current
-
-    def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
-        if view.latest is not None and getattr(features, "is_cuda", False):
-            from discreet.policies import kernels
-
-            if kernels.suits_replay(view, features):
-                parameters = (np.atleast_1d(each) for each in (self._rate(view), self.bonus))
-                return kernels.replayed(view, features, u[..., 0], *parameters)
-        return super().sample(view, features, u)
 
     def for_one_row(self, view: PolicyView) -> one_row.OneRow:
         if view.latest is None:
@@ -112,6 +102,9 @@ class ReplayBonusPO(Policy):
             (own, (rounds / view.n_actions) ** 0.5)
             for own, rounds in zip(records, accumulate(records), strict=True)
         ]
+
+    def _gpu_parameters(self, view: PolicyView) -> tuple[Numbers, Numbers, int]:
+        return self._rate(view), self.bonus, 1
 
     def _rate(self, view: PolicyView) -> Numbers:
         return 0.5 / view.n_actions if self.learning_rate is None else self.learning_rate

@@ -26,6 +26,7 @@ class SquareCB(GapWeight):
     """
 
     scale: float = 4.0
+    _gpu_rule = "gaps"
 
     def probabilities(self, view: PolicyView, features: Array) -> Array:
         if view.latest is None:

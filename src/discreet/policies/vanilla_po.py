@@ -40,6 +40,7 @@ class VanillaPO(Policy):
     scale: float = 8.0
     rollout: str = "current"
     error_bound: float = 1.0
+    _gpu_rule = "softmax"
 
     def __post_init__(self) -> None:
         positive("scale", self.scale)
@@ -79,6 +80,8 @@ class VanillaPO(Policy):
         """K from u[..., 0], the action of softmax(−η·K·f̂) from u[..., 1]."""
         if view.latest is None:  # like every policy, so that all begin with equal actions
             return draw(uniform(view, features), u[..., 0])
+        if (drawn := self._drawn_on_gpu(view, features, u)) is not None:
+            return drawn
         length, rate = self._length_and_rate(view, features)
         k = as_like(namespace(u).floor(u[..., 0] * length), features)[..., None]
         losses = view.latest.predictor.losses(features)
@@ -98,12 +101,16 @@ class VanillaPO(Policy):
         return replace(one_row.by_arrays(self, view), sample=sample)
 
     def _length_and_rate(self, view: PolicyView, features: Array) -> tuple[int, Numbers]:
+        rate, _, length = self._gpu_parameters(view)
+        return length, per_run(rate, features)
+
+    def _gpu_parameters(self, view: PolicyView) -> tuple[Numbers, Numbers, int]:
         length = view.batch_length
         if self.rollout == "previous":
             length = view.schedule.nominal(len(view.items))
         actions = view.n_actions
         slow = (actions * length * self.error_bound) ** -0.5
-        return length, per_run(self.scale * np.minimum(1.0 / actions, slow), features)
+        return self.scale * np.minimum(1.0 / actions, slow), 0.0, length
 
 
 @lru_cache(maxsize=128)

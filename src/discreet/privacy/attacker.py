@@ -49,6 +49,19 @@ class Attacker:
             "a guess without them, 50 times."
         )
 
+    def in_words(self) -> str:
+        """Describe the attacker to somebody whose data are protected.
+
+        >>> attacker(Gaussian(1 / 0.26805, 1.0)).in_words()
+        'Someone who sees everything published can tell whether you were in it 55 times in 100; \
+a coin gives 50.'
+        """
+        often = "" if self.exact else "at most "
+        return (
+            "Someone who sees everything published can tell whether you were in it "
+            f"{often}{hundredths(self.success, self.exact)} times in 100; a coin gives 50."
+        )
+
 
 def hundredths(success: float, exact: bool) -> int:
     """Return ``success`` in counts of one hundred, rounded if exact; a bound is rounded up.
@@ -57,6 +70,20 @@ def hundredths(success: float, exact: bool) -> int:
     (73, 74, 100)
     """
     return round(100 * success) if exact else math.ceil(100 * Fraction(success))
+
+
+def odds_text(unit: str, right: int, *, exact: bool) -> str:
+    """Describe an attacker who is right so many times in a hundred, to a person in the data.
+
+    >>> odds_text("user", 55, exact=True)
+    'Someone who sees everything published can tell whether your data are in it 55 times in 100; \
+a coin gives 50.'
+    """
+    what = "your data are" if unit == "user" else f"the data of one {unit} about you are"
+    return (
+        f"Someone who sees everything published can tell whether {what} in it "
+        f"{'' if exact else 'at most '}{right} times in 100; a coin gives 50."
+    )
 
 
 def attacker(event: Event) -> Attacker:

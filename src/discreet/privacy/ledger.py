@@ -29,7 +29,7 @@ DISJOINT = (
 
 DISJOINT_PARTS = (
     f"{DISJOINT} The control of a batch is a public share of its slots, or of people by a keyed "
-    "hash of their ids: a record is in one part, and a person in the same part of every batch."
+    "hash of their ids: a record is in one of the two groups, and a person always in the same one."
 )
 
 AS_ANSWERED = (

@@ -10,10 +10,21 @@ from typing import Any
 import numpy as np
 
 from discreet.design.outcome import UNIT_LOSS, Outcome
+from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.frames import new_frame
 from discreet.privacy.budget import ONCE, Participation
-from discreet.releases.lift_intervals import Pooled, pooled
+from discreet.releases.lift_intervals import (
+    CONTROL,
+    DIFFERENCE,
+    JOINT,
+    POLICY,
+    UNKNOWN,
+    LiftEstimate,
+    PooledSums,
+    more_decisions,
+    quotient,
+)
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
 from discreet.text import html_table
@@ -38,7 +49,9 @@ class LiftLine:
 
     Losses are in [0, 1]; their noisy means may be a little outside. Where the counts of observed
     losses are within their noise, means are NaN and half-widths infinite. A line of one batch has
-    no ``anytime``: the sequence is over batches.
+    no ``anytime``, nor what follows it: the sequence is over batches. What follows is valid at any
+    time as well: half-widths of the two means; of the difference and of the control's mean
+    together; and the losses of the policy that were observed, with the half-width of their noise.
     """
 
     number: int
@@ -47,6 +60,12 @@ class LiftLine:
     control: float
     fixed: float
     anytime: float
+    policy_error: float = math.inf
+    control_error: float = math.inf
+    joint: float = math.inf
+    joint_control: float = math.inf
+    answers: float = math.nan
+    answers_error: float = math.inf
 
     @property
     def difference(self) -> float:
@@ -71,7 +90,8 @@ class Lift:
     ``batches`` has a line for each release, and ``so_far`` one for all releases up to it: the mean
     of the differences within batches, weighted as docs/privacy/lift.md says. Lines are in losses;
     ``text``, ``table`` and plots are in the units that people report, so that a lift above zero is
-    more reward. ``assumes`` says what the intervals take for granted.
+    more reward. ``assumes`` says what the intervals take for granted, and ``more_decisions`` after
+    how many more the interval for any time is half as wide.
     """
 
     batches: tuple[LiftLine, ...]
@@ -79,6 +99,7 @@ class Lift:
     confidence: float
     outcome: Outcome = UNIT_LOSS
     assumes: str = OF_DECISIONS
+    more_decisions: int | None = None
 
     @property
     def pooled(self) -> LiftLine:
@@ -103,6 +124,54 @@ class Lift:
         if helps is None:
             return "the releases do not tell yet whether the policy helps"
         return f"the policy {'helps' if helps else 'does worse than the control'}"
+
+    def relative(self, line: LiftLine) -> LiftEstimate:
+        """The lift as a share of the control's mean; NaN unless that mean is surely above zero."""
+        outcome, difference = self.outcome, self.outcome.difference_of(line.difference)
+        control, wide = outcome.value_of(line.control), outcome.error_of(line.joint_control)
+        least, most = max(outcome.low, control - wide), min(outcome.high, control + wide)
+        if not 0.0 < least <= most or control <= 0.0:
+            return UNKNOWN
+        wide = outcome.error_of(line.joint)
+        low, high = quotient(difference - wide, difference + wide, least, most)
+        floor, top = quotient(outcome.low, outcome.high, least, most)  # of the policy's mean
+        return LiftEstimate(difference / control, max(low, floor - 1.0), min(high, top - 1.0))
+
+    def gained(self, line: LiftLine) -> LiftEstimate:
+        """The lift times the outcomes that the policy's decisions had: above zero is better."""
+        fewest = max(0.0, line.answers - line.answers_error)
+        most = max(fewest, line.answers + line.answers_error)
+        if not math.isfinite(most) or not line.known:
+            return UNKNOWN
+        better, wide = self.outcome.error_of(np.array([-line.difference, line.joint])).tolist()
+        low, high = better - wide, better + wide
+        ends = low * (fewest if low > 0 else most), high * (most if high > 0 else fewest)
+        return LiftEstimate(better * max(0.0, line.answers), *ends)
+
+    @property
+    def relative_figures(self) -> tuple[str, str]:
+        """``+9.1 %`` and ``+4.4 % to +13.5 %``, or that it is not known yet, and why."""
+        why = "the control's mean is not surely above zero"
+        return self.relative(self.pooled).figures(
+            lambda x: f"{100 * x:+.1f}\N{NO-BREAK SPACE}%", why
+        )
+
+    @property
+    def gained_figures(self) -> tuple[str, str]:
+        """A sum and its interval, to whole numbers where it is large."""
+        found, small = self.gained(self.pooled), self.outcome.figure
+        why = "the lift is not known yet"
+        return found.figures(lambda x: f"{x:,.0f}" if abs(x) >= 100 else small(x), why)
+
+    @property
+    def gained_word(self) -> str:
+        return "saved" if self.outcome.best == "low" else "gained"
+
+    @property
+    def relative_text(self) -> str:
+        """``relative lift −9.1 % (−13.5 % to −4.4 %); saved so far 310 (120 to 500)``."""
+        words = "relative lift {} ({}); " + self.gained_word + " so far {} ({})"
+        return words.format(*self.relative_figures, *self.gained_figures)
 
     def _mean(self, loss: float) -> str:
         """A mean within the range, or a dash where it is unknown."""
@@ -155,6 +224,10 @@ class Lift:
             "lift_so_far": apart(whole["policy"] - whole["control"]),
             "half_width_fixed_time": wide(whole["fixed"]),
             "half_width_any_time": wide(whole["anytime"]),
+            "policy_half_width_any_time": wide(whole["policy_error"]),
+            "control_half_width_any_time": wide(whole["control_error"]),
+            **_three("relative", [self.relative(line) for line in self.so_far]),
+            **_three("gained", [self.gained(line) for line in self.so_far]),
         }
 
     def to_json(self) -> JsonObject:
@@ -175,6 +248,8 @@ class Lift:
             ],
             "text": self.text,
             "verdict": self.verdict,
+            "relative_text": self.relative_text,
+            "more_decisions": self.more_decisions,
             "assumes": self.assumes,
         }
 
@@ -239,7 +314,8 @@ def lift(released: PolicyView, *, confidence: float = 0.95) -> Lift:
             "control of a plan must have a share; this one has none. "
             "Read it with the version of discreet that wrote it."
         ) from None
-    return lift_of(items, share, most, released.outcome, confidence)
+    coming = next_sizes(released.schedule, released)
+    return lift_of(items, share, most, released.outcome, confidence, coming)
 
 
 def lift_of(
@@ -248,8 +324,10 @@ def lift_of(
     often: Participation | None = None,
     outcome: Outcome = UNIT_LOSS,
     confidence: float = 0.95,
+    coming: Sequence[int] = (),
 ) -> Lift:
-    """The lift of releases under a plan with this share of control, and this bound on people."""
+    """The lift of releases under a plan with this share of control, and this bound on people;
+    ``coming`` are the sizes of the next batches, for the forecast."""
     parts = [item.part_losses for item in items if item.part_losses is not None]
     if len(parts) < len(items):
         raise CorruptRelease(
@@ -258,21 +336,46 @@ def lift_of(
     sums = np.stack([np.asarray(each.sums) for each in parts])
     variance = np.asarray([float(each.variance) for each in parts])
     records = np.asarray([item.records for item in items])
-    slots = records[:, None] * np.array([1.0 - share, share])
+    split = np.array([1.0 - share, share])
+    slots = records[:, None] * split
     most = (often or ONCE).batches, (often or ONCE).records
-    numbers = [item.number for item in items]
-    whole = pooled(sums, variance, slots, most, confidence)
+    numbers, alpha = [item.number for item in items], 1.0 - confidence
+    whole = PooledSums(sums, variance, slots, most)
     # Each batch alone, as a sequence of one: (B, 1, …).
-    alone = pooled(sums[:, None], variance[:, None], slots[:, None], most, confidence)
-    alone = Pooled(*(np.asarray(part)[:, 0] for part in alone))
-    alone = alone._replace(anytime=np.full(len(numbers), np.nan))
+    alone = PooledSums(sums[:, None], variance[:, None], slots[:, None], most)
+    single = np.full(len(numbers), np.nan)
+    later = np.asarray(coming, dtype=float)[:, None] * split
     return Lift(
-        _lines(numbers, records, alone),
-        _lines(numbers, np.cumsum(records), whole),
+        _lines(numbers, records, alone.excess[:, 0], alone.fixed(DIFFERENCE, alpha)[:, 0], single),
+        _lines(
+            *(numbers, np.cumsum(records), whole.excess, whole.fixed(DIFFERENCE, alpha)),
+            *(whole.anytime(weights, alpha) for weights in (DIFFERENCE, POLICY, CONTROL)),
+            whole.anytime(DIFFERENCE, (1.0 - JOINT) * alpha),
+            whole.anytime(CONTROL, JOINT * alpha),
+            *whole.answers(JOINT * alpha),
+        ),
         confidence,
         outcome,
         OF_DECISIONS if often is None else OF_PEOPLE,
+        more_decisions(sums, variance, slots, most, confidence, later) if coming else None,
     )
+
+
+AHEAD = 256
+"""The most batches that a forecast looks ahead."""
+
+
+def next_sizes(schedule: Schedule, released: PolicyView) -> list[int]:
+    """Sizes of the next batches, up to sixteen times as many records as there are."""
+    first = len(released.items) + 1
+    sizes = [schedule.length(k) for k in range(first, first + AHEAD) if schedule.fitted(k)]
+    enough = np.searchsorted(np.cumsum(sizes), 16 * sum(item.records for item in released.items))
+    return sizes[: int(enough) + 1]
+
+
+def _three(name: str, found: Sequence[LiftEstimate]) -> dict[str, NumpyArray]:
+    columns = (f"{name}_so_far", f"{name}_low", f"{name}_high")
+    return dict(zip(columns, np.asarray(found).T, strict=True))
 
 
 def within(loss: Numbers) -> Numbers:
@@ -280,11 +383,13 @@ def within(loss: Numbers) -> Numbers:
     return np.clip(loss, 0.0, 1.0)
 
 
-def _lines(numbers: list[int], records: NumpyArray, found: Pooled) -> tuple[LiftLine, ...]:
+def _lines(
+    numbers: list[int], records: NumpyArray, excess: Numbers, *others: Numbers
+) -> tuple[LiftLine, ...]:
     """A line for each release."""
     return tuple(
         LiftLine(
-            number, int(records[i]), *found.means[i].tolist(), *(float(w[i]) for w in found[2:])
+            number, int(records[i]), *(0.5 + excess[i]).tolist(), *(float(w[i]) for w in others)
         )
         for i, number in enumerate(numbers)
     )

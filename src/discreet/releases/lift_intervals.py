@@ -27,6 +27,12 @@ ROUNDS = 8
 """How often a half-width narrows the range of differences for which its variance is computed."""
 
 
+JOINT = 0.05
+"""The share of the error that a second quantity takes where an interval combines two."""
+DIFFERENCE, POLICY, CONTROL = np.array([[1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
+"""Weights of the mean losses of policy and control in what an interval is about."""
+
+
 class Pooled(NamedTuple):
     """Up to each batch (..., B): mean losses (..., B, 2), their difference and half-widths.
 
@@ -42,56 +48,138 @@ class Pooled(NamedTuple):
 def pooled(
     sums: Numbers, variance: Numbers, slots: Numbers, often: tuple[int, int], confidence: float
 ) -> Pooled:
-    """Differences within batches, pooled over the batches up to each one.
+    """Differences within batches, pooled over the batches up to each one."""
+    found, alpha = PooledSums(sums, variance, slots, often), 1.0 - confidence
+    widths = found.fixed(DIFFERENCE, alpha), found.anytime(DIFFERENCE, alpha)
+    return Pooled(0.5 + found.excess, found.excess @ DIFFERENCE, *widths)
+
+
+class PooledSums:
+    """Sums of all batches up to each one, and half-widths of what is computed from them.
 
     ``sums`` (..., B, 2, 2) are Q and N of policy and control, ``variance`` (..., B) that of the
     noise in Q, ``slots`` (..., B, 2) about how many each part has, ``often`` in how many batches
     one person may be, and with how many records. The estimate is [Mantel and Haenszel 1959]
 
-        Σ a (Q₀·N₁ − Q₁·N₀) / Σ a N₀·N₁,
+        Σ a (w₀·Q₀·N₁ + w₁·Q₁·N₀) / Σ a N₀·N₁,
 
-    an average of the differences within batches: batch b has the weight a·c₀·c₁, where c counts
-    the losses observed in each part.
+    an average of w₀e₀ + w₁e₁ within batches, e the mean loss of a part less ½: batch b has the
+    weight a·c₀·c₁, where c counts the losses observed in each part. Weights of 1 and −1 give the
+    difference; 1 and 0, or 0 and 1, the mean of one part.
     """
-    batches, records = often
-    factor = batch_factors(sums, variance, slots, records)[..., None]
-    losses, counts = sums[..., 0], sums[..., 1]
-    noise = COUNT_VARIANCE * np.asarray(variance)[..., None]
-    each = factor * counts[..., ::-1]  # the coefficient of one loss
-    pairs = np.cumsum(each * counts, axis=-2)[..., 0]
-    # The variance of the noise at a difference δ: constant + linear·δ + square·δ².
-    square, linear, constant = (
-        np.cumsum(factor**2 * noise * part, axis=-2).sum(-1)
-        for part in (
-            counts**2,
-            np.array([-2.0, 2.0]) * losses * counts,
-            counts**2 / COUNT_VARIANCE + losses**2,
+
+    def __init__(
+        self, sums: Numbers, variance: Numbers, slots: Numbers, often: tuple[int, int]
+    ) -> None:
+        self._often = often
+        factor = batch_factors(sums, variance, slots, often[1])[..., None]
+        losses, counts = sums[..., 0], sums[..., 1]
+        noise = COUNT_VARIANCE * np.asarray(variance)[..., None]
+        each = factor * counts[..., ::-1]  # the coefficient of one loss
+        pairs = np.cumsum(each * counts, axis=-2)[..., 0]
+        self._each, self._losses, self._counts, self._noise = each, losses, counts, noise
+        # The variance of the noise at a value δ: constant + linear·δ + square·δ², for each part.
+        self._square, self._linear, self._constant = (
+            np.cumsum(factor**2 * noise * part, axis=-2)
+            for part in (
+                counts**2,
+                -2.0 * losses * counts,
+                counts[..., ::-1] ** 2 / COUNT_VARIANCE + losses**2,
+            )
         )
-    )
-    enough = pairs > ENOUGH * np.sqrt(square)
-    pairs = np.where(enough, pairs, 1.0)
-    excess = np.where(enough[..., None], np.cumsum(each * losses, axis=-2), np.nan)
-    excess = excess / pairs[..., None]
-    difference = excess[..., 0] - excess[..., 1]
+        self._enough = pairs > ENOUGH * np.sqrt(self._square.sum(-1))
+        self._pairs = pairs = np.where(self._enough, pairs, 1.0)
+        excess = np.where(self._enough[..., None], np.cumsum(each * losses, axis=-2), np.nan)
+        excess = excess / pairs[..., None]
+        self.excess = excess
 
-    def half_width(shrink: float, limit: Callable[[Numbers], Numbers]) -> Numbers:
-        sampling = _sampling(each, counts, losses, noise, often, shrink)
-        half: Numbers = np.inf
-        for _ in range(ROUNDS):  # no difference is beyond ±1; each round holds if the last did
-            ends = (np.clip(difference + sign * half, -1.0, 1.0) for sign in (-1.0, 1.0))
+    def half_width(
+        self, weights: Numbers, shrink: float, limit: Callable[[Numbers], Numbers]
+    ) -> Numbers:
+        """Half-width (..., B) for the means with these weights, and this limit of a variance."""
+        middle, reach = self.excess @ weights, np.abs(weights).sum() / 2.0
+        known = self._each, self._counts, self._losses, self._noise
+        sampling = _sampling(*known, self._often, shrink) @ weights**2
+        square, linear = self._square.sum(-1), self._linear @ weights
+        constant, half = self._constant @ weights**2, np.asarray(np.inf)
+        for _ in range(ROUNDS):  # no value is beyond ±reach; each round holds if the last did
+            ends = (np.clip(middle + sign * half, -reach, reach) for sign in (-1.0, 1.0))
             noisy = np.maximum(*(constant + end * (linear + end * square) for end in ends))
-            half = limit(sampling + noisy) / pairs
-        return np.where(enough, half, np.inf)
+            half = limit(sampling + noisy) / self._pairs
+        return np.where(self._enough, half, np.inf)
 
-    normal, alpha = _quantile(1.0 - confidence), 1.0 - confidence
-    fixed = half_width(float(normal) ** 2, lambda total: normal * np.sqrt(total))
-    spent = _quantile(error_of_release(np.arange(1, pairs.shape[-1] + 1), alpha))
-    # Batches without a person in common make a martingale; others share the error.
-    anytime = half_width(
-        -2.0 * math.log(alpha / 2),
-        lambda total: boundary(total, alpha) if batches == 1 else spent * np.sqrt(total),
-    )
-    return Pooled(0.5 + excess, difference, fixed, anytime)
+    def fixed(self, weights: Numbers, alpha: float) -> Numbers:
+        """Half-width for one look at a time that was fixed before."""
+        normal = _quantile(alpha)
+        return self.half_width(weights, float(normal) ** 2, lambda total: normal * np.sqrt(total))
+
+    def anytime(self, weights: Numbers, alpha: float) -> Numbers:
+        """Half-width for all looks together."""
+        spent = _quantile(error_of_release(np.arange(1, self._pairs.shape[-1] + 1), alpha))
+        # Batches without a person in common make a martingale; others share the error.
+        return self.half_width(
+            weights,
+            -2.0 * math.log(alpha / 2),
+            lambda total: boundary(total, alpha) if self._often[0] == 1 else spent * np.sqrt(total),
+        )
+
+    def answers(self, alpha: float) -> tuple[Numbers, Numbers]:
+        """Losses of the policy observed so far, and the half-width that their noise leaves."""
+        noise = np.sqrt(np.cumsum(self._noise[..., 0], axis=-1))
+        looks = error_of_release(np.arange(1, noise.shape[-1] + 1), alpha)
+        return np.cumsum(self._counts[..., 0], axis=-1), _quantile(looks) * noise
+
+
+class LiftEstimate(NamedTuple):
+    """A value within an interval that is valid at any time; NaN where it is not known."""
+
+    value: float
+    low: float
+    high: float
+
+    def figures(self, figure: Callable[[float], str], why: str) -> tuple[str, str]:
+        """The value and its interval in words, or that it is not known, and why."""
+        if math.isnan(self.value):
+            return "not known yet", why
+        value, low, high = (figure(each).replace("-", "−") for each in self)
+        return value, f"{low} to {high}"
+
+
+UNKNOWN = LiftEstimate(math.nan, math.nan, math.nan)
+
+
+def quotient(low: float, high: float, least: float, most: float) -> tuple[float, float]:
+    """The ends of [low, high] over [least, most], where 0 < least."""
+    return low / (most if low > 0 else least), high / (least if high > 0 else most)
+
+
+def more_decisions(
+    sums: Numbers,
+    variance: Numbers,
+    slots: Numbers,
+    often: tuple[int, int],
+    confidence: float,
+    coming: Numbers,
+) -> int | None:
+    """Decisions until the interval for any time is half as wide, or known if it is not yet.
+
+    ``sums`` are of one run, and ``coming`` (K, 2) are the slots of the next batches. Each is taken
+    to have the share of answers, the means and the noise of those before; all answer, with means
+    of ½, where these are not known yet. None if K batches do not suffice.
+    """
+    found, count = PooledSums(sums, variance, slots, often), len(sums)
+    now = found.anytime(DIFFERENCE, 1.0 - confidence)[-1]
+    rate, excess = np.ones(2), np.zeros(2)
+    if math.isfinite(now):
+        rate = np.clip(sums[..., 1].sum(0) / slots.sum(0), 0.0, 1.0)
+        excess = np.clip(found.excess[-1], -0.5, 0.5)
+    counts = rate * coming
+    sums = np.concatenate([sums, np.stack([excess * counts, counts], -1)])
+    variance = np.concatenate([variance, np.full(len(coming), variance[-1])])
+    later = PooledSums(sums, variance, np.concatenate([slots, coming]), often)
+    widths = later.anytime(DIFFERENCE, 1.0 - confidence)[count:]
+    (reached,) = np.nonzero(widths <= (now / 2.0 if math.isfinite(now) else np.finfo(float).max))
+    return round(float(coming[: reached[0] + 1].sum())) if len(reached) else None
 
 
 def batch_factors(sums: Numbers, variance: Numbers, slots: Numbers, records: int) -> Numbers:
@@ -139,7 +227,7 @@ def _sampling(
     often: tuple[int, int],
     shrink: float,
 ) -> Numbers:
-    """Variance (..., B) that the sampling of losses gives Σ a (Q₀·N₁ − Q₁·N₀), at most.
+    """Variance (..., B, 2) that the sampling of each part gives Σ a·Q₀·N₁ and Σ a·Q₁·N₀, at most.
 
     The losses of a person are taken to be equal. Of two bounds the smaller counts: M batches of a
     person vary at most M times as much as batches of different people; and two batches have at
@@ -153,14 +241,14 @@ def _sampling(
         spread = records * repeats * np.maximum(add(counts, 2), 0.0) + 4.0 * add(noise, 2)
         known = number**2 / np.where(spread > 0.0, spread, np.inf)
         excess = add(losses, 1) / np.where(number > 0.0, number, np.inf)
-        return records * (number * largest_variance(excess, known, shrink)).sum(-1)
+        return records * number * largest_variance(excess, known, shrink)
 
     def separate(values: Numbers, power: int) -> Numbers:
         return np.cumsum(each ** (2 * power) * values, axis=-2)
 
     count = each.shape[-2]
     repeats = np.minimum(batches, np.arange(1, count + 1))
-    apart = repeats * bound(separate, repeats[:, None])
+    apart = repeats[:, None] * bound(separate, repeats[:, None])
     if batches == 1 or count > MANY:
         return apart
     shared = _shared(np.abs(each), counts, ENOUGH * np.sqrt(noise))

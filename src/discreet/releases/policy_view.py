@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate
 from typing import Self
 
@@ -76,14 +77,14 @@ class PolicyView:
         mostly = "" if share == 1.0 else f" in {100 * share:.0f} % of all cases"
         if clear < 0.5:
             return (
-                "Contexts have not been shown to help clearly yet: the newest predictor decides"
-                f"{mostly}, mostly by the mean outcome of each action, and goes on trying those "
-                "that may be as good."
+                "Personal choices have not been shown to help clearly yet: decisions follow the "
+                f"newest release{mostly}, mostly by the mean outcome of each action, and go on "
+                "trying actions that may be as good."
             )
         # Noise may be why they differ, so this is no proof that contexts help.
         return (
-            "Predicted losses differ clearly between actions: the predictors of all releases decide"
-            f"{mostly}, with a bonus for rarely tried actions."
+            "Predicted outcomes differ clearly between actions: decisions follow all releases"
+            f"{mostly}, and rarely tried actions get a bonus."
         )
 
     def blocks(self, batch: int) -> int:
@@ -186,13 +187,16 @@ class PolicyView:
 
     def radii(self, features: Array) -> Array:
         """r_a = √max(φᵀ(ΣG̃ + I)⁻¹φ, 0): (..., n, p) -> (..., n, A). [paper, "Private radii"]"""
-        xp = namespace(features)
-        if isinstance(features, OfferedRows):
-            return xp.sqrt(at_least(features.squares(self._inverse_blocks), 0.0))
-        squares = quadratic_forms(features, as_like(self._inverse_blocks, features))
-        if squares.shape[-1] != self.n_actions:  # one block shared by all actions
-            squares = xp.concat([squares] * self.n_actions, axis=-1)
+        xp, squares = namespace(features), self.squared_radii(features)
+        if not isinstance(features, OfferedRows) and squares.shape[-1] != self.n_actions:
+            squares = xp.concat([squares] * self.n_actions, axis=-1)  # one block for all actions
         return xp.sqrt(at_least(squares, 0.0))
+
+    def squared_radii(self, features: Array) -> Array:
+        """φᵀ(ΣG̃ + I)⁻¹φ, which rounding may make negative; one column if actions share a block."""
+        if isinstance(features, OfferedRows):
+            return features.squares(self._inverse_blocks)
+        return quadratic_forms(features, as_like(self._inverse_blocks, features))
 
     @cached_property
     def _total_gram(self) -> Gram:
@@ -209,11 +213,14 @@ class PolicyView:
         parts = [share(age, self.schedule.half_life) for age in ages]
         shape = grams[-1].values.shape
         dense = grams[-1].dense
-        total = sum(
-            part * padded(gram.values, shape, (-2, -1) if dense else (-3,))
+        axes = (-2, -1) if dense else (-3,)
+        each = (
+            padded(gram.values, shape, axes)
+            if part == 1.0
+            else part * padded(gram.values, shape, axes)
             for part, gram in zip(parts, grams, strict=True)
         )
-        return replace(grams[-1], values=total)
+        return replace(grams[-1], values=reduce(operator.add, each))
 
     @cached_property
     def _inverse_blocks(self) -> Array:
@@ -226,7 +233,7 @@ class PolicyView:
             places = [slice(first, first + p) for first in range(0, total.shape[-1], p)]
             return xp.stack([dense[..., place, place] for place in places], axis=-3)
         step = per_run(gram.step, total, 1)
-        return inverse_repaired(total + identity(p, total), step)
+        return inverse_repaired(total, step, 1.0)
 
     def _runs(self, some: slice) -> Self:
         """For simulations: some runs of a stack, which is axis −3 of weights (..., R, A, p)."""

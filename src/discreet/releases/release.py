@@ -83,7 +83,8 @@ class Release:
 
     ``previous`` is the digest of the release before, or of the plan for the first one;
     ``statistics`` are the noisy sums of its batch, which later fits use again, if the oracle pools;
-    ``part_losses`` are the loss sums of policy and control, if the plan has a control share.
+    ``part_losses`` are the loss sums of policy and control, if the plan has a control share, and
+    ``guardrails`` those of its guardrails.
 
     ``records`` are the slots of the batch, ``gram`` the noisy second moments, ``event`` says what
     the fit cost, and ``plan_digest`` names the plan.
@@ -103,6 +104,7 @@ class Release:
     previous: str = ""
     statistics: Statistics | None = None
     part_losses: PartLosses | None = None
+    guardrails: PartLosses | None = None
 
     @classmethod
     def of(cls, fit: Fit, number: int, records: int, **rest: Any) -> Release:
@@ -139,6 +141,8 @@ class Release:
             document["statistics"] = self.statistics.to_json()
         if self.part_losses is not None:
             document["part_losses"] = self.part_losses.to_json()
+        if self.guardrails is not None:
+            document["guardrails"] = self.guardrails.to_json()
         return document
 
     @classmethod
@@ -153,7 +157,7 @@ class Release:
             if document["predictor"]["link"] not in LINKS:
                 raise CorruptRelease("link must be a known one; this link is not. Fetch it again.")
             gram, sums = document["gram"], document.get("statistics")
-            parts = document.get("part_losses")
+            parts, rails = document.get("part_losses"), document.get("guardrails")
             return cls(
                 number=int(document["number"]),
                 records=int(document["records"]),
@@ -168,6 +172,7 @@ class Release:
                 previous=document["previous"],
                 statistics=None if sums is None else Statistics.from_json(sums),
                 part_losses=None if parts is None else PartLosses.from_json(parts),
+                guardrails=None if rails is None else PartLosses.from_json(rails, guardrails=True),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, CorruptRelease):
@@ -192,13 +197,14 @@ class DecidingRelease:
     statistics: Statistics | None
     digest: str
     part_losses: PartLosses | None = None
+    guardrails: PartLosses | None = None
 
     @classmethod
     def of(cls, whole: Release) -> DecidingRelease:
         """The part of a release that decisions read, with the digest of the whole."""
         sums = whole.statistics and whole.statistics.of_the_constant()
         kept = whole.number, whole.records, whole.predictor, whole.gram
-        return cls(*kept, sums, whole.digest, whole.part_losses)
+        return cls(*kept, sums, whole.digest, whole.part_losses, whole.guardrails)
 
 
 def following(document: JsonMapping, number: int, plan: str, previous: str) -> Release:
@@ -231,9 +237,11 @@ def publishable(release: Release) -> Release:
     parts = release.part_losses
     if parts is not None:
         parts = PartLosses.from_json(parts.to_json())
-    return replace(
-        release, predictor=predictor, gram=gram, statistics=statistics, part_losses=parts
-    )
+    rails = release.guardrails
+    if rails is not None:
+        rails = PartLosses.from_json(rails.to_json(), guardrails=True)
+    made = replace(release, predictor=predictor, gram=gram, statistics=statistics)
+    return replace(made, part_losses=parts, guardrails=rails)
 
 
 def _rounded(array: Array) -> NumpyArray:

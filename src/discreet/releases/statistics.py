@@ -102,7 +102,8 @@ COUNT_VARIANCE = 4.0 / 3.0
 
 @dataclass(frozen=True)
 class PartLosses:
-    """Σ(y − ½) and the number of observed losses, for policy and control: ``sums`` (..., 2, 2).
+    """Σ(y − ½) and the number of observed losses, for policy and control: ``sums`` (..., 2, 2),
+    or (k, 2, 2) of k guardrails.
 
     ``variance`` (...) is that of the noise in the sums of losses; counts have 4/3 of it.
     """
@@ -114,10 +115,10 @@ class PartLosses:
         return {"sums": encode_array(self.sums), "variance": repr(float(self.variance))}
 
     @classmethod
-    def from_json(cls, document: JsonMapping) -> PartLosses:
-        """The sums of a document."""
+    def from_json(cls, document: JsonMapping, *, guardrails: bool = False) -> PartLosses:
+        """The sums of a document: of losses, or of guardrails."""
         sums = decode_array(document["sums"])
-        if sums.shape != (len(PARTS), 2):
+        if sums.shape[guardrails:] != (len(PARTS), 2):
             raise ValueError("sums must be two numbers for each part")
         return cls(sums, float(document["variance"]))
 

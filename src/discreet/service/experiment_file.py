@@ -1,15 +1,21 @@
-"""Example files for new experiments and servers, and detection of edits to a served file."""
+"""Files of experiments: examples, changes that keep comments, and detection of edits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import tomlkit
+import tomlkit.items
 
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.service.logs import Log
 from discreet.service.settings import Settings
 from discreet.service.settings_sources import named_files
+from discreet.text import parse_toml
+from discreet.types import JsonMapping
 
 _START = "# Start it with   discreet serve --config experiment.toml\n"
 _LISTEN = """\
@@ -22,11 +28,12 @@ EXPERIMENT_EXAMPLE = f"""\
 # An experiment: which of three greetings suits whom. Everything in this file is public.
 {_START}
 experiment = "welcome"
+# question = "Which greeting makes more people stay?"    # shown on the pages
 database = "discreet.db"    # or postgresql://user@host/name, for several workers
 vault = "vault"             # secrets: never in a backup together with the database
 # anchor = "/mnt/other/welcome.jsonl"    # notices restored backups; --init says where it lies
 
-window = 60                 # seconds that losses are awaited after a batch is full; or "6h", "7d"
+window = 10                 # seconds that losses are awaited after a batch is full; or "6h", "7d"
 settle = 1                  # seconds after that in which the fit is made
 waiting = "pipeline"        # meanwhile the next batch opens; with "gap" nothing is stored
 journal = "decide"          # write at decide; "observe" writes once, when the loss comes
@@ -43,6 +50,7 @@ n_actions = 3               # or actions = ["plain", "friendly", "brief"]: then 
 first_batch = 64            # slots of the first batch; each next one is half as long again
 # missing_loss = 1.0        # stands in for a loss that never comes; left out, the slot is void
 # control = {{ share = 0.1, action = 0 }}    # a tenth plays action 0, to compare: docs/lift.md
+# guardrails = [{{ name = "complaints" }}]    # other outcomes to watch: docs/guardrails.md
 # policy and oracle are chosen from public numbers; [plan.policy] and [plan.oracle] choose others
 
 [plan.budget]
@@ -81,6 +89,68 @@ port = 8000
 # sign_in_header = "X-Webauth-User"   # single sign-on by a proxy at one of these addresses
 # sign_in_proxies = ["127.0.0.1"]
 """
+
+
+FORM_EXAMPLE = """\
+experiment = ""
+question = ""
+window = "1d"
+
+[plan]
+actions = []
+outcome = { kind = "Reward", low = 0, high = 1 }
+missing_loss = 1.0
+control = { share = 0.1, action = 0 }
+first_batch = 64
+
+[plan.budget]
+epsilon = 1.0
+delta = 1e-6
+
+[plan.features]
+kind = "Schema"
+fields = []
+"""
+"""The file with which the form of a new experiment begins."""
+
+
+def rewritten(text: str, wanted: JsonMapping) -> str:
+    """Return the TOML text with these values; comments and the order of lines are kept.
+
+    >>> rewritten("a = 1  # one\\n", {"a": 2, "b": ["x"]})
+    'a = 2  # one\\nb = ["x"]\\n'
+    """
+    document = tomlkit.parse(text)
+    _change(document, wanted)
+    changed = tomlkit.dumps(document)
+    with suppress(InvalidInput):
+        if parse_toml(changed, "this text", "experiment") == wanted:
+            return changed
+    return tomlkit.dumps(wanted)  # without comments; no value is lost
+
+
+def _change(table: MutableMapping[str, Any], wanted: JsonMapping) -> None:
+    for key in [key for key in table if key not in wanted]:
+        del table[key]
+    for key, value in wanted.items():
+        old = table.get(key)
+        plain: Any = old.unwrap() if isinstance(old, tomlkit.items.Item) else old
+        if old is not None and repr(plain) == repr(value):
+            continue
+        if isinstance(plain, dict) and isinstance(value, dict):
+            _change(table[key], value)
+        elif _tables(plain) and _tables(value) and len(plain) == len(value):
+            for each, new in zip(table[key], value, strict=True):
+                _change(each, new)
+        elif isinstance(value, dict) and not any(isinstance(v, dict) for v in value.values()):
+            table[key] = tomlkit.inline_table()
+            table[key].update(value)
+        else:
+            table[key] = value
+
+
+def _tables(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
 class ExperimentFile:

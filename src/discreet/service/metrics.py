@@ -29,6 +29,7 @@ GAUGES = {
     "epsilon_budget": "Epsilon that one unit may spend",
     "ready": "Whether this worker can decide: 1 or 0",
     "ended": "Whether the plan has no further batch: 1 or 0",
+    "guardrail_alerts": "Guardrails whose alert rule holds, by the published releases",
 }
 
 
@@ -150,6 +151,7 @@ def values(status: ServiceStatus, spent: float, budget: float) -> list[float]:
         budget,
         float(status["ready"]),
         float(status["ended"]),
+        len(status["alerts"]),
     ]
 
 

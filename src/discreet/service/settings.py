@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from discreet.client.documents import refuse_unevaluated
 from discreet.design.action_names import action_index, action_name
+from discreet.design.schedule import LONGEST
 from discreet.design.window import UNITS as UNITS_OF_TIME
 from discreet.design.window import WAITING, seconds_of
 from discreet.errors import InvalidInput
@@ -41,8 +42,8 @@ STORING = ("online", "shadow")
 MODES = (*STORING, "frozen")
 ENDED = "ended"
 """The mode of an experiment that an operator has ended: like frozen, and permanent."""
-SHORTEST = 0.01
-"""Seconds of the shortest window."""
+SHORTEST, LONGEST_QUESTION = 0.01, 500
+"""Seconds of the shortest window, and characters of the longest question."""
 LEAST_MEMORY = 60.0
 """The fewest seconds that requests are remembered: clients try again for about a minute."""
 MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
@@ -173,13 +174,15 @@ class Settings:
 
     The service awaits losses for ``window`` seconds after a batch is sealed; the release is due
     ``settle`` seconds later. For ``remember`` seconds after the end of a batch a repeated
-    Idempotency-Key is recognised. ``default_action`` may be given by name.
+    Idempotency-Key is recognised. ``default_action`` may be given by name. ``question`` describes
+    the experiment to readers of its pages.
     """
 
     experiment: str
     plan: Plan
     folder: Path = Path()
     server: ServerSettings = ServerSettings(rate_limit=OWN_RATE)
+    question: str = ""
     database: str = "discreet.db"
     vault: str = "vault"
     anchor: str | None = None
@@ -201,6 +204,10 @@ class Settings:
                 f"experiment must be a name; got {self.experiment!r}. Write experiment = 'welcome'."
             )
         _check_texts(self, "database", "vault")
+        if not isinstance(self.question, str) or len(self.question) > LONGEST_QUESTION:
+            raise InvalidInput(
+                f"question must be text of up to {LONGEST_QUESTION} characters; it is not. Cut it."
+            )
         for name in ("public_releases", "allow_idealised", "internal_metrics"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInput(
@@ -215,13 +222,8 @@ class Settings:
             "would be void.",
         )
         in_range("settle", self.settle, 0.0, 86_400.0)
-        in_range(
-            "remember",
-            self.remember,
-            LEAST_MEMORY,
-            366 * 86_400.0,
-            "A request that is sent again after that counts a second time.",
-        )
+        step = "A request that is sent again after that counts a second time."
+        in_range("remember", self.remember, LEAST_MEMORY, 366 * 86_400.0, step)
         one_of("waiting", self.waiting, WAITING)
         one_of("journal", self.journal, ("decide", "observe"))
         one_of("mode", self.mode, MODES)
@@ -238,6 +240,12 @@ class Settings:
             raise InvalidInput(
                 f"plan.feedback must be 'bandit' in a service; got {plan.feedback!r}. "
                 "A person answers for the action they received."
+            )
+        if (plan.imported or 0) > LONGEST:
+            raise InvalidInput(
+                f"plan.imported must be at most {LONGEST:,} in a service, which stores its rows; "
+                f"got {plan.imported:,}. Import the log with discreet import --out, and make its "
+                "releases a prior: prior_from_released."
             )
         if self.journal == "observe" and plan.missing_loss is not None:
             raise InvalidInput(
@@ -257,6 +265,12 @@ class Settings:
                 "plan must have mechanism 'structured' and a finite epsilon to protect people; "
                 "this one does not. Correct it, or set allow_idealised = true for a test."
             )
+
+    @property
+    def archived(self) -> bool:
+        """True if the experiment is in the archive of its server: it is only read."""
+        place = self.folder.parent
+        return place.name == ARCHIVE and (place.parent / SERVER_FILE).is_file()
 
     @property
     def postgres(self) -> bool:

@@ -99,6 +99,7 @@ class Family:
     control: Control | None = None
     control_action: int | None = None
     loss_sums: LossSums | None = None
+    guardrail_sums: None = None  # nobody reports guardrails in a simulation
     planned: Schedule = field(default_factory=Schedule)
 
     @property
@@ -115,7 +116,7 @@ class Family:
         one = plans[0]  # whose control and horizon all share, where there is a control
         sums = None if one.control is None else stack([plan.loss_sums for plan in plans])
         mechanism = stack([plan.mechanism for plan in plans])
-        control = one.control, one.control_action, sums, one.schedule
+        control = one.control, one.control_action, sums, None, one.schedule
         return cls(JointRuns(members), mechanism, one.feedback, *control)
 
 

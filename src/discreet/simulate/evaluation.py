@@ -20,7 +20,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SeededNoise
 from discreet.releases.canonical import digest_of
-from discreet.releases.lift import Lift, lift_of
+from discreet.releases.lift import Lift, lift_of, next_sizes
 from discreet.releases.release import Release, publishable
 from discreet.releases.released import Released
 from discreet.simulate.group_losses import GroupLosses, Groups, PlayedGroups
@@ -296,7 +296,8 @@ def lift_of_plan(plan: Plan, released: Released) -> Lift | None:
     """Return the lift of the releases; None without a control share or releases."""
     if plan.control is None or not released.items:
         return None
-    return lift_of(released.items, plan.control.share, plan.participation, plan.outcome)
+    parts = plan.control.share, plan.participation, plan.outcome
+    return lift_of(released.items, *parts, coming=next_sizes(plan.schedule, released))
 
 
 def refuse_groups_of_offers(groups: Values) -> None:

@@ -23,6 +23,8 @@ HELD_PER_ROW = 14
 """Numbers that a run holds at once for each row and action, measured on the widest rules."""
 HELD_IN_BLOCKS = 7
 """The same on a CPU, where most steps take some rows at a time."""
+HELD_BY_KERNELS = 9
+"""The same on a GPU, where a kernel draws the actions from predictions and squared radii."""
 HELD_PER_ENTRY = 6
 """Numbers that a run holds at once for each entry of its matrices."""
 HELD_PER_MATRIX = 3
@@ -53,7 +55,12 @@ def memory_parts(
     for members in groups.values():
         members.sort(key=policies.__getitem__)
         one = plans[members[0]]
-        each = _held_by_a_run(one, shape, schedule, precise_machine(one, machine), offered)
+        used, drawn = precise_machine(one, machine), False
+        if machine.device == "cuda":
+            from discreet.policies.kernels import rule_of
+
+            drawn = all(rule_of(plans[i].played_policy, one.n_actions) for i in members)
+        each = _held_by_a_run(one, shape, schedule, used, offered, drawn)
         together = max(1, machine.memory // each)
         # A CPU forms the products of a seed's rows once for all runs; a GPU wants few launches.
         seeds_at_once = min(seeds, together) if machine.device == "cuda" else 1
@@ -94,12 +101,15 @@ def _held_by_a_run(
     schedule: Schedule,
     machine: Machine,
     offered: int | None = None,
+    drawn: bool = False,
 ) -> int:
-    """Bytes that one run of one seed holds at its largest batch."""
+    """Bytes that one run of one seed holds at its largest batch; ``drawn`` by a kernel or not."""
     rows, p = max(schedule.lengths()), shape[1]
     itemsize = np.dtype(machine.dtype).itemsize
     whole = machine.device == "cuda" or offered is not None
     per_row = HELD_PER_ROW if whole else HELD_IN_BLOCKS
+    if drawn and offered is None and itemsize == 4:
+        per_row = HELD_BY_KERNELS
     blocks = plan.blocks * p * p
     if _dense(plan):
         blocks *= 2 * plan.blocks  # a dense matrix is also copied, factored and inverted

@@ -15,6 +15,7 @@ from discreet.plan.explanation import plan_size
 from discreet.plan.noise_forecast import (
     HELPFUL,
     LARGEST_SPREAD,
+    MOST_BATCHES,
     SampleSizes,
     prediction_noise,
     sample_sizes,
@@ -32,18 +33,26 @@ from discreet.privacy.attacker import attacker
 from discreet.privacy.budget import ONCE
 from discreet.privacy.events import assumptions, event_json
 from discreet.privacy.ledger import disjoint, relation
+from discreet.text import about, roughly
+from discreet.validate import positive
 
 OPEN_ENDED = 25
 """Number of batches listed without a horizon: nearly a million rounds by default."""
+MONTH = 30
+"""Days for which releases are counted."""
 
 
 def plan_forecast(
-    plan: Plan, rows: int | None = None, sizes: SampleSizes | None = None
+    plan: Plan,
+    rows: int | None = None,
+    sizes: SampleSizes | None = None,
+    per_day: float | None = None,
 ) -> dict[str, Any]:
     """Return batches, noise, the cost of each release, and the noise of predicted losses.
 
     ``rows`` is the horizon of a plan without one. With ``sizes`` predictions count as helpful from
-    the batch at which they detect the difference that the sample sizes are for.
+    the batch at which they detect the difference that the sample sizes are for. ``per_day`` is the
+    expected number of decisions per day.
     """
     if plan.horizon is None and rows is not None:
         plan = replace(plan, horizon=rows)
@@ -82,10 +91,73 @@ def plan_forecast(
         "noise": {"scales": _scales(plan), "expected_norm": norm, "event": event_json(event)},
         "helpful_from_batch": helpful[0] if helpful else None,
         "rewards": None if sizes is None else reward_document(plan, sizes),
+        "sentences": forecast_sentences(plan, sizes, per_day),
         "warning": too_noisy(plan) if sizes is None else too_few(plan, sizes),
         "size": _size(plan),
         "batches": batches,
     }
+
+
+def forecast_sentences(
+    plan: Plan, sizes: SampleSizes | None, per_day: float | None = None
+) -> list[str]:
+    """Return the forecast for people who plan an experiment: when a difference can be seen, when
+    personal choices begin to help, and with ``per_day`` decisions per day, when releases come.
+
+    >>> from discreet import Budget, Reward, UnitBall
+    >>> plan = Plan(n_actions=2, features=UnitBall(4), budget=Budget.none(), outcome=Reward(0, 1))
+    >>> found = sample_sizes(plan, 0.1, difference=0.01, epsilons=[math.inf])
+    >>> for sentence in forecast_sentences(plan, found, per_day=1_000)[:2]: print(sentence)
+    About 28,000 decisions (4 weeks) until a difference of 1 percentage point between two actions \
+can be seen.
+    At this ε and traffic, personal choices begin to help after about 5 months (140,000 decisions).
+    """
+    made = []
+    if per_day is not None:
+        per_day = float(positive("decisions per day", per_day))
+    if sizes is not None:
+        _, means, personal = sizes.at(plan.budget.epsilon)
+        if plan.catalogue is None:
+            made.append(_difference_sentence(plan, sizes.difference, means, per_day))
+        made.append(_personal_sentence(personal, per_day))
+    if per_day is not None:
+        made.append(_release_sentence(plan, per_day))
+    return made
+
+
+def _difference_sentence(
+    plan: Plan, difference: float, count: int | None, per_day: float | None
+) -> str:
+    seen = f"a difference of {difference:.4g} between two actions can be seen."
+    if (plan.outcome.low, plan.outcome.high) == (0.0, 1.0):
+        points = float(f"{100 * difference:.4g}")
+        unit = "percentage point" + "s" * (points != 1)
+        seen = f"a difference of {points:g} {unit} between two actions can be seen."
+    if count is None:
+        return f"More than {MOST_BATCHES:,} releases until {seen} Use a larger ε."
+    time = f" ({roughly(count / per_day)})" if per_day else ""
+    return f"About {about(count)} decisions{time} until {seen}"
+
+
+def _personal_sentence(count: int | None, per_day: float | None) -> str:
+    given = "At this ε and traffic" if per_day else "At this ε"
+    if count is None:
+        return f"{given}, personal choices do not begin to help within {MOST_BATCHES:,} releases."
+    decisions = f"{about(count)} decisions"
+    when = f"about {roughly(count / per_day)} ({decisions})" if per_day else f"about {decisions}"
+    return f"{given}, personal choices begin to help after {when}."
+
+
+def _release_sentence(plan: Plan, per_day: float) -> str:
+    schedule = plan.schedule
+    ends = [schedule.start(number + 1) for number in range(1, MOST_BATCHES + 1)]
+    early = sum(end <= MONTH * per_day for end in ends)
+    latest = f"; a batch closes after {plan.close_every} at the latest" if plan.close_every else ""
+    return (
+        f"The first release follows after {ends[0]:,} decisions (about "
+        f"{roughly(ends[0] / per_day)}), the next ones after {ends[1]:,} and {ends[2]:,}; "
+        f"about {early:,} in the first {MONTH} days{latest}."
+    )
 
 
 def _size(plan: Plan) -> dict[str, Any]:
@@ -148,6 +220,8 @@ def _scales(plan: Plan) -> dict[str, float]:
     numbers = {**vars(plan.mechanism)}
     if plan.loss_sums is not None:
         numbers["part_losses"] = plan.loss_sums.sigma
+    if plan.guardrail_sums is not None:
+        numbers["guardrails"] = plan.guardrail_sums.sigma
     return {name: value for name, value in numbers.items() if isinstance(value, float)}
 
 

@@ -125,15 +125,15 @@ def _played(
     """Play rounds in which every action of the plan is offered."""
     xp, x = namespace(features), features[..., rows, :]
     labels = truth.ndim < features.ndim
-    actions = np.arange(released.n_actions)[:, None]
-    if xp is not np:
-        actions = xp.asarray(actions, device=features.device)
     chosen = plan.played_policy.sample(released, x, u)
     if control is not None:
         instead = control_actions(plan.control_action, released.n_actions, u)
         chosen = xp.where(control, instead, chosen)
+    actions = np.arange(released.n_actions)[:, None]
+    if xp is not np:  # of one type with what was chosen: a GPU then reads several numbers at once
+        actions = xp.asarray(actions, dtype=chosen.dtype, device=features.device)
     if labels:
-        incurred = chosen != truth[..., rows]
+        incurred = chosen != xp.astype(truth[..., rows], chosen.dtype, copy=False)
     else:
         taken = (chosen[..., None, :] == actions).mT
         losses = truth[..., rows, :]

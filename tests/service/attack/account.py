@@ -22,7 +22,7 @@ from discreet.service.secrets.sealing import (
     DecisionIds,
     DecisionRow,
     Sealer,
-    unpack_loss,
+    unpack_losses,
 )
 from discreet.service.storage import document_table as documents
 from service.attack.harness import call, context
@@ -209,4 +209,4 @@ def _acknowledged(place, account, live, stored, received):
         if each.received:
             packed = received.get((*slot, WHOLE if id.kind == TOKEN else LOSS))
             assert packed is not None, "an acknowledged loss is lost"
-            assert unpack_loss(packed[-8:]) == each.loss, "a loss changed"
+            assert unpack_losses(packed, 0)[1] == [each.loss], "a loss changed"

@@ -61,7 +61,7 @@ other = true
 RELEASES = 12 if "DISCREET_SCREENSHOTS" in os.environ else 4
 PAGES = (
     *("", "/explorer", "/history", "/batches", "/releases", "/releases/0", "/releases/1"),
-    *("/ledger", "/keys", "/settings", "/exact"),
+    *("/ledger", "/label", "/keys", "/settings", "/exact"),
 )
 REFUSED = "/releases/999"
 
@@ -207,7 +207,7 @@ def test_sliders_show_what_the_policy_does(browser, site):
             assert page.inner_text("output[for=x0]") == str(hour)
             seen.append(tuple(expected))
         assert len(set(seen)) == 3
-        assert page.locator("#answer canvas").count() == 2
+        assert page.locator("#answer figure svg[role=img]").count() == 2
         assert made.elsewhere() == []
         assert made.complaints == []
 
@@ -319,6 +319,33 @@ def test_every_page_fits_is_accessible_and_loads_nothing_else(browser, site, wid
         assert len(made.complaints) == 1, "the browser notes the page that is refused"
         page.evaluate("document.querySelector('h1').outerHTML = '<img src=data:,>'")
         assert violations(page), "axe-core can find something"
+
+
+def test_the_result_prints_without_scripts_and_in_light_colours(browser, site):
+    """One sheet of paper wide, with charts and without what can only be clicked."""
+    context = browser.new_context(
+        viewport={"width": 688, "height": 900}, color_scheme="dark", java_script_enabled=False
+    )
+    context.set_default_timeout(1000 * PATIENCE)
+    try:
+        page = context.new_page()
+        page.goto(f"{site[0]}/ui")
+        page.fill("#key", site[1])
+        page.click("button")
+        page.wait_for_url(f"{site[0]}/ui")
+        page.emulate_media(media="print", color_scheme="dark")
+        for hidden in ("header", "#under-way", "[data-print]"):
+            assert not page.locator(hidden).is_visible(), hidden
+        for shown in (".answer .big", "figure svg[role=img] >> nth=0", "footer a[href$='/label']"):
+            assert page.locator(shown).is_visible(), shown
+        assert page.locator("figure details table").count() >= 2
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        colour = page.evaluate("getComputedStyle(document.body).color")
+        assert wide <= 688
+        assert colour == "rgb(35, 33, 29)", "dark letters on white paper"
+        assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
+    finally:
+        context.close()
 
 
 SHOTS = ("", "/explorer")

@@ -21,6 +21,7 @@ from discreet.service.dashboard.server_pages import (
     READERS,
     SIGNED_IN,
 )
+from discreet.service.experiment_file import FOLDER_EXAMPLE
 from discreet.service.membership import (
     COUNTED,
     PER_ADDRESS,
@@ -763,7 +764,9 @@ def test_only_editors_of_the_server_begin_experiments(folder):
     async def scenario(asking, hosted):
         for name, status in (("Vera", 403), ("Ann", 403), ("Ed", 200), ("Olga", 200)):
             visitor = await signed_in(asking.app, name)
-            page = await visitor.send("/ui/new", name=f"by-{name.lower()}")
+            text = FOLDER_EXAMPLE.replace('"welcome"', f'"by-{name.lower()}"')
+            assert (await visitor.get("/ui/new?from=a")).status == status
+            page = await visitor.send("/ui/new", view="file", toml=text, do="create")
             assert page.status == status
             assert ("dk_" in page.text) == (name == "Olga"), "a key has the rights of an owner"
         assert sorted(hosted.served) == ["a", "b", "by-ed", "by-olga"]

@@ -1,9 +1,11 @@
 """Every page: who may see it, which forms are refused, what is shown and what never is."""
 
 import re
+from html import unescape
 
 import pytest
 
+from discreet.privacy.attacker import attacker, hundredths, odds_text
 from discreet.releases.quality import Quality
 from discreet.service.dashboard import operator_pages, page_data, page_frame
 from discreet.service.dashboard.page_frame import SECONDS, Sessions
@@ -72,9 +74,9 @@ def test_every_page_on_either_database(settings, play, released):
             assert reply.headers["cache-control"] == "no-store"
             assert "unsafe" not in reply.headers["content-security-policy"]
             assert not re.search(r"<script(?! defer src)|<style| style=| on\w+=", reply.text), path
-        assert "All 2 entries verify" in (await visitor.get("/ui/releases")).text
-        assert "of 8 slots are taken" in (await visitor.get("/ui/batches")).text
-        assert "of 8 places" in (await visitor.get("/ui")).text
+        assert "All 2 signed entries verify" in (await visitor.get("/ui/releases")).text
+        assert "of 8 decisions so far" in (await visitor.get("/ui/batches")).text
+        assert "of 8 decisions" in (await visitor.get("/ui")).text
 
     visited(play, settings, scenario)
 
@@ -284,7 +286,7 @@ def test_a_batch_burns_only_when_its_number_is_typed(settings, play):
         assert [batch.state for batch in await service.state.read(page_data.batches)] == ["burned"]
         page = (await visitor.get("/ui/releases/1")).text
         assert "Batch given up" in page
-        assert "All 2 entries verify" in (await visitor.get("/ui/releases")).text
+        assert "All 2 signed entries verify" in (await visitor.get("/ui/releases")).text
         assert (await visitor.get("/ui/explorer")).status == 200, "a burn is no policy"
 
     visited(play, settings, scenario)
@@ -317,7 +319,7 @@ def test_a_document_that_does_not_verify_is_named(settings, play, released, spoi
             lambda c: c.execute("UPDATE documents SET body = ? WHERE number = 1", (wrong,)) and None
         )
         page = (await visitor.get("/ui/releases")).text
-        assert "1 of 2 entries do not verify" in page
+        assert "1 of 2 signed entries do not verify" in page
         assert page.count(">invalid<") == 1
         assert 'role="alert"' in (await visitor.get("/ui/releases/1")).text
 
@@ -345,7 +347,8 @@ def test_the_explorer_agrees_with_the_policy(settings, play, released):
             found = [float(text) for text in re.findall(r'max="1" value="([^"]+)"', page.text)]
             assert found == pytest.approx(expected.tolist(), abs=1e-15)
             assert "<h2>Why" in page.text
-            assert re.search(r"[+−][\d,]+\.\d{3}</td><td[^>]*>± [\d,]+\.\d{3}", page.text)
+            effect = r"([+−][\d,]+\.\d{3}|not known yet)</td><td[^>]*>± [\d,]+\.\d{3}"
+            assert re.search(effect, page.text)
         for form in ({"x0": "30"}, {"x0": "noon"}, {"x1": "fridge "}, {"release": "7"}):
             reply = await visitor.send("/ui/explorer", **form)
             assert reply.status == (200 if form == {"x1": "fridge "} else 422), form
@@ -484,6 +487,127 @@ def test_hostile_forms_get_a_page_and_no_5xx(settings, play):
                 await visitor.log_in(settings.key())
         assert (await visitor.get("/ui/releases/99999999999999999999")).status == 404
         assert (await visitor.get("/ui/nothing")).status == 404
+
+    visited(play, settings, scenario)
+
+
+MARKUP = "<script>alert(1)</script>"
+
+
+def test_names_with_markup_are_text_in_charts_and_tables(settings, play, released):
+    async def scenario(visitor, service):
+        for _ in range(2):
+            while (made := await service.decisions.decide("caller", {MARKUP: MARKUP})).stored:
+                await service.decisions.observe(made.decision, 0.5)
+            await released(service)
+        for path in ("/ui", "/ui/explorer", "/ui/label", "/ui/releases/0"):
+            page = (await visitor.get(path)).text
+            assert "<script>alert" not in page, path
+            assert "&lt;script&gt;alert" in page, path
+
+    column = {"kind": "Category", "name": MARKUP, "values": [MARKUP, "other"]}
+    plan = {"features": {"kind": "Schema", "fields": [column]}, "n_actions": None}
+    plan |= {"actions": [MARKUP, "b"], "control": {"share": 0.25, "action": MARKUP}}
+    visited(play, settings, scenario, plan=plan, experiment=MARKUP)
+
+
+OLD_WORDS = re.compile(
+    r"\b(parts?|places|slots?)\b|by the clock|whoever answers|differ so:|learned so far decides"
+    r"|genesis|epoch"
+)
+
+
+def words(page):
+    """The text that a person reads: no markup, no classes and no code."""
+    text = re.sub(r"<(style|script|code).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", unescape(text))
+
+
+@pytest.mark.parametrize("unit", ["decision", "user"])
+@pytest.mark.parametrize("stage", ["start", "open", "waiting", "released", "back", "ended"])
+def test_pages_use_the_words_of_their_readers(settings, play, released, unit, stage):
+    async def scenario(visitor, service):
+        state = service.state
+        more = {"user": "ada"} if unit == "user" else {}
+        if stage != "start":
+            await service.decisions.decide("caller", HERE, **more)
+        if stage in ("waiting", "released", "back", "ended"):
+            for number in range(3):
+                other = {"user": f"u{number}"} if unit == "user" else {}
+                await service.decisions.decide("caller", HERE, **other)
+        if stage in ("released", "back", "ended"):
+            await released(service)
+        if stage == "back":
+            await service.set_serving(0)
+        if stage == "ended":
+            await service.set_mode("frozen")
+        assert len(state.serving.chain.links) == 1 + (stage in ("released", "back", "ended"))
+        for path in ("/ui", *(f"/ui/{name}" for name in READ), "/ui/releases/0"):
+            found = words((await visitor.get(path)).text)
+            if path == "/ui/ledger":  # the guarantee itself is in exact words, for verifiers
+                found = found.partition("What the guarantee assumes")[0]
+            old = OLD_WORDS.search(found)
+            assert old is None, (path, found[max(0, old.start() - 60) : old.end() + 40])
+
+    users = {"unit": "user", "batches_per_user": 3, "records_per_batch": 1}
+    plan = {"control": {"share": 0.25, "action": 0}}
+    visited(play, settings, scenario, plan=plan, **(users if unit == "user" else {}))
+
+
+READ = ("explorer", "history", "batches", "releases", "ledger")
+
+
+def test_the_words_are_looked_for_in_what_people_read():
+    assert OLD_WORDS.search(words("<p class=x>4 of 8 <b>places</b></p>"))
+    assert not OLD_WORDS.search(words('<p class="part">one <code>slot</code> departs</p>'))
+
+
+def test_numbers_of_releases_agree_on_every_page(settings, play, released):
+    """A release decides from the batch on that opens after it, and pages say so alike."""
+
+    async def scenario(visitor, service):
+        for _ in range(2):
+            while (made := await service.decisions.decide("caller", HERE)).stored:
+                await service.decisions.observe(made.decision, 0.5)
+            await released(service)
+        said = "2 releases so far"
+        for path in ("/ui", "/ui/releases", "/ui/label"):
+            assert said in words((await visitor.get(path)).text), path
+        now = page_data.release_counts(service.state.serving.chain.links)[service.state.deciding()]
+        chosen = re.search(r"release (\d)( \(now\))", (await visitor.get("/ui/explorer")).text)
+        assert int(chosen[1]) == now
+        if now != 2:
+            assert (
+                f"release {now} decides until the next batch opens"
+                in (await visitor.get("/ui")).text
+            )
+        await service.set_serving(1)
+        page = words((await visitor.get("/ui")).text)
+        assert "2 releases so far; release 1 decides, as an operator chose." in page
+        assert "release 1 (now)" in words((await visitor.get("/ui/explorer")).text)
+
+    visited(play, settings, scenario)
+
+
+def test_every_page_links_the_label_in_words(settings, play, released):
+    async def scenario(visitor, service):
+        assert "Nothing was published yet" in (await visitor.get("/ui")).text
+        for each in await fill(service, 4):
+            await service.decisions.observe(each.decision, 0.5)
+        await released(service)
+        ledger = await service.state.ledger()
+        best = attacker(ledger.bounding_event())
+        right = hundredths(best.success, best.exact)
+        sentence = odds_text("decision", right, exact=best.exact)
+        for path in (*SHOWN, "/ui/releases/1", "/ui/releases/999"):
+            if path in ("/ui/login", "/ui/newest", "/ui/releases/{number:int}/document"):
+                continue
+            page = (await visitor.get(at(path))).text
+            assert sentence in words(page), path
+            assert 'href="/ui/label"' in page, path
+        page = words((await visitor.get("/ui/label")).text)
+        assert best.sentence() in page
+        assert f"right thanks to the releases, {right - 50}." in page
 
     visited(play, settings, scenario)
 

@@ -34,7 +34,7 @@ def test_commands_reach_a_running_server(tmp_path, server, capsys):
     assert "must be new" in command(capsys, "serve", "--folder", str(place), "--init")["error"]
     place.joinpath("server.toml").write_text(f'anchors = "{tmp_path}/anchors"\n')
     running = server(tmp_path, "--folder", str(place))
-    assert running.call("GET", "/v1/experiments", key=key)[1] == {"experiments": []}
+    assert running.call("GET", "/v1/experiments", key=key)[1] == {"experiments": [], "archived": []}
     (tmp_path / "file.toml").write_text(toml(window=60))
 
     def experiment(*words):
@@ -61,7 +61,7 @@ def test_commands_reach_a_running_server(tmp_path, server, capsys):
     assert "must stay 'ended'" in experiment("resume", "a")["error"]
     assert "under way" in experiment("archive", "a")["error"]
     assert experiment("archive", "a", "--burn")["place"] == str(place / "archive/a")
-    assert decide(running, "a", made["a"])[0] == 404
+    assert decide(running, "a", made["a"])[0] == 410
     assert decide(running, "b", made["b"])[1]["stored"]
     reported = experiment("list")
     assert [(each["name"], each["mode"]) for each in reported["experiments"]] == [("b", "online")]
@@ -106,7 +106,7 @@ def test_workers_share_all_experiments(tmp_path, server, postgres):
         assert f'count{{experiment="{each}",route="/v1/decide"}} 8.0' in reported
     path = f"/v1/admin/experiments/{name}-a/archive"
     assert running.call("POST", path, {"burn": True}, folder.key)[0] == 200
-    until(lambda: decide(running, f"{name}-a", folder.keys[f"{name}-a"])[0] == 404)
+    until(lambda: decide(running, f"{name}-a", folder.keys[f"{name}-a"])[0] == 410)
     assert decide(running, f"{name}-b", folder.keys[f"{name}-b"])[1]["stored"]
     assert running.stop()[0] == 0
     settings = Settings.read(folder.path / f"archive/{name}-a/experiment.toml")

@@ -7,12 +7,13 @@ from contextlib import closing
 
 import pytest
 
+from discreet import Budget, Category, Date, Flag, Hashed, Number, Plan, Schema
 from discreet.service import access, logs
 from discreet.service.access import PER_SECOND
 from discreet.service.dashboard.page_frame import COOKIE, Sessions
 from discreet.service.http.bodies import Bodies
 from discreet.service.http.handlers import ExperimentHandlers
-from discreet.service.http.routes import PUBLIC, experiment_routes
+from discreet.service.http.routes import PUBLIC, experiment_routes, openapi_document
 from discreet.service.metrics import on_this_machine
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import Vault
@@ -419,6 +420,34 @@ def test_the_openapi_document_lists_every_route(written, server):
     decide = document["components"]["schemas"]["Decide"]
     assert decide["additionalProperties"] is False
     assert decide["properties"]["context"]["minItems"] == 2
+
+
+@pytest.mark.parametrize(("unit", "listed"), [("decision", False), ("user", True)])
+def test_the_openapi_document_has_the_fields_of_the_schema_and_none_that_is_refused(unit, listed):
+    columns = [
+        Number("age", 0, 120),
+        Number("paid", 0, 9, clip=True, indicator=True),
+        Category("device", ["phone", "desk"]),
+        Category("stars", [1, 2], other=True),
+        Flag("member", stand_in=False),
+        Hashed("town", 8),
+        Date("at"),
+    ]
+    plan = Plan(n_actions=2, features=Schema(columns), budget=Budget(1.0, 1e-6), unit=unit)
+    routes = experiment_routes(Bodies(plan), ExperimentHandlers(None, None))
+    shapes = openapi_document(routes, "test")["components"]["schemas"]
+    context = shapes["Decide"]["properties"]["context"]
+    assert context["additionalProperties"] is False
+    assert [*context["properties"]] == [column.name for column in columns]
+    assert context["required"] == ["age", "device", "stars", "town", "at"]
+    assert context["properties"]["age"] == {"type": "number", "minimum": 0, "maximum": 120}
+    assert context["properties"]["device"] == {"enum": ["phone", "desk"]}
+    assert context["properties"]["stars"] == {"type": "integer"}
+    assert {"type": "null"} in context["properties"]["paid"]["anyOf"]
+    for name in ("Decide", "Ticket"):
+        assert ("user" in shapes[name]["properties"]) is listed
+        assert ("user" in shapes[name]["required"]) is listed
+        assert "x-" not in json.dumps(shapes[name])
 
 
 def test_a_second_process_on_the_same_file_is_refused_in_one_line(written, server):

@@ -159,7 +159,7 @@ def test_pause_resume_end_and_archive_touch_one(folder):
         assert not await stored("a")
         status, reported = await change("archive", {"burn": True})
         assert (status, reported["archived"]) == (200, "archive/a")
-        assert (await asking.decide("a", folder.keys["a"]))[0] == 404
+        assert (await asking.decide("a", folder.keys["a"]))[0] == 410
         assert await stored("b")
 
     host(folder, scenario)
@@ -358,7 +358,8 @@ def test_the_page_of_a_server(folder):
         assert 'href="/v1/experiments/a/ui"' in page
         assert "Pause b" in page
         text = folder.file("a", "experiment.toml").read_text()
-        made = await asking.send("/ui/new", name="c", toml=text.replace("\n", "\r\n"))
+        text = text.replace('"a"', '"c"').replace("\n", "\r\n")
+        made = await asking.send("/ui/new", view="file", toml=text, do="create")
         assert (made.status, "dk_" in made.text) == (200, True)
         assert "dk_" not in (await asking.get("/ui")).text
         await asking.send("/ui/change", name="a", what="pause")
@@ -390,7 +391,7 @@ def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
         await service.state.store_traffic()
         page = unescape((await asking.get("/ui")).text)
         a, b, c = re.findall(r'<section class="card listed".*?</section>', page, re.DOTALL)
-        assert "Nobody can say." in a
+        assert "Not compared." in a
         assert "<b>0</b> since" in a
         assert ">broken<" in b
         assert "must be TOML" in b
@@ -398,7 +399,7 @@ def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
         stated = await summary(service)
         for each in (stated.helped, stated.coming):
             assert each.text in c
-        assert "25\N{NO-BREAK SPACE}% of the decisions get action 0" in c
+        assert "25\N{NO-BREAK SPACE}% of the decisions are the control group and get action 0" in c
         for jargon in ("document", "genesis", "epoch", "slot"):
             assert jargon not in a + c, jargon
         refused = await asking.send("/ui/change", name="a", what="end", typed="b")

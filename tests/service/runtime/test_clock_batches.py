@@ -275,12 +275,12 @@ def test_the_status_has_the_time_at_which_a_batch_closes(weekly, play):
         (batch,) = status["batches"]
         assert status["close_every"] == WEEK
         assert batch["ticks"] == pytest.approx(batch["opened"] + WEEK)
-        assert "1 of 64 slots are taken; it closes in 48 h 0 min, full or not." in status["text"]
+        assert "1 of 64 decisions so far; it closes in 48 h 0 min, full or not." in status["text"]
         time_passes(chosen, 2 * 86_400.0)
         await service.upkeep.once()
         status = await service.status()
         assert status["batches"][0]["ticks"] is None
-        assert "Batch 1 is closed by the clock and waits for losses" in status["text"]
+        assert "Batch 1 is closed at its time limit and waits for losses" in status["text"]
         await decide(service)
         time_passes(chosen, WEEK)
         await service.upkeep.once()

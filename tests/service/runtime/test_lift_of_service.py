@@ -13,7 +13,7 @@ from discreet.client import Billboard, billboard
 from discreet.client.recomputation import recompute
 from discreet.privacy.ledger import DISJOINT_PARTS
 from discreet.releases.lift import lift
-from discreet.service.dashboard.experiment_summary import answer
+from discreet.service.dashboard.lift_answer import answer
 from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import anchor_of
@@ -155,11 +155,13 @@ def test_the_status_page_shows_the_lift(settings, play, released):
         assert "The first release compares the policy" in (await visitor.get("/ui")).text
         await first_release(service, released, 100)
         page = (await visitor.get("/ui")).text
-        assert f"<dd>{answer(service.lift()).policy}</dd>" in page
+        facts = answer(service.lift()).facts
+        assert all(f"<dd>{value} <small" in page for _, value, _ in facts)
+        assert len(facts) == 5 * service.lift().pooled.known
         assert "however often you look" in page
-        assert "Difference to the control so far" in page
+        assert "Mean loss of the policy less that of the control, so far" in page
         assert f"Assumed: {service.lift().assumes}." in unescape(page)
-        assert "30 % of the slots play action 2" in (await visitor.get("/ui/settings")).text
+        assert "30 % of the decisions get action 2" in (await visitor.get("/ui/settings")).text
 
     play(settings(plan=CLEAR), scenario)
 

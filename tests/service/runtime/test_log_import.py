@@ -39,6 +39,7 @@ USERS = [f"p{each}" for each in RNG.integers(9, size=ROWS)]
 LOG = {"imported": ROWS}
 PEOPLE = {"unit": "user", "batches_per_user": 2, "records_per_batch": 2}
 CONTROL = {"control": {"share": 0.5, "action": 0}}
+GUARDED = {"guardrails": [{"name": "complaints"}, {"name": "late"}]}
 EXACT = {"budget": {"epsilon": "inf", "delta": "0.0"}, "n_actions": 3}
 
 
@@ -62,7 +63,9 @@ async def all_released(service, released):
 
 
 @pytest.mark.parametrize(
-    ("words", "control"), [({}, {}), ({}, CONTROL), (PEOPLE, CONTROL)], ids=["", "part", "people"]
+    ("words", "control"),
+    [({}, {}), ({}, CONTROL), (PEOPLE, CONTROL), ({}, CONTROL | GUARDED)],
+    ids=["", "part", "people", "guardrails"],
 )
 def test_a_service_releases_a_log_as_a_learner_does(settings, play, released, words, control):
     made = settings(plan=EXACT | LOG | control, allow_idealised=True, **words)
@@ -81,6 +84,8 @@ def test_a_service_releases_a_log_as_a_learner_does(settings, play, released, wo
         np.testing.assert_allclose(one.predictor.weights, other.predictor.weights, atol=1e-12)
         if control:  # a log is in neither part, so it is counted with those of the policy
             assert np.array_equal(one.part_losses.sums, other.part_losses.sums)
+        if "guardrails" in control:  # which a log does not have
+            assert not one.guardrails.sums.any()
     assert lifted is None
 
 

@@ -313,7 +313,7 @@ def test_the_status_has_the_bound_on_participation(settings, play):
         "missed": 0,
         "text": "at most 2 records in each of at most 3 batches",
     }
-    assert "Of one user count at most 2 records in each of at most 3 batches" in reported["text"]
+    assert "One user counts with at most 2 records in each of at most 3 batches" in reported["text"]
     assert "entered" not in reported["text"]
 
 

@@ -256,7 +256,7 @@ def test_what_is_committed_and_not_confirmed_is_shown_nowhere(settings, play, mo
         assert "released" not in found["/v1/changes"].text
         assert json.loads(found["/v1/ledger"].text)["entries"] == []
         assert "discreet_epsilon_spent 0.0" in found["/metrics"].text
-        assert "All 1 entries verify" in found["/ui/releases"].text
+        assert "All 1 signed entries verify" in found["/ui/releases"].text
         await service.upkeep.once()
         found = await read_everywhere(service, settings.key())
         assert found["/ui/releases/1/document"].text == body

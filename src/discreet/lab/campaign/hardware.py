@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
+from inspect import getsource
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -138,12 +139,18 @@ SECONDS = 30.0
 PROCESSES = 12
 """Largest default number of processes on a GPU: more gain little."""
 
-PROBE = """
-import ctypes
-cuda = ctypes.CDLL("libcuda.so.1")
-context = ctypes.c_void_p()
-raise SystemExit(cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
-"""
+
+def open_gpu() -> int:
+    """Open the GPU in this process, while other threads go on; return CUDA's error, 0 for none."""
+    import ctypes
+
+    cuda = ctypes.CDLL("libcuda.so.1")
+    context = ctypes.c_void_p()
+    return int(cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+
+
+PROBE = f"{getsource(open_gpu)}\nraise SystemExit(open_gpu())"
+"""Program that says whether another process can open the GPU."""
 
 
 @contextmanager
@@ -180,7 +187,8 @@ def kernels(shapes: Iterable[tuple[int, int]]) -> list[Kernel]:
     sides = sorted({sum(tile(p)) for p, _ in shapes if p <= LARGEST}, reverse=True)
     wide = sorted({triton.next_power_of_2(actions) for _, actions in shapes})
     systems = [(name, p) for p in sides for name in ("newton", "inverse", "solution")]
-    return [*systems, *(("replay", actions) for actions in wide), ("draw", 2)]
+    policies = [(name, actions) for name in ("replay", "rule") for actions in wide]
+    return [*systems, *policies, ("draw", 2), ("products", 2)]
 
 
 def compile_kernel(kernel: Kernel) -> None:
@@ -188,6 +196,7 @@ def compile_kernel(kernel: Kernel) -> None:
     import torch
 
     from discreet.arrays import small_matrix_kernel
+    from discreet.arrays.linear_algebra import pack_products
     from discreet.oracles.mechanisms import newton_kernel
     from discreet.policies import kernels as policy_kernels
 
@@ -197,14 +206,19 @@ def compile_kernel(kernel: Kernel) -> None:
         problem = (ones(1, 1, 1, size), ones(1, 1, 1, 1, dtype=torch.bool), ones(1, 1, 1, 1))
         newton_kernel.minimised(*problem, ones(1, 1, 1), ones(1, 1, 1, size), 1, 1e-3, 1e-3)
     elif name == "inverse":
-        small_matrix_kernel.inverted(ones(1, size).diag_embed(), ones(1))
+        small_matrix_kernel.inverted(ones(1, size).diag_embed(), ones(1), ones(1))
     elif name == "solution":
-        small_matrix_kernel.solved(ones(1, size).diag_embed(), ones(1), ones(1, size))
-    elif name == "replay":
+        small_matrix_kernel.solved(ones(1, size).diag_embed(), ones(1), ones(1), ones(1, size))
+    elif name in ("replay", "rule"):
         predictor = Predictor(ones(1, 1, size, 2), "clip")
         released = Released(size).add(Release(1, 1, predictor))
-        one = np.ones(1)
-        policy_kernels.replayed(released, ones(1, 1, 1, 2), ones(1, 1, 1), one, one)
+        x, u, one = ones(1, 1, 1, 2), ones(1, 1, 1, 2), np.ones(1)
+        if name == "replay":
+            policy_kernels.replayed(released, x, u[..., 0], one, one)
+        else:
+            policy_kernels.ruled("gaps", released, x, u, one, one, 1)
+    elif name == "products":
+        pack_products(ones(1, size))
     else:
         policy_kernels.drawn(ones(1, 1, 1, size), 0.5 * ones(1, 1, 1))
 

@@ -10,6 +10,7 @@ from discreet.errors import InvalidInput
 from discreet.lab.report.figures import Drawing
 from discreet.lab.report.tables import Table
 from discreet.plan.plan import Plan
+from discreet.releases.guardrails import guardrails
 from discreet.releases.lift import Lift, lift
 from discreet.releases.quality import quality
 from discreet.releases.released import Released
@@ -32,6 +33,7 @@ def report_document(released: Released, label: JsonMapping) -> JsonObject:
     names = released.actions or range(released.n_actions)
     found = _lift(released)
     means = [each for each in quality(released) if each.text != "–"]
+    rails = [each.to_json() for each in guardrails(released)] if found else []
     return {
         "format": FORMAT,
         "experiment": label["about"]["experiment"],
@@ -48,6 +50,7 @@ def report_document(released: Released, label: JsonMapping) -> JsonObject:
         "unit": label["unit"],
         "private": label["private"],
         "attacker": label["attacker"]["sentence"],
+        **({"guardrails": rails} if rails else {}),
     }
 
 
@@ -66,6 +69,7 @@ def report_page(released: Released, document: JsonMapping, label: str) -> str:
         figures=figures,
         listed=_releases(released),
         compared=_compared(found) if found and found.pooled.known else None,
+        secondary=_secondary(released) if "guardrails" in document else None,
         label=label,
         explanation=plan.explain(),
         **{name: value for name, value in document.items() if name not in ("epsilon", "delta")},
@@ -107,3 +111,13 @@ def _compared(found: Lift) -> Table:
         apart = f"{figure(last['lift_so_far'], '+')} ± {figure(wide)}"
         rows.append([f"difference, {share} interval {meaning}", apart])
     return Table("", ["", f"mean {found.outcome.word}"], rows)
+
+
+def _secondary(released: Released) -> Table:
+    """Return the means of guardrails, their differences and alerts."""
+    head = ["guardrail", "policy", "control", "difference", "alert"]
+    rows = [
+        [each.guardrail.name, *each.means, each.difference, each.verdict]
+        for each in guardrails(released)
+    ]
+    return Table("Secondary outcomes, with intervals that are valid at any time.", head, rows)

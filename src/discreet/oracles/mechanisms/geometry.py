@@ -34,11 +34,11 @@ LEAST = 2.0**-32
 CLEAR_SPREAD = 0.06
 """A spread of predicted losses between actions from which on contexts count as clear, and twice
 this is fully clear. [docs/results/rewards.md]"""
-RARE_REWARD = 0.25
+RARE_REWARD = 0.4
 """Mean rewards below this share of 1/A are rare: contexts are not clear then."""
 DOUBT = 5.0
 """Standard errors by which the variance of slopes between actions may be larger than measured."""
-SLOPE_ERROR = 0.3
+SLOPE_ERROR = 0.1
 """Share of the variance of slopes that counts in the error of an action."""
 LEAST_VARIANCE = 1e-12
 """No variance of losses is believed below this."""
@@ -53,7 +53,8 @@ class Pool:
     over slots, ``observed_count`` the same over observed losses: the noisy count, at least three
     standard deviations of its noise, and at most ``records``. ``outcome_sums`` (..., 2 + 2A) are
     the pooled count, squares, and half sums and half counts of each action, with noise of
-    ``outcome_variance``.
+    ``outcome_variance``. ``constant_variance`` (..., 2) is that of the noise that the constant
+    feature of Gram blocks and responses has: Σ w_i²σ²·‖√2·(M_i⁻¹)_0‖^k for k = 4 and 2.
     """
 
     gram: Array
@@ -65,6 +66,7 @@ class Pool:
     inverse: Numbers
     outcome_sums: Numbers = None
     outcome_variance: Numbers = None
+    constant_variance: Numbers = None
 
     def following(self, share: Numbers = None) -> Array:
         """The matrix of the next batch: T₊^(−½)·M, scaled so that rows have about length one.
@@ -132,17 +134,39 @@ class Pool:
 
         An action whose count is not far above its noise is drawn toward the mean of all.
         """
-        mean = self.offset[..., None]
-        above = 2.0 * self.outcome_sums[..., 2::2] - mean * self.counts
-        means = mean + above / (self.counts + ENOUGH * self.sum_noise + 1.0)
+        above, noise = self.excess_losses
+        means = self.offset[..., None] + above / (self.counts + ENOUGH * noise + 1.0)
         return at_most(at_least(means, -0.5), 0.5)
+
+    @cached_property
+    def excess_losses(self) -> tuple[Array, Array]:
+        """Σ(y − mean loss of all) of each action (..., A), and the deviation of its noise (..., 1).
+
+        Two released numbers say it, with independent noise: the sums of losses, and the constant
+        feature of Gram blocks and responses. Each is weighted by the noise of the other.
+        [docs/privacy/ridge.md, "Predictions around action means"]
+        """
+        mean = self.offset[..., None]
+        sums = 2.0 * self.outcome_sums[..., 2::2] - mean * self.counts
+        of_sums = self.sum_noise**2 * (1.0 + mean**2)
+        response = 2.0**0.5 * (self.response @ self.inverse[..., :1, :].mT)[..., 0]
+        gram = 2.0 * self._first_rows[..., 0]
+        of_gram, of_response = self.constant_variance[..., :1], self.constant_variance[..., 1:] / 4
+        least = ENOUGH * (gram.shape[-1] * of_gram) ** 0.5 + NONE
+        total = at_least(gram.sum(-1, keepdims=True), least)
+        own = at_most(at_least(response.sum(-1, keepdims=True) / total, -0.5), 0.5)
+        scale = self.observed_count[..., None] / total
+        of_constant = scale**2 * (of_response + own**2 * of_gram)
+        share = (of_constant + _TINY) / (of_sums + of_constant + _TINY)
+        above = share * sums + (1.0 - share) * scale * (response - own * gram)
+        return above, (share * of_sums) ** 0.5
 
     def clear(self, weights: Array) -> Array:
         """Clearness λ of contexts (...), from 0 to 1.
 
         ``weights`` (..., A, p) predict losses in the coordinates of the pool. Contexts are clear
         where predictions differ between actions by 0.12 and more, and unclear below 0.06. They are
-        unclear, too, where the mean reward is less than 1/(4A): people for whom one of A actions is
+        unclear, too, where the mean reward is less than 0.4/A: people for whom one of A actions is
         right have a mean reward of 1/A under a uniform draw.
         """
         raised, axes = self._spread
@@ -168,7 +192,7 @@ class Pool:
         """
         scaled = self.matrix / per_run(length, self.matrix)
         slopes = (weights @ scaled)[..., 1:]
-        total, half = self._plain_spread
+        total = self._plain_spread
         constant = total[..., :1, :1]
         centre = total[..., :1, 1:] / constant
         # Of the columns of b, in plain coordinates, and as a form in those of the pool.
@@ -186,7 +210,7 @@ class Pool:
         kept = signal / (signal + noise)
         slopes = mean[..., None, :] + kept[..., None] * apart
         # Mean contexts of the records of each action, drawn toward the mean of all.
-        first = (self.inverse[..., None, :1, :] @ self.gram @ half)[..., 0, :]
+        first = self._first_rows
         drawn = ENOUGH * self.sum_noise / self.observed_count[..., None]
         at_all = constant[..., 0] * drawn
         contexts = (first[..., 1:] + at_all[..., None] * centre) / at_least(
@@ -195,9 +219,9 @@ class Pool:
         contexts = at_most(at_least(contexts, -1.0), 1.0)
         start = self.action_means - (slopes * contexts).sum(-1) * 0.5**0.5
         made = namespace(weights).concat([2.0**0.5 * start[..., None], slopes], axis=-1)
-        count = self.counts + self.sum_noise + 1.0
-        squares = self.variance_of_losses[..., None] / count
-        squares = squares + self.sum_noise**2 * (1.0 + self.offset[..., None] ** 2) / count**2
+        of_sums = self.excess_losses[1]
+        count = self.counts + of_sums + 1.0
+        squares = self.variance_of_losses[..., None] / count + (of_sums / count) ** 2
         return made, (squares + SLOPE_ERROR * kept * noise) ** 0.5
 
     def _slope_noise(self, values: Array, axes: Array, weights: Array, form: Array) -> Array:
@@ -214,13 +238,18 @@ class Pool:
         return at_least((each * along).sum(-1), LEAST_VARIANCE**2)
 
     @cached_property
-    def _plain_spread(self) -> tuple[Array, Array]:
-        """M⁻¹ T₊ M⁻ᵀ without its floor in plain coordinates, and M⁻ᵀ for each action."""
+    def _first_rows(self) -> Array:
+        """Row 0 of M⁻¹ S_a M⁻ᵀ (..., A, p): of the constant, in plain coordinates."""
+        inverse = self.inverse[..., None, :, :]
+        return (inverse[..., :1, :] @ self.gram @ inverse.mT)[..., 0, :]
+
+    @cached_property
+    def _plain_spread(self) -> Array:
+        """M⁻¹ T₊ M⁻ᵀ without its floor in plain coordinates."""
         raised, axes = self._spread
         half = self.inverse @ axes
         total = (half * raised[..., None, :]) @ half.mT
-        total = total - per_run(self._least, total) * identity(total.shape[-1], total)
-        return total, self.inverse.mT[..., None, :, :]
+        return total - per_run(self._least, total) * identity(total.shape[-1], total)
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
@@ -274,12 +303,14 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
     variance: Numbers = 0.0
     outcome_sums: Numbers = 0.0
     outcome_variance: Numbers = 0.0
+    constant_variance: Numbers = 0.0
     for each, share in remembered(statistics, half_life):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
         one_response = padded(each.response, newest.response.shape, (-2,))
         if matrix is not None:
-            change = matrix @ each.inverse
+            back: Numbers = each.inverse
+            change = matrix @ back
             clear = per_run(clear, matrix, 0)
             noise = own = as_like(noise, change)
             noise = noise * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
@@ -298,13 +329,16 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
             )
             outcome_sums = outcome_sums + per_run(weight, each.outcome_sums, 1) * one_sums
             outcome_variance = outcome_variance + weight**2 * own
+            row = 2.0 * (back[..., 0, :] ** 2).sum(-1)
+            powers = namespace(row).stack([row * row, row], axis=-1)
+            constant_variance = constant_variance + (weight**2 * own)[..., None] * powers
     noise = (2 * p * variance) ** 0.5
     if newest.outcome_sums is None:
         return Pool(gram, response, noise, records, observed_count, matrix, newest.inverse)
     # Kept within its bounds once, in the sum: batch by batch a floor would add up.
     least = ENOUGH * outcome_variance**0.5 + NONE * records
     observed_count = at_most(at_least(observed_count, least), records)
-    sums = outcome_sums, outcome_variance
+    sums = outcome_sums, outcome_variance, constant_variance
     return Pool(gram, response, noise, records, observed_count, matrix, newest.inverse, *sums)
 
 

@@ -23,6 +23,10 @@ _FEW_STEPS = 15
 """Steps with some of the rows; who needs more begins again with all of them."""
 _NEAR = 0.1
 """The last step with some of the rows is at most this long."""
+_ROUGH = 2e-3
+"""Relative error of a step, which second derivatives of eleven bits make."""
+_PROGRAMS = {16: (64, 1), 32: (64, 2), 64: (64, 4), 128: (32, 4)}
+"""Rows that a program reads at once (more take its registers), and warps, by the matrix's side."""
 _ROUNDING = 1e-7
 """Times curvature and ‖θ‖: what rounding of θ makes of a gradient."""
 
@@ -51,8 +55,9 @@ def minimised(
     """Minimisers (S, R, A, p) for rows (S, 1, n, p), weights and labels (S, R or 1, n, A).
 
     Weights are true or false, ``ridge`` is (S, R, A) and ``tilt`` b is (S, R, A, p). A gradient's
-    norm is small enough at ``tolerance``·(√n + ‖b‖), and a step that is no longer than
-    ``last_step``·‖θ‖ is the last. So is one that no longer halves a gradient which may be rounding.
+    norm is small enough at ``tolerance``·(√n + ‖b‖), and a step after which about
+    ``last_step``·‖θ‖ is left is the last: the square of its length, and its own error. So is one
+    that no longer halves a gradient which may be rounding.
     """
     import torch
 
@@ -68,9 +73,8 @@ def minimised(
     first = features[..., 0].contiguous()
     given = (first, wide, places, ends, labels, ridge.contiguous(), tilt.contiguous(), theta)
     counts = (rows, runs, actions, weights.shape[1], labels.shape[1], steps)
-    stops = (tolerance * math.sqrt(rows), tolerance, last_step, _NEAR, _ROUNDING)
-    block = 64 if side <= 32 else 32  # rows that a program reads at once: more take its registers
-    warps = 1 if side == 16 else max(2, side // 32)
+    stops = (tolerance * math.sqrt(rows), tolerance, last_step, _NEAR, _ROUNDING, _ROUGH)
+    block, warps = _PROGRAMS[side]
     # One stage: to load rows ahead would take the registers that let programs run side by side.
     # No fused products: lanes that add them in another order would differ in the last bit, and a
     # program whose lanes disagree about the next step never ends.
@@ -127,6 +131,7 @@ def _newton(  # type: ignore[no-untyped-def]
     last_step,
     near,
     rounding,
+    rough,
     p,
     alone: tl.constexpr,
     side: tl.constexpr,
@@ -138,7 +143,8 @@ def _newton(  # type: ignore[no-untyped-def]
     """One problem: the better of 0 and −b/Λ, then Newton steps, cut where they would be worse.
 
     Where rows are many, the steps begin on an eighth of them (or of an eighth, and so on), with
-    as large a part of ridge and tilt: that minimum is near the one of all rows.
+    as large a part of ridge and tilt: that minimum is near the one of all rows. Where it is not,
+    so that a step from there is worse, they begin again at zero.
     """
     problem = tl.program_id(0).to(tl.int64)
     action = problem % actions
@@ -176,6 +182,7 @@ def _newton(  # type: ignore[no-untyped-def]
     part = 1.0  # of the direction; the first one is left out where it would be worse
     shortest = 0.0
     taken = 0
+    begun = False  # with some of the rows, and not again from zero
     while taken <= steps:
         there, there0 = theta + part * direction, theta0 + part * direction0
         some = count >> halvings
@@ -192,7 +199,13 @@ def _newton(  # type: ignore[no-untyped-def]
         stalled = (now > 0.25 * steepness) & (now <= noise * noise)
         ended = (now <= enough * enough) | stalled
         if (now > steepness) & (part > shortest) & (not ended):
-            part = shortest
+            # Without a ridge to speak of, some of the rows may end far from where all of them do.
+            theta, theta0 = tl.where(begun, 0.0, theta), tl.where(begun, 0.0, theta0)
+            direction = tl.where(begun, 0.0, direction)
+            direction0 = tl.where(begun, 0.0, direction0)
+            part = tl.where(begun, 1.0, shortest)
+            steepness = tl.where(begun, float("inf"), steepness)
+            begun = False
         else:
             theta, theta0 = there, there0
             steepness = now
@@ -209,8 +222,9 @@ def _newton(  # type: ignore[no-untyped-def]
             length = tl.sqrt(tl.sum(direction * direction, axis=0) + direction0 * direction0)
             part = 1.0
             shortest = tl.minimum(tl.log2(1.0 + length) / tl.maximum(length, 1e-30), 1.0)
-            close = length <= tl.where(halvings > 0, near, last_step * size)
-            if close:  # what is left is about the square of the step
+            left = length * (length + rough)  # after this step
+            close = tl.where(halvings > 0, length <= near, left <= last_step * size)
+            if close:
                 theta += direction
                 theta0 += direction0
             done = close | ended
@@ -225,6 +239,7 @@ def _newton(  # type: ignore[no-untyped-def]
                     halvings -= 3
                     share = tl.where(halvings > 0, (count >> halvings) / count, 1.0)
                     steepness = float("inf")
+                    begun = done
                     taken = 0
     thetas += problem * p
     tl.store(thetas + i, theta, mask=i < p)
@@ -270,18 +285,17 @@ def _sums(  # type: ignore[no-untyped-def]
         if alone:
             gradient0 += x0 * (mean - y)
         if curved:
-            # Ten bits are enough: what is summed is still a square, and only shapes the steps.
+            # Eleven bits are enough: what is summed is still a square, and only shapes the steps.
+            # In sixteen bits, tensor cores read a tile and its transpose without conflicts.
             root = tl.sqrt(mean * (1.0 - mean))
-            z = x * root[:, None]
-            if alone:
-                z = _ten_bits(z)
+            z = (x * root[:, None]).to(tl.float16)
             # Subtracted, so that tensor cores do not add to the sum themselves: it seems that they
             # cut it towards zero, and over many rows that outgrew a small ridge, so that steps did
             # not converge.
-            minus -= tl.dot(tl.trans(z), z, input_precision="tf32")
+            minus -= tl.dot(tl.trans(z), z)
             if alone:
-                z0 = _ten_bits(x0 * root)
-                border += _folded(z * z0[:, None], lanes)
+                z0 = (x0 * root).to(tl.float16).to(tl.float32)
+                border += _folded(z.to(tl.float32) * z0[:, None], lanes)
                 head += z0 * z0
     first, corner = tl.sum(gradient0, axis=0), tl.sum(head, axis=0)
     return first, tl.sum(gradient, axis=0), corner, tl.sum(border, axis=0), -minus
@@ -292,9 +306,3 @@ def _folded(values, lanes: tl.constexpr):  # type: ignore[no-untyped-def]
     """Sums of the rows that one thread holds, (block, side) -> (lanes, side): no thread waits."""
     rows: tl.constexpr = values.shape[0] // lanes
     return tl.sum(tl.reshape(values, (rows, lanes, values.shape[1])), axis=0)
-
-
-@jit()
-def _ten_bits(values):  # type: ignore[no-untyped-def]
-    """Numbers that tensor cores take as they are."""
-    return (values.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)

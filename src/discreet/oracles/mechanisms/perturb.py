@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, namespace, per_run
+from discreet.arrays.backend import as_like, namespace, per_run, plus_product
 from discreet.arrays.linear_algebra import identity, triangle, unpack
 from discreet.batch import Batch
 from discreet.oracles.contract import Problem
@@ -70,7 +70,8 @@ def noisy_gram(moments: Moments, sigma: Numbers, noise: Noise) -> Array:
         drawn = noise.gaussian("gram", (blocks, rows.size), sigma * law / moments.gram_unit)
         return _exact_sum(moments.gram, unpack(drawn, p), moments.gram_unit)
     drawn = as_like(noise.gaussian("gram", (blocks, rows.size), law), moments.gram)
-    return moments.gram + per_run(sigma, moments.gram, 3) * unpack(drawn, p)
+    scale = per_run(np.asarray(sigma), moments.gram, 3)
+    return plus_product(moments.gram, scale, unpack(drawn, p))
 
 
 def noisy_response(moments: Moments, sigma: Numbers, noise: Noise) -> Array:

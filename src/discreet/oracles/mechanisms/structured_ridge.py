@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from discreet.arrays.backend import as_like, namespace, per_run
-from discreet.arrays.linear_algebra import identity, solve_repaired
+from discreet.arrays.linear_algebra import solve_repaired
 from discreet.batch import Batch
 from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.perturb import noisy_statistics, structured_scales
@@ -42,6 +42,11 @@ class StructuredRidge(Calibrated["Ridge"]):
         return cls(oracle, problem, gram, response, event=event)
 
     @property
+    def summable(self) -> bool:
+        """True: one joint release of sums."""
+        return True
+
+    @property
     def noise_norm(self) -> float:
         """Expected operator norm of the noise on one solve."""
         return float(self.gram * math.sqrt(2 * self.problem.p))
@@ -54,8 +59,7 @@ class StructuredRidge(Calibrated["Ridge"]):
         expected = self.gram * math.sqrt(2 * p)
         shift = batch.records * self.oracle.ridge + self.oracle.noise_ridge * expected
         step = expected + 1e-12 * batch.records  # positive also without noise
-        shifted = gram + per_run(shift, gram, 3) * identity(p, gram)
-        weights = solve_repaired(shifted, response, per_run(step, gram, 1))
+        weights = solve_repaired(gram, response, per_run(step, gram, 1), shift)
         weights = uncentred(weights, centre(self.problem.losses, batch.n_actions))
         like = batch.features[..., :0, :]  # its type, and no row
         kept = Gram(as_like(gram, like), False, step) if self.problem.radii else None

@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass
 
 from discreet.design.action_names import action_name
-from discreet.design.outcome import Outcome
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation
 from discreet.privacy.ledger import Spent
-from discreet.releases.lift import Lift, within
-from discreet.service.dashboard.templating import lasting
+from discreet.releases.lift import Lift
+from discreet.service.dashboard.lift_answer import LiftAnswer, answered
+from discreet.service.dashboard.page_data import release_counts
+from discreet.service.dashboard.templating import lasting, minute
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import BatchEntry, ServiceStatus
 from discreet.service.storage import document_table
@@ -40,14 +41,14 @@ def tried(plan: Plan, actions: list[str] | None, count: int) -> str:
         choice = f"one of {count:,} actions"
     better = "smaller is better" if plan.outcome.best == "low" else "larger is better"
     text = (
-        f"Each decision picks {choice} for the person, and learns from the "
-        f"{plan.outcome.word} that is reported later, {_range(plan)}: {better}."
+        f"Each decision picks {choice} for a person. Later its {plan.outcome.word} is reported "
+        f"({_range(plan)}, {better}), and the policy learns from it."
     )
     if plan.control is None:
         return text
     whose = "decisions" if plan.participation is None else "people"
     share = f"{100 * plan.control.share:g}\N{NO-BREAK SPACE}%"
-    return f"{text} {share} of the {whose} get {control(plan)}, to compare."
+    return f"{text} {share} of the {whose} are the control group and get {control(plan)}."
 
 
 def control(plan: Plan) -> str:
@@ -70,18 +71,43 @@ def _range(plan: Plan) -> str:
 def state(status: ServiceStatus, default: str | int | None) -> Headline:
     """Describe the state of the experiment."""
     if status["ended"]:
-        return Headline("ended", "What was learned goes on deciding. Nothing new is learned.")
+        return Headline("ended", "Decisions follow the last release. Nothing more is learned.")
     given = "the first action that is offered" if default is None else quoted(default)
     return {
-        "online": Headline(
-            "running", "What was learned so far decides, and each answer adds to it."
+        "online": Headline("running", "Each release improves the policy that decides."),
+        "shadow": Headline(
+            "shadow", f"Everyone gets {given}; the policy learns in the background."
         ),
-        "shadow": Headline("shadow", f"Everyone gets {given}; the policy learns meanwhile."),
-        "frozen": Headline("paused", "What was learned so far decides. Nothing new is learned."),
+        "frozen": Headline("paused", "Decisions follow the last release. Nothing new is learned."),
     }[status["mode"]]
 
 
-def coming(status: ServiceStatus, next_size: int) -> Headline:
+@dataclass(frozen=True)
+class Pace:
+    """Decisions per second of the last hour or two; ``stopped`` is the time of the latest decision
+    if so long a silence would have a chance below one in a thousand at that pace."""
+
+    per_second: float = 0.0
+    stopped: float | None = None
+
+
+def pace(hours: dict[int, int], latest: float | None, began: float, now: float) -> Pace:
+    """Return the pace of decisions, by the hour and the time of the latest one."""
+    since = max(began, (now // HOUR - 1) * HOUR)
+    count = sum(each for hour, each in hours.items() if hour + HOUR > since)
+    if latest is None or latest <= since or not count:
+        return Pace(stopped=latest)
+    per_second, silence = count / (latest - since), now - latest
+    stopped = silence >= SHORTEST and per_second * silence > UNLIKELY
+    return Pace(0.0, latest) if stopped else Pace(count / (now - since))
+
+
+SHORTEST = 30.0
+"""Seconds without a decision that say nothing: counts are stored every ten seconds."""
+UNLIKELY = -math.log(0.001)
+
+
+def coming(status: ServiceStatus, next_size: int, flow: Pace) -> Headline:
     """Describe the next release and its time."""
     waiting = [batch for batch in status["batches"] if batch["state"] == "sealed"]
     opened = [batch for batch in status["batches"] if batch["state"] == "open"]
@@ -91,8 +117,8 @@ def coming(status: ServiceStatus, next_size: int) -> Headline:
         when = f"in {lasting(math.ceil(left))}" if left > 0 else "now"
         return Headline(
             f"release {number} {when}",
-            f"It changes who gets what. It learns from {waiting[0]['taken']:,} decisions, "
-            "and comes at that time however many people answer.",
+            f"It learns from {waiting[0]['taken']:,} decisions and changes who gets what. Its time "
+            "is fixed, however many people answer.",
         )
     storing = not status["ended"] and status["mode"] != "frozen"
     if opened and storing:
@@ -101,14 +127,14 @@ def coming(status: ServiceStatus, next_size: int) -> Headline:
         return Headline(
             f"after {left:,} more decision{'s' * (left != 1)}",
             f"Then {_answers(status)}, then release {number} changes who gets what."
-            + _pace(batch, now),
+            + _ahead(batch, now, flow),
         )
     if opened and opened[0]["ticks"] is not None:
         rest = _rounded(max(0.0, opened[0]["ticks"] - now))
         return Headline(
-            f"release {number} by the clock",
-            f"Nothing new is learned. What was stored before is released: its batch ends in about "
-            f"{rest}.",
+            f"release {number} at a fixed time",
+            f"Nothing new is stored. The decisions stored before are released: their batch ends in "
+            f"about {rest}.",
         )
     if status["ended"]:
         return Headline("nothing", "The experiment has ended: there is no further release.")
@@ -124,14 +150,16 @@ def _answers(status: ServiceStatus) -> str:
     return f"answers are awaited for {lasting(status['window'])}"
 
 
-def _pace(batch: BatchEntry, now: float) -> str:
-    """Estimate when the batch is full at the present rate, or when the clock ends it."""
-    passed, left = now - batch["opened"], batch["slots"] - batch["taken"]
-    paced = left * passed / batch["taken"] if batch["taken"] > 1 and passed > 0 else math.inf
+def _ahead(batch: BatchEntry, now: float, flow: Pace) -> str:
+    """Estimate when the batch is full at the present pace, or when its time limit ends it."""
+    left = batch["slots"] - batch["taken"]
+    paced = left / flow.per_second if flow.per_second else math.inf
     ends = (batch["ticks"] or math.inf) - now
     if ends < paced:
-        return f" The clock ends the batch in about {_rounded(max(0.0, ends))}, full or not."
-    return f" At this pace that is in about {_rounded(paced)}." if paced < math.inf else ""
+        return f" The batch ends in about {_rounded(max(0.0, ends))}, full or not."
+    if flow.stopped is not None:
+        return f" No decision has come since {minute(flow.stopped)}."
+    return f" At the present pace that is in about {_rounded(paced)}." if paced < math.inf else ""
 
 
 def _rounded(seconds: float) -> str:
@@ -156,75 +184,16 @@ def privacy(spent: Spent, budget: Budget, often: Participation | None) -> Headli
     if often is not None:
         return Headline(
             short,
-            f"Each person's part. A person counts in at most {often.batches:,} "
+            f"For each person, all releases together. A person counts in at most {often.batches:,} "
             f"release{'s' * (often.batches != 1)}; further releases do not add to it.",
         )
     if not spent.epsilon:
         return Headline(
-            short, "Each decision's part. It is spent once, with its release; none is yet."
+            short, "For each decision: spent once, with its release. Nothing is released yet."
         )
-    return Headline(short, "Each decision's part: spent once, with its release, and not growing.")
-
-
-CERTAIN = ", with 95\N{NO-BREAK SPACE}% certainty, however often you look."
-
-
-@dataclass(frozen=True)
-class LiftAnswer:
-    """``short`` is Yes, No, Too early to say, or Nobody can say; ``text`` is a sentence. The mean
-    outcomes of both parts are empty before there is a lift."""
-
-    short: str
-    text: str
-    policy: str = ""
-    control: str = ""
-
-
-def answered(lift: Lift | None, *, compared: bool) -> LiftAnswer:
-    """Describe the lift, or the reason why there is none; ``compared``: with a control share."""
-    if lift is not None:
-        return answer(lift)
-    if compared:
-        return LiftAnswer(
-            "Too early to say", "The first release compares the policy with the control."
-        )
-    return LiftAnswer(
-        "Nobody can say",
-        "This experiment has no control share, so there is nothing to compare with. Give the next "
-        "one a control share before it begins.",
+    return Headline(
+        short, "For each decision: spent once, with its release. More releases do not add to it."
     )
-
-
-def answer(lift: Lift) -> LiftAnswer:
-    """Describe the lift by its interval that is valid at any time."""
-    line, outcome = lift.pooled, lift.outcome
-    if not line.known:
-        return LiftAnswer("Too early to say", f"{lift.text[0].upper()}{lift.text[1:]}.", "–", "–")
-    difference, wide = outcome.difference_of(line.difference), outcome.error_of(line.anytime)
-    unsure = line.helps is None
-    short = "Too early to say" if unsure else "Yes" if line.helps else "No"
-    span = outcome.high - outcome.low
-    low, high = max(difference - wide, -span), min(difference + wide, span)
-    if wide >= span:
-        interval = "the noise is still larger than any difference."
-    elif not unsure:
-        near, far = sorted((abs(low), abs(high)))
-        interval = (
-            f"between {outcome.figure(near)} and {_aside(math.copysign(far, difference), outcome)}"
-        ) + CERTAIN
-    else:
-        interval = f"between {_aside(low, outcome)} and {_aside(high, outcome)}" + CERTAIN
-    size = "may still be higher or lower" if unsure else f"is {_aside(difference, outcome)}"
-    return LiftAnswer(
-        short,
-        f"The mean {outcome.word} {size} than that of the control: {interval}",
-        *(outcome.figure(outcome.value_of(within(each))) for each in (line.policy, line.control)),
-    )
-
-
-def _aside(value: float, outcome: Outcome) -> str:
-    """``0.023 lower``."""
-    return f"{outcome.figure(abs(value))} {'higher' if value > 0 else 'lower'}"
 
 
 @dataclass(frozen=True)
@@ -239,6 +208,21 @@ class Summary:
     helped: LiftAnswer
     began: float
     hours: dict[int, int]
+    released: dict[int, float]
+    deciding: int
+    """The release that decides now; 0 at the start."""
+
+    @property
+    def releases(self) -> str:
+        """``8 releases so far``, and which one decides where it is not the newest."""
+        count, now = self.status["releases"], self.deciding
+        text = f"{count:,} release{'s' * (count != 1)} so far"
+        if now == count:
+            return f"{text}."
+        decides = f"release {now} decides" if now else "decisions follow the start"
+        if self.status["chosen"]:
+            return f"{text}; {decides}, as an operator chose."
+        return f"{text}; {decides} until the next batch opens."
 
     @property
     def decisions(self) -> int:
@@ -260,23 +244,44 @@ class Summary:
 async def summary(service: Service) -> Summary:
     """Read the summary from the database and the newest release."""
     plan, status, lift = service.settings.plan, await service.status(), service.lift()
-    began, batches, hours = await service.state.read(_facts)
+    began, batches, hours, latest, times = await service.state.read(_facts)
+    links, unstored = service.state.serving.chain.links, service.state.decided
+    if unstored:  # by this worker, in the last seconds
+        latest, hour = status["now"], int(status["now"] // HOUR) * HOUR
+        hours[hour] = hours.get(hour, 0) + unstored
+    flow = pace(hours, latest, began, status["now"])
     return Summary(
         status=status,
         lift=lift,
         tried=tried(plan, status["actions"], status["n_actions"]),
         state=state(status, service.settings.default_name),
-        coming=coming(status, service.state.slots.size(batches + 1)),
-        helped=answered(lift, compared=plan.control is not None),
+        coming=coming(status, service.state.slots.size(batches + 1), flow),
+        helped=answered(
+            lift,
+            None if plan.control is None else control(plan),
+            ended=status["ended"] and not status["batches"],
+            taken=sum(batch["taken"] for batch in status["batches"]),
+        ),
         began=began,
         hours=hours,
+        released={
+            link.release.number: times[link.number]
+            for link in links
+            if link.release is not None and link.number in times
+        },
+        deciding=release_counts(links)[status["serving"]],
     )
 
 
-def _facts(connection: Connection) -> tuple[float, int, dict[int, int]]:
+def _facts(
+    connection: Connection,
+) -> tuple[float, int, dict[int, int], float | None, dict[int, float]]:
     """Read the beginning of the experiment, the number of batches that were opened and not given
-    up, and the decisions of each hour."""
+    up, the decisions of each hour, the time of the latest one, and the times of releases."""
     # The first key is made in the transaction that begins the experiment.
     began = connection.execute("SELECT min(created) FROM keys").fetchone()[0]
     kept = connection.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0]
-    return float(began), int(kept), document_table.decisions_by_hour(connection)
+    return (
+        *(float(began), int(kept), document_table.decisions_by_hour(connection)),
+        *(document_table.last_decision(connection), document_table.release_times(connection)),
+    )

@@ -1,12 +1,14 @@
-"""Pages of operators that only show: batches, releases, ledger."""
+"""Pages of operators that only show: batches, releases, ledger, label, history."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from starlette.responses import Response
 
+from discreet.client.label import label_document, label_values
 from discreet.errors import ServiceError
 from discreet.releases.quality import Quality, quality
 from discreet.service.dashboard import experiment_summary, page_data
@@ -15,6 +17,7 @@ from discreet.service.runtime.service import Service
 from discreet.service.storage.api_keys import Key
 from discreet.service.storage.batches import BatchState
 from discreet.service.storage.document_table import LIMIT, Change, list_changes
+from discreet.types import JsonObject
 
 
 async def batches(page: PageRequest, service: Service) -> Response:
@@ -24,7 +27,6 @@ async def batches(page: PageRequest, service: Service) -> Response:
         "batches.html",
         batches=found[::-1],
         words={"open": "open", "sealed": "waiting"},
-        chart_values=page_data.timeline(found, status["now"]),
         status=status,
         settings=service.settings,
         ahead=_ahead(service, found),
@@ -47,7 +49,7 @@ async def releases(page: PageRequest, service: Service) -> Response:
         served=service.state.deciding(),
         public_key=service.state.serving.chain.key,
         mean_losses=_mean_losses(service),
-        chosen=service.state.serving.chosen is not None,
+        summary=await experiment_summary.summary(service),
         names=page_data.document_names(service.state.serving.chain.links),
     )
 
@@ -94,6 +96,40 @@ async def ledger(page: PageRequest, service: Service) -> Response:
         budget=found.budget,
         privacy=experiment_summary.privacy(found.spent(), found.budget, found.participation),
     )
+
+
+async def label(page: PageRequest, service: Service) -> Response:
+    """Show the privacy label of everything that was published."""
+    return page.render("label.html", **label_values(await _label(service)))
+
+
+async def privacy_words(service: Service) -> str:
+    """Return what an attacker can tell from all releases, in one sentence."""
+    if not service.state.serving.newest:
+        return "Nothing was published yet, so nobody can learn anything from it."
+    return str(label_values(await _label(service))["odds"])
+
+
+async def _label(service: Service) -> JsonObject:
+    """Return the label, kept until there is another document."""
+    chain, experiment = service.state.serving.chain, service.settings.experiment
+    newest = chain.links[-1]
+    if newest.digest not in _LABELS:
+        ledger = await service.state.ledger()
+        releases = page_data.release_counts(chain.links)[newest.number]
+        about = {"experiment": experiment, "releases": releases, "head": newest.digest}
+        made = datetime.now(UTC).date().isoformat()
+        _LABELS[newest.digest] = await asyncio.to_thread(
+            lambda: label_document(ledger, {**about, "key": chain.key}, made=made)
+        )
+        while len(_LABELS) > KEPT:
+            del _LABELS[next(iter(_LABELS))]
+    return _LABELS[newest.digest]
+
+
+KEPT = 256
+"""Labels in memory, by the digest of the newest document: one for each experiment."""
+_LABELS: dict[str, JsonObject] = {}
 
 
 async def _checked(service: Service) -> list[page_data.Checked]:
@@ -162,7 +198,7 @@ def _history(
 
 def _who(change: Change) -> str:
     if change.what == "released":
-        return "the clock"
+        return "the service"
     if not change.by:
         return "a command on the server"
     if change.by.startswith("m_"):  # a member
@@ -196,8 +232,9 @@ def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
         "passphrase set": f"New passphrase of {member}",
         "passphrase link": f"Link for a new passphrase of {member}",
         "begun": "The experiment began",
+        "archived": "Archived: it decides nothing any more",
         "mode changed": f"Set to {MODES.get(details.get('value', ''), '')}",
-        "batch burned": f"Batch {details.get('batch')} given up, its rows erased",
+        "batch burned": f"Batch {details.get('batch')} given up, its records erased",
         "actions changed": "Actions joined or left",
         "restored": "A backup was restored",
     }.get(change.what, change.what)

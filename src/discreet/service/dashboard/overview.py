@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import math
+from dataclasses import replace
 
 import numpy as np
 from starlette.responses import JSONResponse, Response
@@ -10,30 +12,43 @@ from starlette.responses import JSONResponse, Response
 from discreet.releases.lift import Lift
 from discreet.releases.quality import Quality, quality
 from discreet.service.dashboard import experiment_summary
+from discreet.service.dashboard.charts import Chart, Line
+from discreet.service.dashboard.example_people import example_shares
 from discreet.service.dashboard.experiment_summary import summary
 from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
 from discreet.service.storage.document_table import HOUR
+from discreet.types import JsonObject, NumpyArray
 
 
 async def overview(page: PageRequest, service: Service) -> Response:
-    """Render the page, or the part that the browser requests every few seconds."""
+    """Render the page, or the parts that the browser requests every few seconds."""
     plan = service.settings.plan
     found, ledger = await summary(service), await service.state.ledger()
-    drawn: dict[str, Any] = {}
+    drawn: JsonObject = {}
     if not page.partial:
-        released = service.state.serving.chain.deciding
+        chain, served = service.state.serving.chain, service.state.deciding()
+        marks = tuple((at, number) for number, at in found.released.items())
         drawn = {
-            "outcomes": outcomes(quality(released)),
-            "lift_chart": found.lift and lift_so_far(found.lift),
-            "traffic": traffic(found.hours, found.status["now"]),
+            "charts": [
+                each
+                for each in (
+                    found.lift and lift_so_far(found.lift, found.released),
+                    means_so_far(found.lift, found.released)
+                    if found.lift
+                    else outcomes(quality(chain.deciding), found.released),
+                    traffic(found.hours, found.status["now"], marks),
+                )
+                if each is not None
+            ],
+            "shares": await asyncio.to_thread(example_shares, plan, chain, served),
         }
     return page.render(
         "part_overview.html" if page.partial else "overview.html",
         found=found,
         status=found.status,
         privacy=experiment_summary.privacy(ledger.spent(), ledger.budget, plan.participation),
-        compared=plan.control and experiment_summary.control(plan),
+        guardrails=service.guardrails(),
         **drawn,
     )
 
@@ -49,73 +64,94 @@ TWO_SIDED = 1.96
 """Standard errors on either side of a mean that hold 95 % of a normal law."""
 
 
-def outcomes(found: list[Quality]) -> dict[str, object] | None:
+Titled = tuple[str, Chart, str]
+"""A heading, a chart, and a sentence on how to read it."""
+
+
+def outcomes(found: list[Quality], times: dict[int, float]) -> Titled | None:
     """Return the mean loss or reward of each release within the interval of its noise; releases
     whose noise exceeds the whole range have none."""
-    known = [each for each in found if each.standard_error <= 0.5]
+    known = [each for each in found if each.standard_error <= 0.5 and each.number in times]
     if not known:
         return None
-    low, high = known[0].outcome.low, known[0].outcome.high
-    wide = [TWO_SIDED * each.mean_error for each in known]
-    means = [each.mean for each in known]
-    return _within(
-        [each.number for each in known],
-        f"mean {known[0].outcome.word}",
-        means,
-        [max(low, mean - side) for mean, side in zip(means, wide, strict=True)],
-        [min(high, mean + side) for mean, side in zip(means, wide, strict=True)],
-    )
+    outcome = known[0].outcome
+    middle = np.array([each.mean for each in known])
+    wide = TWO_SIDED * np.array([each.mean_error for each in known])
+    line = _line(f"mean {outcome.word}", middle, wide, outcome.low, outcome.high)
+    words = f"Mean {outcome.word} of each release, all decisions together"
+    chart = _by_release(words, [each.number for each in known], times, line)
+    better = "Smaller" if outcome.best == "low" else "Larger"
+    return words, chart, f"{better} is better. With 95 % certainty the exact mean is in the band."
 
 
-def lift_so_far(lift: Lift) -> dict[str, object] | None:
+def lift_so_far(lift: Lift, times: dict[int, float]) -> Titled | None:
     """Return the lift so far, release by release, within the interval that is valid at any time.
 
     None, and no point for a release, where it is not known yet.
     """
     columns, span = lift.table, lift.outcome.high - lift.outcome.low
-    known = np.isfinite(columns["half_width_any_time"])
+    known = _known(lift, times)
     if not known.any():
         return None
-    number, difference, wide = (
-        columns[name][known] for name in ("number", "lift_so_far", "half_width_any_time")
+    middle, wide = columns["lift_so_far"][known], columns["half_width_any_time"][known]
+    line = _line("policy less control", middle, wide, -span, span)
+    words = f"Mean {lift.outcome.word} of the policy less that of the control, so far"
+    chart = _by_release(words, columns["number"][known].tolist(), times, line)
+    side = "Below" if lift.outcome.best == "low" else "Above"
+    text = f"{side} zero the policy helps. The band is a 95 % interval that is valid at every look."
+    return words, replace(chart, zero=True), text
+
+
+def means_so_far(lift: Lift, times: dict[int, float]) -> Titled | None:
+    """Return the means of policy and control so far, each within its interval for any time."""
+    columns, outcome, known = lift.table, lift.outcome, _known(lift, times)
+    if not known.any():
+        return None
+    lines = [
+        _line(
+            part,
+            columns[f"{part}_so_far"][known],
+            columns[f"{part}_half_width_any_time"][known],
+            *(outcome.low, outcome.high),
+        )
+        for part in ("policy", "control")
+    ]
+    words = f"Mean {outcome.word} of policy and control, so far"
+    better = "Smaller" if outcome.best == "low" else "Larger"
+    text = f"{better} is better. Bands are 95 % intervals of each mean, valid at every look."
+    return words, _by_release(words, columns["number"][known].tolist(), times, *lines), text
+
+
+def _known(lift: Lift, times: dict[int, float]) -> NumpyArray:
+    columns = lift.table
+    numbers, wide = columns["number"].tolist(), columns["half_width_any_time"].tolist()
+    return np.array([math.isfinite(w) and n in times for n, w in zip(numbers, wide, strict=True)])
+
+
+def _line(label: str, middle: NumpyArray, wide: NumpyArray, low: float, high: float) -> Line:
+    ends = ((middle + sign * wide).clip(low, high).tolist() for sign in (-1.0, 1.0))
+    return Line(label, middle.tolist(), *ends)
+
+
+def _by_release(words: str, numbers: list[int], times: dict[int, float], *lines: Line) -> Chart:
+    x = [times[number] for number in numbers]
+    return Chart(
+        words, "date, UTC", x, lines, time=True, releases=tuple(zip(x, numbers, strict=True))
     )
-    return _within(
-        number.tolist(),
-        "difference",
-        difference.tolist(),
-        (difference - wide).clip(-span, span).tolist(),
-        (difference + wide).clip(-span, span).tolist(),
-    ) | {"zero": True}
 
 
-def _within(
-    x: list[int], word: str, middle: list[float], low: list[float], high: list[float]
-) -> dict[str, object]:
-    return {
-        "x": x,
-        "label": "release",
-        "whole": True,
-        "band": True,
-        "lines": [
-            {"label": word, "values": middle},
-            {"label": "at least", "values": low, "dashed": True},
-            {"label": "at most", "values": high, "dashed": True},
-        ],
-    }
-
-
-def traffic(hours: dict[int, int], now: float) -> dict[str, object] | None:
+def traffic(
+    hours: dict[int, int], now: float, releases: tuple[tuple[float, int], ...] = ()
+) -> Titled | None:
     """Decisions in each hour up to now; hours without any are zero."""
     if not hours:
         return None
     last = int(now // HOUR) * HOUR
     first = max(min(min(hours), last - 11 * HOUR), last - (HOURS - 1) * HOUR)
     x = list(range(first, last + 1, HOUR))
-    return {
-        "x": x,
-        "label": "hour",
-        "time": True,
-        "bars": True,
-        "from": 0,
-        "lines": [{"label": "decisions", "values": [hours.get(hour, 0) for hour in x]}],
-    }
+    line = Line("decisions", [hours.get(hour, 0) for hour in x])
+    words = "Decisions per hour"
+    chart = Chart(
+        words, "date, UTC", x, (line,), time=True, bars=True, zero=True, releases=releases
+    )
+    return words, chart, "All decisions, of policy and control together."

@@ -50,24 +50,6 @@ def check(number: int, body: bytes, key: str, known: str) -> Checked:
     return Checked(number, found, document)
 
 
-def timeline(all_batches: list[BatchState], now: float) -> dict[str, object]:
-    """Return assigned slots over time; each batch fills between its opening and its sealing."""
-    times, slots, total = [], [], 0
-    for batch in sorted(all_batches, key=lambda each: each.opened):
-        times += [batch.opened, batch.sealed or now]
-        slots += [total, total + batch.taken]
-        total += batch.taken
-    return {
-        "x": times,
-        "label": "time",
-        "time": True,
-        "filled": True,
-        "from": 0,
-        "lines": [{"label": "slots taken", "values": slots}],
-        "marks": [batch.due for batch in all_batches if batch.state == "released"],
-    }
-
-
 @dataclass(frozen=True)
 class ChargeLine:
     """A charge: its own cost, and the total cost for one unit so far."""

@@ -8,6 +8,7 @@ import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from urllib.parse import parse_qs, urlencode
 
@@ -127,6 +128,8 @@ class PageRequest:
     cookie: tuple[str, str] | None = None
     """Name and text of a cookie that the answer sets, unless the view sets another."""
     fields: dict[str, list[str]] = field(default_factory=dict)
+    privacy_words: str = ""
+    """What the releases reveal at most, in one sentence of every page."""
 
     def given(self, name: str) -> str:
         """Return a field of the form, or of the address; empty if it is missing."""
@@ -177,6 +180,7 @@ class PageRequest:
             name,
             **values,
             **self.shared_values(self.may(READERS)),
+            privacy_words=self.privacy_words,
             token=self.session.token,
             visitor=self.visitor,
             admin=self.may(ADMIN),
@@ -188,6 +192,8 @@ class PageRequest:
 
 
 View = Callable[[PageRequest], Awaitable[Response]]
+Again = Callable[[PageRequest, str, int], Awaitable[Response]]
+"""Shows a long form again with what was typed, after a failure: its message and status."""
 
 
 class Page:
@@ -200,8 +206,9 @@ class Page:
         access: Access,
         metrics: Metrics,
         shared_values: SharedValues,
+        again: Again | None = None,
     ) -> None:
-        self._view, self._needed = view, needed
+        self._view, self._needed, self._again = view, needed, again
         self._access, self._metrics, self._shared_values = access, metrics, shared_values
         self._sessions = Sessions(access.session_secret)
         self._member_sessions = Sessions(access.members.secret)
@@ -228,7 +235,7 @@ class Page:
             await self._identify(page)
             visitor = page.visitor
             if self._needed is not None and visitor is None:
-                return _log_in_first(request, self._access.prefix)
+                return await self._not_signed_in(page)
             if visitor is None:
                 self._access.rate.take(OTHER, "dashboard")
             else:
@@ -242,10 +249,17 @@ class Page:
                 page.fields = _fields(request.url.query)
             response = await self._view(page)
         except Exception as error:
-            response = self._failure(page, error)
+            response = await self._failure(page, error)
         if page.cookie is not None and "set-cookie" not in response.headers:
             set_cookie(page, response, *page.cookie, SECONDS)
         return response
+
+    async def _not_signed_in(self, page: PageRequest) -> Response:
+        """Lead to the sign-in; the page of a long form keeps what was typed meanwhile."""
+        if self._again is None or page.request.method != "POST":
+            return _log_in_first(page.request, self._access.prefix)
+        self._access.rate.take(OTHER, "dashboard")
+        return page.render("kept.html", 401, fields=await self._form(page.request))
 
     async def _identify(self, page: PageRequest) -> None:
         """Find who is signed in: by a proxy, as a member, or with a key."""
@@ -282,12 +296,20 @@ class Page:
                 )
         return _fields(content.decode("utf-8", "replace"))
 
-    def _failure(self, page: PageRequest, error: Exception) -> Response:
+    async def _failure(self, page: PageRequest, error: Exception) -> Response:
         status, problem = problem_of(error, self._access.storage_errors)
         if status >= 500:
             self._access.log.failure(
                 "request failed", kind=safe_name(error), route="/ui", status=status
             )
+        if (
+            self._again is not None
+            and page.visitor
+            and page.fields
+            and page.request.method == "POST"
+        ):
+            with suppress(Exception):
+                return await self._again(page, problem.message, status)
         name = "part_error.html" if page.partial else "error.html"
         return page.render(name, status, message=problem.message)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from starlette.responses import RedirectResponse, Response
@@ -27,12 +28,13 @@ from discreet.service.dashboard.page_frame import (
     OWNERS,
     READERS,
     SIGNED_IN,
+    Again,
     Page,
     PageRequest,
     View,
     at_least,
 )
-from discreet.service.experiment_file import FOLDER_EXAMPLE
+from discreet.service.dashboard.setup_pages import SetupViews
 from discreet.service.metrics import Metrics
 from discreet.service.runtime.hosted_experiments import CreationReply, HostedExperiments
 from discreet.service.runtime.service import Service
@@ -55,6 +57,7 @@ PAGES: tuple[tuple[str, ExperimentView, str | None, tuple[str, ...]], ...] = (
     ("/ui/releases/{number:int}", operator_pages.release, READERS, GET),
     ("/ui/releases/{number:int}/document", operator_pages.document, READERS, GET),
     ("/ui/ledger", operator_pages.ledger, READERS, GET),
+    ("/ui/label", operator_pages.label, READERS, GET),
     ("/ui/explorer", explorer.explorer, READERS, BOTH),
     ("/ui/keys", settings_pages.keys, OWNERS, BOTH),
     ("/ui/keys/revoke", settings_pages.revoke, OWNERS, POST),
@@ -80,10 +83,17 @@ def pages(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]
             "newest": service.newest,
             "server": server,
             "faults": faults(service.state) if logged_in else [],
+            "archived": service.settings.archived,
         }
 
     def bound(view: ExperimentView) -> View:
-        return lambda page: view(page, service)
+        async def shown(page: PageRequest) -> Response:
+            if page.may(READERS):
+                with suppress(Exception):  # a page works without it, and tells faults itself
+                    page.privacy_words = await operator_pages.privacy_words(service)
+            return await view(page, service)
+
+        return shown
 
     made: list[BaseRoute] = [
         Route(
@@ -115,16 +125,7 @@ class ServerViews:
         self._hosted = hosted
 
     async def home(self, page: PageRequest) -> Response:
-        return await self._list(page)
-
-    async def create(self, page: PageRequest) -> Response:
-        """Create an experiment; only this answer shows the admin key of the new experiment, and
-        only to owners, since the key has all their rights."""
-        name, text = page.given("name").strip(), page.given("toml")
-        made = await self._hosted.create(name, text.replace("\r\n", "\n") or None, page.by)
-        if not page.may(OWNERS):
-            made["admin_key"] = ""
-        return await self._list(page, made=made)
+        return await self.listed(page)
 
     async def change(self, page: PageRequest) -> Response:
         """Pause, resume, end or archive; what cannot be undone is confirmed by typing the name."""
@@ -149,13 +150,15 @@ class ServerViews:
             raise InvalidInput("change must be one of those on the page; this is not. Choose one.")
         return page.to(HOME)
 
-    async def _list(self, page: PageRequest, made: CreationReply | None = None) -> Response:
+    async def listed(self, page: PageRequest, made: CreationReply | None = None) -> Response:
+        """List all experiments; the answer to a creation shows the new admin key, once."""
         roles = page.visitor.role_at if page.visitor else lambda _: SIGNED_IN
         found = [
             each for each in await self._hosted.listed() if at_least(roles(each["name"]), READERS)
         ]
         serving, shown = self._hosted.serving(), {each["name"] for each in found}
         services = {name: service for name, service in serving.items() if name in shown}
+        archived = await asyncio.to_thread(self._hosted.folder.archived)
         summaries = await asyncio.gather(*map(_summary, services.values()))
         return page.render(
             "server_list.html",
@@ -164,7 +167,7 @@ class ServerViews:
             summaries=dict(zip(services, summaries, strict=True)),
             now=time.time(),
             made=made,
-            example=FOLDER_EXAMPLE,
+            archived=[name for name in archived if at_least(roles(name), READERS)],
         )
 
 
@@ -180,23 +183,26 @@ async def _summary(service: Service) -> Summary | None:
 def server_pages(hosted: HostedExperiments, access: Access, metrics: Metrics) -> list[BaseRoute]:
     """Return everything under ``/ui`` of the server itself."""
     views = ServerViews(hosted)
-    table: tuple[tuple[str, View, str | None, tuple[str, ...]], ...] = (
-        ("/ui/login", member_pages.log_in, EVERYONE, BOTH),
-        ("/ui/join", member_pages.join, EVERYONE, BOTH),
-        ("/ui/logout", member_pages.log_out, SIGNED_IN, POST),
-        ("/ui/account", member_pages.account, SIGNED_IN, BOTH),
-        ("/ui/members", member_pages.members, OWNERS, BOTH),
-        ("/ui/history", operator_pages.server_history, OWNERS, GET),
-        ("/ui", views.home, SIGNED_IN, GET),
-        ("/ui/new", views.create, ADMIN, POST),
-        ("/ui/change", views.change, SIGNED_IN, POST),
+    setup = SetupViews(hosted, views.listed)
+    table: tuple[tuple[str, View, str | None, tuple[str, ...], Again | None], ...] = (
+        ("/ui/login", member_pages.log_in, EVERYONE, BOTH, None),
+        ("/ui/join", member_pages.join, EVERYONE, BOTH, None),
+        ("/ui/logout", member_pages.log_out, SIGNED_IN, POST, None),
+        ("/ui/account", member_pages.account, SIGNED_IN, BOTH, None),
+        ("/ui/members", member_pages.members, OWNERS, BOTH, None),
+        ("/ui/history", operator_pages.server_history, OWNERS, GET, None),
+        ("/ui", views.home, SIGNED_IN, GET, None),
+        ("/ui/new", setup.new, ADMIN, BOTH, setup.again),
+        ("/ui/change", views.change, SIGNED_IN, POST, None),
     )
 
     def shared_values(_: bool) -> dict[str, object]:
         return {"frame": "server_frame.html", "faults": []}
 
     made: list[BaseRoute] = [
-        Route(path, Page(view, needed, access, metrics, shared_values), methods=list(methods))
-        for path, view, needed, methods in table
+        Route(
+            path, Page(view, needed, access, metrics, shared_values, again), methods=list(methods)
+        )
+        for path, view, needed, methods, again in table
     ]
     return [*made, *common_routes(access.prefix)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -34,6 +35,7 @@ from discreet.service.runtime.hosted_experiments import HostedExperiments
 from discreet.service.runtime.service import Service
 from discreet.service.settings import ServerSettings
 from discreet.service.storage.api_keys import SERVER
+from discreet.service.storage.database import safe_name
 
 BELOW = "/v1/experiments/"
 FIRST_PARTS = (
@@ -41,6 +43,10 @@ FIRST_PARTS = (
     "personalizer",
 )
 """First parts of the paths of an experiment; others are short for /v1/…."""
+
+
+READING = ("/ui/login", "/ui/logout", "/ui/explorer")
+"""Forms of the pages that change nothing of an experiment."""
 
 
 class CrossOrigin(CORSMiddleware):
@@ -138,6 +144,17 @@ class ServerApp(ExperimentApp):
             await self._own({**scope, "path": path}, receive, send)
             return
         found = self._hosted.served.get(name)
+        if found is None and name not in self._hosted.broken:
+            archived = await asyncio.to_thread(self._hosted.folder.archived_file, name)
+            if archived is not None and not (scope["method"] == "GET" or rest in READING):
+                await _refuse(_archived(name), send)
+                return
+            try:
+                if archived is not None:
+                    found = await self._hosted.read_archived(name, archived)
+            except Exception as error:
+                await _refuse(_unreadable(name, error), send)
+                return
         if found is None:
             await _refuse(self._missing(name), send)
             return
@@ -168,6 +185,24 @@ class ServerApp(ExperimentApp):
             status=503,
             code="not_ready",
         )
+
+
+def _archived(name: str) -> ServiceError:
+    return ServiceError(
+        f"experiment {name!r} is archived. Its documents and pages can be read; it decides and "
+        "stores nothing, and nothing of it can be changed.",
+        status=410,
+        code="archived",
+    )
+
+
+def _unreadable(name: str, error: Exception) -> ServiceError:
+    return ServiceError(
+        f"archived experiment {name!r} cannot be read ({safe_name(error)}). Its documents are in "
+        "its folder; discreet experiment list names it.",
+        status=503,
+        code="not_ready",
+    )
 
 
 def _unnamed() -> ServiceError:

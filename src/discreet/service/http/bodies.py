@@ -6,6 +6,11 @@ from typing import Annotated, Any
 
 import msgspec
 
+from discreet.features.category import Category
+from discreet.features.date import Date
+from discreet.features.flag import Flag
+from discreet.features.number import Number
+from discreet.features.schema import Field, Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
 from discreet.service.error_responses import ErrorDetail
@@ -24,9 +29,9 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     """Every request body."""
 
 
-class Ticket(Body):
-    user: User | None = None
-    sticky: User | None = None
+REFUSED, REQUIRED = "x-refused", "x-required"
+"""Marks of fields that the plan refuses or requires, with errors of its own: the OpenAPI document
+leaves them out, or lists them as required."""
 
 
 class Person(Body):
@@ -108,12 +113,54 @@ class Results(msgspec.Struct):
     results: list[Result]
 
 
+def context_schema(schema: Schema) -> dict[str, object]:
+    """Return the JSON Schema of a context.
+
+    >>> from discreet import Number
+    >>> context_schema(Schema([Number("age", 0, 120)]))["properties"]
+    {'age': {'type': 'number', 'minimum': 0, 'maximum': 120}}
+    """
+    optional = {each.name for each in schema.fields if each.indicator or each.stand_in is not None}
+    shapes = {each.name: _column_schema(each) for each in schema.fields}
+    return {
+        "properties": {
+            name: {"anyOf": [shape, {"type": "null"}]} if name in optional else shape
+            for name, shape in shapes.items()
+        },
+        "required": [name for name in shapes if name not in optional],
+        "additionalProperties": False,
+    }
+
+
+def _column_schema(column: Field) -> dict[str, object]:
+    match column:
+        case Number(clip=True):
+            return {"type": "number"}
+        case Number():
+            return {"type": "number", "minimum": column.low, "maximum": column.high}
+        case Flag():
+            return {"enum": [True, False, 1, 0]}
+        case Category(other=True):
+            return {"type": "string" if column.of_words else "integer"}
+        case Category():
+            return {"enum": list(column.values)}
+        case Date():
+            return {"type": "string", "description": column.rule}
+    return {"type": ["string", "integer"]}
+
+
 class Bodies:
     """The bodies whose shape the plan decides."""
 
     def __init__(self, plan: Plan) -> None:
         # Arrays must hold numbers; the fields of a schema check themselves and name the field.
         context: Any = dict[str, Any]
+        described: Any = None
+        if isinstance(plan.contexts, Schema):
+            meta = msgspec.Meta(extra_json_schema=context_schema(plan.contexts))
+            described = Annotated[dict[str, Any], meta]
+        mark = {REFUSED if plan.participation is None else REQUIRED: True}
+        user: Any = Annotated[User | None, msgspec.Meta(extra_json_schema=mark)]
         if isinstance(plan.contexts, UnitBall):
             d = plan.contexts.dimension
             context = Annotated[list[float], msgspec.Meta(min_length=d, max_length=d)]
@@ -128,11 +175,19 @@ class Bodies:
         value: Any = float
         if not plan.outcome.clip:
             value = Annotated[float, msgspec.Meta(ge=plan.outcome.low, le=plan.outcome.high)]
+        rails: list[Any] = []
+        if plan.guardrails is not None:
+            optional = [
+                (each.name, Annotated[float, msgspec.Meta(ge=each.low, le=each.high)] | None, None)
+                for each in plan.guardrails
+            ]
+            reported: Any = msgspec.defstruct("Guardrails", optional, bases=(Body,))
+            rails = [("guardrails", reported | None, None)]
         self.decide = msgspec.defstruct(
             "Decide",
             [
-                ("context", context),
-                ("user", User | None, None),
+                ("context", described or context),
+                ("user", user, None),
                 ("deferred", bool, False),
                 ("actions", offered | None, None),
                 ("ranking", bool, False),
@@ -147,6 +202,7 @@ class Bodies:
                 ("value", value),
                 ("context", context | None, None),
                 ("action", played | None, None),
+                *rails,
             ],
             bases=(Body,),
             rename={"value": plan.outcome.word},
@@ -160,6 +216,9 @@ class Bodies:
                 ("stored", bool),
                 ("ranking", list[chosen] | msgspec.UnsetType, msgspec.UNSET),
             ],
+        )
+        self.ticket = msgspec.defstruct(
+            "Ticket", [("user", user, None), ("sticky", User | None, None)], bases=(Body,)
         )
         self.ticketed = msgspec.defstruct(
             "TicketReply",

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
 
+import msgspec
+
 from discreet.client.documents import digest
 from discreet.errors import DiscreetError, InvalidInput, ServiceError
 from discreet.plan.config import to_config
@@ -92,8 +94,10 @@ class ExperimentHandlers:
         return Results(results)
 
     async def _observe(self, body: Any) -> bool:
+        rails = getattr(body, "guardrails", None)  # where the plan declares them
+        given = None if rails is None else msgspec.structs.asdict(rails)
         return await self._service.decisions.observe(
-            body.decision, body.value, context=body.context, action=body.action
+            body.decision, body.value, context=body.context, action=body.action, guardrails=given
         )
 
     async def activate(self, call: Call) -> Activated:
@@ -142,7 +146,8 @@ class ExperimentHandlers:
                 status=404,
                 code="no_lift",
             )
-        return found.to_json()
+        rails = [each.to_json() for each in self._service.guardrails()]
+        return found.to_json() | ({"guardrails": rails} if rails else {})
 
     async def schema(self, _call: Call) -> object:
         plan = self._service.settings.plan
@@ -153,6 +158,7 @@ class ExperimentHandlers:
             "n_actions": len(self._service.state.serving.chain.available_actions.places),
             "actions": actions_in_use(self._service.state),
             "outcome": to_config(plan.outcome),
+            **({} if plan.guardrails is None else {"guardrails": to_config(plan.guardrails)}),
         }
 
     async def actions(self, call: Call) -> object:

@@ -10,9 +10,10 @@ import msgspec
 
 from discreet.service.access import ANSWER, DECIDE, OTHER, TICKET, UNLIMITED
 from discreet.service.http import bodies
-from discreet.service.http.bodies import Bodies, Failure
+from discreet.service.http.bodies import REFUSED, REQUIRED, Bodies, Failure
 from discreet.service.http.handlers import Call, ExperimentHandlers
 from discreet.service.storage.api_keys import SCOPES
+from discreet.types import JsonMapping
 
 ANY = SCOPES
 PUBLIC = ("public",)
@@ -53,7 +54,7 @@ def experiment_routes(shapes: Bodies, handlers: ExperimentHandlers) -> tuple[Rou
               "Say that a deferred decision was shown", bodies.Activate, bodies.Activated,
               bucket=ANSWER),
         Route("POST", "/v1/tickets", ("ticket",), h.ticket,
-              "A slot for a device that decides by itself", bodies.Ticket, shapes.ticketed,
+              "A slot for a device that decides by itself", shapes.ticket, shapes.ticketed,
               bucket=TICKET),
         Route("GET", "/v1/releases", READ, h.releases, "The list of documents", releases=True),
         Route("GET", "/v1/releases/{number}", READ, h.release,
@@ -120,6 +121,7 @@ def openapi_document(routes: tuple[Route, ...], title: str, prefix: str = "") ->
     references, components = msgspec.json.schema_components(
         shapes, ref_template="#/components/schemas/{name}"
     )
+    _apply_marks(components)
     refer: dict[object, Mapping[str, object]] = dict(zip(shapes, references, strict=True))
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
@@ -134,6 +136,17 @@ def openapi_document(routes: tuple[Route, ...], title: str, prefix: str = "") ->
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _apply_marks(components: JsonMapping) -> None:
+    """Leave out the fields that the plan refuses, and require those that it requires."""
+    for shape in components.values():
+        for name, each in [*shape.get("properties", {}).items()]:
+            if each.pop(REFUSED, False):
+                del shape["properties"][name]
+            elif each.pop(REQUIRED, False):
+                shape["properties"][name] = each["anyOf"][0]  # without null
+                shape["required"] = [*shape.get("required", ()), name]
 
 
 def _operation(route: Route, refer: Mapping[object, Mapping[str, object]]) -> dict[str, object]:

@@ -24,7 +24,8 @@ class ServerHandlers:
         self._ledgers: dict[str, tuple[int, float, float]] = {}
 
     async def listed(self, call: Call) -> object:  # noqa: ARG002
-        return {"experiments": await self._hosted.listed()}
+        archived = await asyncio.to_thread(self._hosted.folder.archived)
+        return {"experiments": await self._hosted.listed(), "archived": archived}
 
     async def create(self, call: Call) -> object:
         return await self._hosted.create(call.body.name, call.body.toml, call.caller)

@@ -7,6 +7,7 @@ batches exist, so that nothing of a batch can be exported after its release.
 from __future__ import annotations
 
 from contextlib import closing
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from discreet.design.action_names import action_name
 from discreet.features.joint import feature_names
 from discreet.service.secrets import sealing
-from discreet.service.secrets.sealing import DecisionRow, Sealer, unpack_loss
+from discreet.service.secrets.sealing import DecisionRow, Sealer, unpack_losses
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.batches import under_way
@@ -35,14 +36,15 @@ def decision_columns(settings: Settings) -> dict[str, np.ndarray[Any, Any]]:
     column, since only their features are stored.
     """
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
-    plan = settings.plan
+    plan, rails = settings.plan, settings.plan.guardrails or ()
     places, rows, losses = [], [], []
     with storage_errors(database), closing(database.connect()) as connection:
         for batch in under_way(connection):
             if (key := vault.batch(batch.epoch, batch.id)) is None:
                 continue
             sealer = Sealer(key, batch.epoch, batch.id)
-            for slot, (row, loss) in sorted(_decisions(connection, sealer, batch.epoch, batch.id)):
+            found = _decisions(connection, sealer, batch.epoch, batch.id, len(rails))
+            for slot, (row, loss) in sorted(found, key=itemgetter(0)):
                 places.append((batch.epoch, batch.id, slot, batch.release))
                 rows.append(row)
                 losses.append(loss)
@@ -56,7 +58,10 @@ def decision_columns(settings: Settings) -> dict[str, np.ndarray[Any, Any]]:
         names = [action_name(plan, row.action) for row in rows]
         columns["action"] = np.asarray(names, dtype=None if plan.actions is None else object)
     columns["deferred"] = np.asarray([row.deferred for row in rows], dtype=bool)
-    columns[plan.outcome.word] = plan.outcome.value_of(np.asarray(losses, dtype=np.float64))
+    values = np.asarray(losses, dtype=np.float64).reshape(len(rows), 1 + len(rails))
+    columns[plan.outcome.word] = plan.outcome.value_of(values[:, 0])
+    for place, each in enumerate(rails, start=1):
+        columns[f"guardrail {each.name}"] = each.outcome.value_of(values[:, place])
     features = np.asarray([row.features for row in rows]).reshape(len(rows), plan.features.p)
     for name, values in zip(feature_names(plan.features), features.T, strict=True):
         columns[f"feature {name}"] = np.ascontiguousarray(values)
@@ -64,10 +69,10 @@ def decision_columns(settings: Settings) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def _decisions(
-    connection: Connection, sealer: Sealer, epoch: int, batch: int
-) -> list[tuple[int, tuple[DecisionRow, float]]]:
-    """Return rows of a batch by slot, with their losses; NaN where none came."""
-    made, losses, place = dict[int, DecisionRow](), dict[int, float](), (epoch, batch)
+    connection: Connection, sealer: Sealer, epoch: int, batch: int, guardrails: int
+) -> list[tuple[int, tuple[DecisionRow, list[float]]]]:
+    """Return rows of a batch by slot, with losses and guardrails; NaN where none came."""
+    made, losses, place = dict[int, DecisionRow](), dict[int, list[float]](), (epoch, batch)
     query = "SELECT slot, payload FROM records WHERE epoch = ? AND batch = ?"
     for slot, payload in connection.execute(query, place).fetchall():
         if (packed := sealer.open(sealing.ROW, slot, bytes(payload))) is not None:
@@ -77,7 +82,8 @@ def _decisions(
         packed = sealer.open(kind, slot, bytes(payload))
         if packed is None or kind not in (sealing.LOSS, sealing.WHOLE):
             continue
-        losses[slot] = unpack_loss(packed[-8:])
+        row, losses[slot] = unpack_losses(packed, guardrails)
         if kind == sealing.WHOLE:
-            made[slot] = DecisionRow.unpack(packed[:-8])
-    return [(slot, (row, losses.get(slot, np.nan))) for slot, row in made.items()]
+            made[slot] = DecisionRow.unpack(row)
+    silent = [np.nan] * (1 + guardrails)
+    return [(slot, (row, losses.get(slot, silent))) for slot, row in made.items()]

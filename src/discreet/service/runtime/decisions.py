@@ -37,7 +37,7 @@ from discreet.service.storage.journal import (
     RequestName,
     WriteResult,
 )
-from discreet.types import NumpyArray
+from discreet.types import JsonMapping, NumpyArray
 
 TOGETHER = 0.005
 """Seconds between two evaluations while requests overlap; a single request does not wait."""
@@ -280,14 +280,20 @@ class WorkerDecisions:
         return _ACTION.pack(action), self._names[action]
 
     async def observe(
-        self, decision: str, value: object, *, context: object = None, action: object = None
+        self,
+        decision: str,
+        value: object,
+        *,
+        context: object = None,
+        action: object = None,
+        guardrails: JsonMapping | None = None,
     ) -> bool:
-        """Store the loss of a decision, durably; False if the decision took no slot.
+        """Store the loss of a decision and its guardrails, durably; False if it took no slot.
 
         ``value`` is the loss or the reward that the plan declares; only losses are stored.
         """
         self._refuse_set_back()
-        id, loss = self._ids.read(decision), self.plan.outcome.loss_of(value)
+        id, losses = self._ids.read(decision), self.plan.reported_losses(value, guardrails)
         if id.kind == sealing.UNSTORED:
             return False
         with_record, word = id.kind == sealing.TICKET, self.plan.outcome.word
@@ -297,7 +303,7 @@ class WorkerDecisions:
                 "this request differs. Send both for a ticket, and neither for a decision."
             )
         sealer = self._open_sealer(id)
-        kind, packed = sealer.outcome(id, loss)
+        kind, packed = sealer.outcome(id, losses)
         if with_record:
             kind, packed = sealing.WHOLE, self._record(id, context, action) + packed
         await self._store(id, kind, packed, sealer)

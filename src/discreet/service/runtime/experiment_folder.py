@@ -121,14 +121,14 @@ class ListedExperiment:
     wrong: str = ""
 
 
-def begin_experiment(settings: Settings, anchor: str | None) -> CreatedExperiment:
+def begin_experiment(settings: Settings, anchor: str | None, by: str = "") -> CreatedExperiment:
     """Create the database, the vault and the anchor of a new experiment."""
     vault = Vault(settings.place(settings.vault))
     with storage_errors(open_database(settings)):
         lifecycle.check_new(settings)
         vault.create()
         put = put_anchor(settings, anchor)
-        key = lifecycle.begin(settings)
+        key = lifecycle.begin(settings, by)
     return CreatedExperiment(settings.experiment, key, public_key(vault.signing), str(put))
 
 
@@ -164,9 +164,12 @@ class ExperimentFolder:
 
     def names(self) -> list[str]:
         """Return the names of the served experiments, sorted."""
+        return self._names(SERVED)
+
+    def _names(self, kind: str) -> list[str]:
         return sorted(
             file.parent.name
-            for file in (self.path / SERVED).glob(f"*/{EXPERIMENT_FILE}")
+            for file in (self.path / kind).glob(f"*/{EXPERIMENT_FILE}")
             if not (file.parent / NOT_SERVED).exists()
         )
 
@@ -180,12 +183,25 @@ class ExperimentFolder:
             )
         return path
 
+    def archived_file(self, name: str) -> Path | None:
+        """Return the file of an archived experiment; None if there is none, or it is moved."""
+        with suppress(InvalidInput):
+            place = self.path / ARCHIVE / experiment_name(name)
+            if (place / EXPERIMENT_FILE).is_file() and not (place / NOT_SERVED).exists():
+                return place / EXPERIMENT_FILE
+        return None
+
+    def checked(self, name: str, text: str) -> Settings:
+        """Return the settings of a new experiment; refuse what ``new`` would refuse."""
+        return Settings.of_text(text, self._free_place(name) / EXPERIMENT_FILE)
+
     def new(
-        self, name: str, text: str | None = None, source: Path | None = None
+        self, name: str, text: str | None = None, source: Path | None = None, by: str = ""
     ) -> CreatedExperiment:
         """Create an experiment from the text of a file; a server serves it a second later.
 
-        With the path of that file, files in its folder that it names are copied too.
+        With the path of that file, files in its folder that it names are copied too. ``by`` is the
+        author in the history of the experiment.
         """
         place = self._free_place(name)
         title = f'experiment = "{name}"'
@@ -201,7 +217,7 @@ class ExperimentFolder:
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(each, copy)
             (place / EXPERIMENT_FILE).write_text(text, encoding="utf-8")
-            begun = self._begin(name, place)
+            begun = self._begin(name, place, by)
         except BaseException:
             shutil.rmtree(place)  # nothing was ever stored in it
             raise
@@ -210,13 +226,13 @@ class ExperimentFolder:
         step("new:served")
         return begun
 
-    def _begin(self, name: str, place: Path) -> CreatedExperiment:
+    def _begin(self, name: str, place: Path, by: str) -> CreatedExperiment:
         settings, server = Settings.read(place / EXPERIMENT_FILE), self.server
         if server.database and settings.database == server.schema(name):
             with storage_errors(open_database(settings)):
                 _make_schema(server, name)
         named = server.anchors and str(self.path / server.anchors / name / "anchor.jsonl")
-        return begin_experiment(settings, named)
+        return begin_experiment(settings, named, by)
 
     def back_up(self, target: Path) -> tuple[dict[str, Path], Path]:
         """Copy every experiment, by its name, and the keys of the server."""
@@ -258,8 +274,8 @@ class ExperimentFolder:
             return ListedExperiment(name, "broken", wrong=wrong)
 
     def archived(self) -> list[str]:
-        """Return the names of archived experiments."""
-        return sorted(path.parent.name for path in (self.path / ARCHIVE).glob("*/experiment.toml"))
+        """Return the names of archived experiments, sorted."""
+        return self._names(ARCHIVE)
 
     def pause(self, name: str) -> None:
         """Serve decisions without storing them, until ``resume``."""
@@ -277,29 +293,33 @@ class ExperimentFolder:
         with self._opened(name) as (_, database, connection), database.transaction(connection):
             lifecycle.change_mode(database, connection, mode)
 
-    def archive(self, name: str, *, burn: bool = False, patience: float = STOP_PATIENCE) -> Path:
-        """End an experiment and move its folder to the archive; ``burn`` gives up waiting rows."""
+    def archive(
+        self, name: str, *, burn: bool = False, patience: float = STOP_PATIENCE, by: str = ""
+    ) -> Path:
+        """End an experiment and move its folder to the archive; ``burn`` gives up waiting rows.
+
+        What it published stays readable at its address.
+        """
         file = self.file(name)
         with self._opened(name) as (settings, database, connection):
             if not burn:
                 refuse_under_way(connection)
             with database.transaction(connection):
-                lifecycle.change_mode(database, connection, ENDED)
+                lifecycle.change_mode(database, connection, ENDED, by)
         mark, target = file.parent / NOT_SERVED, self.path / ARCHIVE / name
         mark.touch()
         step("archive:marked")
         try:
             vault = Vault(settings.place(settings.vault))
             with vault.unserved(patience), database.guard():
-                close_down(settings, burn=burn)
+                close_down(settings, burn=burn, by=by)
                 step("archive:closed")
                 target.parent.mkdir(mode=0o700, exist_ok=True)
+                mark.unlink()  # the archive shows it; until it is there, the lock refuses servers
                 file.parent.rename(target)
                 step("archive:moved")
         finally:
-            for place in (mark, target / NOT_SERVED):
-                with suppress(FileNotFoundError):
-                    place.unlink()
+            mark.unlink(missing_ok=True)
         return target
 
     @contextmanager
@@ -328,10 +348,18 @@ class ExperimentFolder:
             place = self._free_place(name)
         check_movable(settings, file, self.server)
         vault, database = Vault(settings.place(settings.vault)), open_database(settings)
-        with storage_errors(database), vault.unserved(), database.guard():
-            with closing(database.connect()) as connection:
-                lifecycle.check_stored(settings, database, connection, anchor_of(settings))
-            moved(settings, file, place)
+        mark, patience = file.parent / NOT_SERVED, 0.0
+        if settings.archived:  # a server that shows it lets it go
+            mark.touch()
+            patience = STOP_PATIENCE
+        try:
+            with storage_errors(database), vault.unserved(patience), database.guard():
+                with closing(database.connect()) as connection:
+                    lifecycle.check_stored(settings, database, connection, anchor_of(settings))
+                moved(settings, file, place)
+        finally:
+            if settings.archived:
+                mark.unlink(missing_ok=True)
         return name
 
 

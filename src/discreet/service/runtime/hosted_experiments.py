@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import TypedDict
 
 from starlette.types import ASGIApp
 
 from discreet.errors import DiscreetError, InvalidInput, ServiceError
+from discreet.plan.plan import Plan
+from discreet.service.experiment_file import rewritten
 from discreet.service.logs import Log
 from discreet.service.runtime.experiment_folder import ExperimentFolder, resumed
 from discreet.service.runtime.fit_process import FitChild
 from discreet.service.runtime.service import Service
-from discreet.service.settings import ENDED, Settings
+from discreet.service.settings import ENDED, Settings, read_experiment_file
 from discreet.service.storage.database import safe_name
 from discreet.service.storage.group_commit import CommitThread
 from discreet.text import parse_toml
@@ -51,6 +56,7 @@ class ExperimentEntry(TypedDict, total=False):
     state: str
     reason: str
     experiment: str
+    question: str
     mode: str
     ready: bool
     documents: int
@@ -94,6 +100,8 @@ class HostedExperiments:
         self.folder, self._mount, self._workers = folder, mount, workers
         self.served: dict[str, Hosted] = {}
         self.broken: dict[str, Broken] = {}
+        self.archived: dict[str, Hosted] = {}
+        """Archived experiments that somebody has read since the start."""
         self._child, self._pace = FitChild(), 0.0
         self._looking = asyncio.Lock()
         self._stopping = asyncio.Event()
@@ -110,7 +118,9 @@ class HostedExperiments:
         """Stop all; each finishes what is under way."""
         self._stopping.set()
         await self._watch
-        await asyncio.gather(*(self._stop(name) for name in [*self.served]))
+        await asyncio.gather(
+            *(self._stop(each, name) for each in (self.served, self.archived) for name in [*each])
+        )
         await asyncio.to_thread(self._commits.close)
 
     async def _watching(self) -> None:
@@ -127,7 +137,11 @@ class HostedExperiments:
             for name in set(self.broken) - set(names):
                 del self.broken[name]
             for name in set(self.served) - set(names):
-                await self._stop(name)
+                await self._stop(self.served, name)
+            if self.archived:
+                kept = await asyncio.to_thread(self.folder.archived)
+                for name in set(self.archived) - set(kept):
+                    await self._stop(self.archived, name)
             now = time.monotonic()
             new = [
                 name
@@ -145,7 +159,7 @@ class HostedExperiments:
         before = self.broken.get(name)
         service = None
         try:
-            service = await asyncio.to_thread(self._made, name)
+            service = await asyncio.to_thread(self._made, name, self.folder.file(name))
             await service.start(again=before is not None)
         except Exception as error:
             reason = str(error) if isinstance(error, DiscreetError) else "a fault of its storage"
@@ -157,8 +171,17 @@ class HostedExperiments:
         self.broken.pop(name, None)
         self.served[name] = Hosted(service, self._mount(name, service))
 
-    def _made(self, name: str) -> Service:
-        path = self.folder.file(name)
+    async def read_archived(self, name: str, path: Path) -> Hosted | None:
+        """Return an archived experiment, which is opened when it is first read."""
+        if name not in self.archived:
+            async with self._looking:
+                if name not in self.archived and not self._stopping.is_set():
+                    service = await asyncio.to_thread(self._made, name, path)
+                    await service.start()
+                    self.archived[name] = Hosted(service, self._mount(name, service))
+        return self.archived.get(name)
+
+    def _made(self, name: str, path: Path) -> Service:
         settings = Settings.read(path)
         if self._workers > 1 and not settings.postgres:
             raise InvalidInput(
@@ -179,8 +202,9 @@ class HostedExperiments:
         names = [*self.served, *self.broken]
         return names[0] if len(names) == 1 else None
 
-    async def _stop(self, name: str) -> None:
-        hosted = self.served.pop(name)
+    @staticmethod
+    async def _stop(among: dict[str, Hosted], name: str) -> None:
+        hosted = among.pop(name)
         with suppress(Exception):  # one that fails to stop does not keep the others
             await hosted.service.stop()
 
@@ -202,7 +226,7 @@ class HostedExperiments:
         """Create an experiment; its admin key is in this answer and nowhere else."""
         if text is not None:
             _refuse_places(text)
-        begun = await asyncio.to_thread(self.folder.new, name, text)
+        begun = await asyncio.to_thread(self.folder.new, name, text, None, by)
         Log(name).event("experiment created", by=by)
         await self.look()
         return {
@@ -211,6 +235,31 @@ class HostedExperiments:
             "public_key": begun.public_key,
             "path": self.folder.server.address(name),
         }
+
+    def checked(self, name: str, text: str) -> Settings:
+        """Return the settings of a new experiment; refuse what ``create`` would refuse."""
+        _refuse_places(text)
+        return self.folder.checked(name, text)
+
+    def plan_of(self, text: str) -> Plan:
+        """Return the plan of a file that may still lack a name."""
+        _refuse_places(text)
+        document = parse_toml(text, "this text", "experiment")
+        return Settings.from_config(document | {"experiment": "unnamed"}, self.folder.path).plan
+
+    def copied(self, name: str) -> str:
+        """Return the file of an experiment for a new one, without the places of its own files."""
+        known = name in self.folder.names()
+        path = self.folder.file(name) if known else self.folder.archived_file(name)
+        if path is None:
+            raise _unknown(name)
+        text = read_experiment_file(path)
+        document = parse_toml(text, path, "experiment")
+        taken = {*self.folder.names(), *self.folder.archived()}
+        stem = re.sub(r"-\d+$", "", name)[:44]
+        free = next(new for i in count(2) if (new := f"{stem}-{i}") not in taken)
+        kept = {key: document[key] for key in document if key not in USUAL}
+        return rewritten(text, kept | {"experiment": free})
 
     async def pause(self, name: str, by: str) -> ExperimentEntry:
         service = self._service(name)
@@ -230,7 +279,7 @@ class HostedExperiments:
     async def archive(self, name: str, burn: bool, by: str) -> dict[str, str]:
         """End it and put its folder away; all workers let it go first."""
         self._service(name)
-        place = await asyncio.to_thread(self.folder.archive, name, burn=burn)
+        place = await asyncio.to_thread(self.folder.archive, name, burn=burn, by=by)
         Log(name).event("experiment archived", by=by)
         await self.look()
         return {"name": name, "archived": str(place.relative_to(self.folder.path))}
@@ -244,12 +293,16 @@ class HostedExperiments:
                 f"experiment must be able to start to be changed; {name!r} is not. Repair it "
                 "first: the list says what is wrong."
             )
-        raise ServiceError(
-            f"experiment must be one of this server; there is no {name[:48]!r}. GET "
-            "/v1/experiments lists them.",
-            status=404,
-            code="unknown_experiment",
-        )
+        raise _unknown(name)
+
+
+def _unknown(name: str) -> ServiceError:
+    return ServiceError(
+        f"experiment must be one of this server; there is no {name[:48]!r}. GET /v1/experiments "
+        "lists them.",
+        status=404,
+        code="unknown_experiment",
+    )
 
 
 def _refuse_places(text: str) -> None:
@@ -276,6 +329,7 @@ def _shown(name: str, service: Service) -> ExperimentEntry:
     return {
         "name": name,
         "experiment": service.settings.experiment,
+        "question": service.settings.question,
         "state": words.get(state.mode, "running"),
         "mode": state.mode,
         "ready": state.ready,

@@ -60,7 +60,7 @@ def _not_empty() -> StateClaimed:
     )
 
 
-def begin(settings: Settings) -> str:
+def begin(settings: Settings, by: str = "") -> str:
     """Create tables, secrets, document 0, anchor and an admin key; return the text of the key."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     vault.create()
@@ -76,7 +76,7 @@ def begin(settings: Settings) -> str:
                 (settings.experiment, _plan(settings), settings.mode),
             )
             mark = document_table.append(connection, document, vault.signing)
-            document_table.note_change(database, connection, "begun", document=mark.number)
+            document_table.note_change(database, connection, "begun", by, document=mark.number)
             text, _ = api_keys.create(database, connection, ["admin"], "first key")
             anchor.create()
             anchor.intend(mark)
@@ -322,9 +322,9 @@ def refuse_under_way(connection: Connection) -> None:
         )
 
 
-def close_down(settings: Settings, *, burn: bool) -> None:
+def close_down(settings: Settings, *, burn: bool, by: str = "") -> None:
     """Erase all rows and keys of an experiment that is not served; with ``burn`` also of batches
-    that wait for their release."""
+    that wait for their release. The history records it."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     anchor = anchor_of(settings)
     with closing(database.connect()) as connection:
@@ -334,7 +334,7 @@ def close_down(settings: Settings, *, burn: bool) -> None:
             refuse_under_way(connection)
         for batch in under_way(connection):
             with database.transaction(connection):
-                burn_batch(database, connection, vault, anchor, batch.id)
+                burn_batch(database, connection, vault, anchor, batch.id, by)
             anchor.confirm(document_table.committed(connection))
         destroy_keys(vault, connection)
         while (left := journal.left_over(connection)) is not None:
@@ -345,4 +345,5 @@ def close_down(settings: Settings, *, burn: bool) -> None:
         with database.transaction(connection):
             connection.execute("DELETE FROM names")
             connection.execute("UPDATE batches SET ended = NULL")
+            document_table.note_change(database, connection, "archived", by)
         database.erase(connection)

@@ -6,6 +6,7 @@ batch, counted in the table of people, fitted once by the child, verified and ch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -13,7 +14,7 @@ from discreet.batches.log_import import LoggedRows
 from discreet.batches.users import keyed_hash
 from discreet.errors import InvalidInput, StateClaimed
 from discreet.service.runtime.lifecycle import awaits_log, check_stored
-from discreet.service.secrets.sealing import WHOLE, DecisionRow, Sealer, pack_loss
+from discreet.service.secrets.sealing import WHOLE, DecisionRow, Sealer, pack_losses
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.batches import LOG_EPOCH
@@ -74,7 +75,7 @@ def _store(
     vault.make(LOG_EPOCH, batch)
     key = vault.batch(LOG_EPOCH, batch)
     assert key is not None
-    sealer = Sealer(key, LOG_EPOCH, batch)
+    sealer, count = Sealer(key, LOG_EPOCH, batch), len(settings.plan.guardrails or ())
     connection.execute(
         f"""INSERT INTO batches
                 (epoch, id, size, taken, state, release, opened, sealed, closes, due)
@@ -87,7 +88,7 @@ def _store(
         values = [
             value
             for slot in slots
-            for value in (LOG_EPOCH, batch, slot, WHOLE, _sealed(sealer, slot, rows))
+            for value in (LOG_EPOCH, batch, slot, WHOLE, _sealed(sealer, slot, rows, count))
         ]
         connection.execute(f"INSERT INTO answers VALUES {marks}", values)
     often = settings.plan.participation
@@ -107,9 +108,10 @@ def _store(
         people.record_slots(connection, slots_of_people)
 
 
-def _sealed(sealer: Sealer, slot: int, rows: LoggedRows) -> bytes:
+def _sealed(sealer: Sealer, slot: int, rows: LoggedRows, guardrails: int) -> bytes:
     row = DecisionRow(rows.features[slot], int(rows.actions[slot]))
-    return sealer.seal(WHOLE, slot, row.pack() + pack_loss(float(rows.losses[slot])))
+    losses = [float(rows.losses[slot]), *[math.nan] * guardrails]  # a log has no guardrails
+    return sealer.seal(WHOLE, slot, row.pack() + pack_losses(losses))
 
 
 def _slices(size: int) -> Iterator[range]:

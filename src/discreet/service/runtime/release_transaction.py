@@ -92,8 +92,8 @@ def verify(
     for reason, holds in checks.items():
         if not holds:
             raise ReleaseRefused(reason)
-    if misfit_of_parts(plan.loss_sums, release):
-        raise ReleaseRefused("part losses")
+    if (part := misfit_of_parts(plan, release)) is not None:
+        raise ReleaseRefused(part.replace("_", " "))
     # Not recomputed: that needs all statistics, in the process that answers requests. Readers of
     # the published documents can recompute it. [docs/service.md, "What a release must fit"]
     if misfit(plan.pooling, _matrix(connection, committed), release, blocks):

@@ -11,13 +11,14 @@ from discreet.actions.available_actions import changed_actions
 from discreet.client.chain import Chain
 from discreet.client.documents import actions_document
 from discreet.errors import CorruptRelease, InvalidInput
+from discreet.releases.guardrails import GuardrailLift
 from discreet.releases.lift import Lift, lift
 from discreet.service.experiment_file import ExperimentFile
 from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.decisions import WorkerDecisions
 from discreet.service.runtime.fit_process import FitChild
 from discreet.service.runtime.requests import InvalidField
-from discreet.service.runtime.status import ServiceStatus, status
+from discreet.service.runtime.status import ServiceStatus, compared_guardrails, status
 from discreet.service.runtime.upkeep import Upkeep
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED, MODES, Settings
@@ -107,6 +108,10 @@ class Service:
         released = self.state.serving.chain.deciding
         begun = len(released.items) > released.schedule.imported_batches  # a log is in neither part
         return lift(released) if self.settings.plan.control and begun else None
+
+    def guardrails(self) -> tuple[GuardrailLift, ...]:
+        """Return the comparisons by guardrails; none before the first lift."""
+        return compared_guardrails(self.state)
 
     async def ledger(self) -> Mapping[str, object]:
         """Return every charge, and their total."""

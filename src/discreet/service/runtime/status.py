@@ -12,6 +12,7 @@ from discreet.errors import CorruptRelease
 from discreet.plan.config import to_config
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Participation
+from discreet.releases.guardrails import GuardrailLift, guardrails
 from discreet.service.runtime.release_transaction import LATE
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.settings import ENDED as ENDED_MODE
@@ -20,13 +21,14 @@ from discreet.service.storage.database import Connection
 from discreet.text import duration
 
 PLAN_ENDED = (
-    "The experiment is over: its plan has no further batch. Decisions are served and not stored."
+    "The experiment is over, as planned: decisions follow the last policy, and nothing more is "
+    "learned."
 )
 
 
 ENDED_EARLY = (
-    "An operator has ended the experiment: decisions are served by the last policy and not stored. "
-    "What waits is still released."
+    "An operator has ended the experiment: decisions follow the last policy, and nothing more is "
+    "learned. Batches that wait are still released."
 )
 
 
@@ -82,6 +84,7 @@ class ServiceStatus(TypedDict):
     ready: bool
     unready: dict[str, str]
     refused: str | None
+    alerts: list[str]
     faults: list[str]
     file: FileState
     text: str
@@ -118,6 +121,7 @@ async def status(state: WorkerState) -> ServiceStatus:
         "ready": state.ready,
         "unready": state.unready,
         "refused": state.refused,
+        "alerts": [each.guardrail.name for each in compared_guardrails(state) if each.alert],
         "faults": faults(state),
         "file": {
             "readable": file is None or file.readable,
@@ -184,32 +188,44 @@ def _of_people(often: Participation | None, missed: int) -> list[str]:
     if often is None:
         return []
     sentences = [
-        f"Of one user count {often.text}; further requests are served and not learned from."
+        f"One user counts with {often.text}; further requests are served and not learned from."
     ]
     if missed:
         lost = f"{missed:,} release{'s' * (missed > 1)}"
         left = max(often.batches - missed, 0)
         sentences.append(
             f"Restored backups lacked {lost}, which every user counts as having entered: "
-            + (f"at most {left:,} more of each user." if left else "nothing more is learned.")
+            + (
+                f"at most {left:,} more batches of each user."
+                if left
+                else "nothing more is learned."
+            )
         )
     return sentences
+
+
+def compared_guardrails(state: WorkerState) -> tuple[GuardrailLift, ...]:
+    """Return the comparisons by guardrails, from releases that may be shown; none before the first
+    release of decisions."""
+    released = state.serving.chain.deciding
+    begun = len(released.items) > released.schedule.imported_batches
+    return guardrails(released) if begun and state.settings.plan.guardrails else ()
 
 
 def _of_control(plan: Plan) -> list[str]:
     """Return a sentence on the control share, if there is one."""
     text = control_words(plan)
-    return [f"{text[0].upper()}{text[1:]}, to compare."] if text else []
+    return [f"{text[0].upper()}{text[1:]}: the control group."] if text else []
 
 
 def control_words(plan: Plan) -> str:
-    """Return for instance ``10 % of the slots play action none``; empty without a control."""
+    """Return for instance ``10 % of the decisions get action none``; empty without a control."""
     if plan.control is None:
         return ""
     played = plan.control_action
     what = "actions at random" if played is None else f"action {action_name(plan, played)}"
-    whose = "slots" if plan.participation is None else "users"
-    return f"{100 * plan.control.share:g} % of the {whose} play {what}"
+    whose = "decisions" if plan.participation is None else "users"
+    return f"{100 * plan.control.share:g} % of the {whose} get {what}"
 
 
 def _sentences(state: WorkerState, live: list[BatchState], now: float, ended: bool) -> list[str]:
@@ -233,7 +249,9 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float, ended: bo
     elif ended:
         sentences.append(PLAN_ENDED)
     elif state.mode == "frozen":
-        sentences.append("The experiment is frozen: decisions are served and not stored.")
+        sentences.append(
+            "The experiment is paused: decisions follow the policy, and are not stored."
+        )
     elif all(batch.state == "sealed" for batch in live):
         if may_open(state.settings.waiting, len(live)) and not log:
             sentences.append("No batch is open: the next decision opens one.")
@@ -251,7 +269,7 @@ def _sentences(state: WorkerState, live: list[BatchState], now: float, ended: bo
         )
     if state.serving.chosen is not None:
         sentences.append(
-            f"An operator chose document {state.serving.chosen} to be served instead of the newest."
+            f"An operator went back to an older policy (document {state.serving.chosen})."
         )
     if state.anchor_in_folder:
         sentences.append("The anchor is in the folder that it protects: move it to another disk.")
@@ -263,7 +281,7 @@ def _waiting_sentence(waiting: list[BatchState], outcomes: str, now: float) -> s
     left = (waiting[0].due or 0.0) - now
     end = f"in {duration(math.ceil(left))}, however many people answer." if left > 0.0 else "now."
     if len(waiting) == 1:
-        word = "closed by the clock" if waiting[0].by_clock else "full"
+        word = "closed at its time limit" if waiting[0].by_clock else "full"
         return full_sentence(waiting[0].id, outcomes, f"its release is due {end}", word)
     word = "closed" if any(batch.by_clock for batch in waiting) else "full"
     return (

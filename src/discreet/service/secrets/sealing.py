@@ -12,6 +12,7 @@ import hmac
 import os
 import secrets
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,12 +50,15 @@ class DecisionRow(NamedTuple):
         return cls(np.frombuffer(packed[: -_TAIL.size]), action, bool(deferred))
 
 
-def pack_loss(loss: float) -> bytes:
-    return _LOSS.pack(loss)
+def pack_losses(losses: Sequence[float]) -> bytes:
+    """Pack a loss and the guardrails of its plan; NaN takes as many bytes as a value."""
+    return b"".join(map(_LOSS.pack, losses))
 
 
-def unpack_loss(packed: bytes) -> float:
-    return float(_LOSS.unpack(packed)[0])
+def unpack_losses(packed: bytes, guardrails: int) -> tuple[bytes, list[float]]:
+    """Split what ``outcome`` returned: the row, if it has one, and the loss with its guardrails."""
+    end = len(packed) - _LOSS.size * (1 + guardrails)
+    return packed[:end], [each[0] for each in _LOSS.iter_unpack(packed[end:])]
 
 
 class Sealer:
@@ -70,6 +74,15 @@ class Sealer:
         nonce = os.urandom(12)
         return nonce + self._cipher.encrypt(nonce, packed, _PLACE.pack(kind, *self._place, slot))
 
+    def seal_losses(self, losses: Sequence[tuple[int, float]]) -> list[bytes]:
+        """Encrypt losses of slots, each as ``seal(LOSS, slot, pack_losses([loss]))``."""
+        encrypt, pack, place = self._cipher.encrypt, _PLACE.pack, self._place
+        drawn, made = os.urandom(12 * len(losses)), []
+        for start, (slot, loss) in zip(range(0, len(drawn), 12), losses, strict=True):
+            nonce = drawn[start : start + 12]
+            made.append(nonce + encrypt(nonce, _LOSS.pack(loss), pack(LOSS, *place, slot)))
+        return made
+
     def open(self, kind: int, slot: int, sealed: bytes) -> bytes | None:
         """Return the content; None if it was altered or encrypted for another slot."""
         place = _PLACE.pack(kind, *self._place, slot)
@@ -78,14 +91,15 @@ class Sealer:
         except InvalidTag:
             return None
 
-    def outcome(self, id: DecisionId, loss: float) -> tuple[int, bytes]:
-        """Return kind and content that a loss adds: alone, or with the row that the id carries."""
+    def outcome(self, id: DecisionId, losses: Sequence[float]) -> tuple[int, bytes]:
+        """Return kind and content that a loss and its guardrails add: alone, or with the row that
+        the id carries."""
         if id.kind != TOKEN:
-            return LOSS, pack_loss(loss)
+            return LOSS, pack_losses(losses)
         row = self.open(ROW, id.slot, id.token)
         if row is None:  # another key sealed it
             raise batch_over()
-        return WHOLE, row + pack_loss(loss)
+        return WHOLE, row + pack_losses(losses)
 
 
 UNSTORED, WRITTEN, TOKEN, TICKET = range(4)
@@ -93,6 +107,11 @@ UNSTORED, WRITTEN, TOKEN, TICKET = range(4)
 
 _HEADER = struct.Struct(">BHII8s")
 _MAC, _BLOCK = 16, 64
+_BARE = _HEADER.size + _MAC
+"""Bytes of an id without an encrypted row: 35, which are 47 letters and two bits that are 0."""
+BARE_LENGTH = -(-_BARE * 4 // 3)
+_ALPHABET = bytes.maketrans(b"-_+/", b"+/--")
+"""Letters of URLs as those of plain Base64, whose own become letters that it has not."""
 
 
 class DecisionId(NamedTuple):
@@ -132,6 +151,23 @@ class DecisionIds:
             raise unknown_decision()
         kind, epoch, batch, slot, lease = _HEADER.unpack_from(body)
         return DecisionId(kind, epoch, batch, slot, lease, body[_HEADER.size :])
+
+    def read_bare(self, texts: Sequence[str]) -> list[DecisionId | None]:
+        """Parse ids of ``BARE_LENGTH`` letters at once; None for those that ``read`` must refuse.
+
+        Where one of them is no Base64, all are None.
+        """
+        try:
+            joined = "A".join([*texts, ""]).encode("ascii").translate(_ALPHABET)
+            raw = binascii.a2b_base64(joined, strict_mode=True)
+        except ValueError:
+            return [None] * len(texts)
+        found: list[DecisionId | None] = []
+        for start in range(0, len(raw), _BARE + 1):
+            body, end = raw[start : start + _HEADER.size], start + _BARE
+            good = hmac.compare_digest(self._mac(body), raw[end - _MAC : end]) and not raw[end]
+            found.append(DecisionId(*_HEADER.unpack(body)) if good else None)
+        return found
 
     def _mac(self, body: bytes) -> bytes:
         inner, outer = self._inner.copy(), self._outer.copy()

@@ -166,9 +166,9 @@ def count_decisions(database: Database, connection: Connection, decisions: int) 
     """Add decisions that one worker has answered to the current hour of the database."""
     now = float(connection.execute(f"SELECT {database.now}").fetchone()[0])
     connection.execute(
-        """INSERT INTO traffic VALUES (?, ?)
-           ON CONFLICT (hour) DO UPDATE SET decisions = traffic.decisions + excluded.decisions""",
-        (int(now // HOUR) * HOUR, decisions),
+        """INSERT INTO traffic VALUES (?, ?, ?) ON CONFLICT (hour) DO UPDATE
+           SET decisions = traffic.decisions + excluded.decisions, latest = excluded.latest""",
+        (int(now // HOUR) * HOUR, decisions, now),
     )
 
 
@@ -176,3 +176,16 @@ def decisions_by_hour(connection: Connection) -> dict[int, int]:
     """Return the first second of each hour with decisions, and their number: a public fact."""
     rows = connection.execute("SELECT hour, decisions FROM traffic ORDER BY hour").fetchall()
     return {int(hour): int(decisions) for hour, decisions in rows}
+
+
+def last_decision(connection: Connection) -> float | None:
+    """Return the time of the latest decision, to some seconds; None if it is not known."""
+    return connection.execute("SELECT max(latest) FROM traffic").fetchone()[0]  # type: ignore[no-any-return]
+
+
+def release_times(connection: Connection) -> dict[int, float]:
+    """Return the time of each release by the number of its document."""
+    rows = connection.execute(
+        "SELECT document, min(at) FROM changes WHERE what = 'released' GROUP BY document"
+    ).fetchall()
+    return {int(number): float(at) for number, at in rows}

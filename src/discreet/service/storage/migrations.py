@@ -147,7 +147,15 @@ def members(connection: Connection, database: Database) -> None:
         connection.execute(f"CREATE TABLE {table}")
 
 
-MIGRATIONS = (tables, ended_sessions, people, control_share, returned_slots, history, members)
+def latest_decision(connection: Connection, database: Database) -> None:
+    """Add the time of the latest decision of each hour."""
+    connection.execute(f"ALTER TABLE traffic ADD COLUMN latest {database.real}")
+
+
+MIGRATIONS = (
+    *(tables, ended_sessions, people, control_share, returned_slots, history),
+    *(members, latest_decision),
+)
 
 
 def migrate(database: Database, connection: Connection) -> None:

@@ -17,7 +17,7 @@ from discreet.service.secrets.sealing import (
     WHOLE,
     DecisionRow,
     Sealer,
-    unpack_loss,
+    unpack_losses,
 )
 from discreet.service.storage.batches import control_positions, of_log
 from discreet.service.storage.database import Connection
@@ -41,6 +41,8 @@ def read_batch(
     features = np.zeros((size, plan.features.p))
     losses = np.full((size, blocks or plan.blocks), np.nan)
     actions = np.full(size, -1, dtype=np.int64)
+    count = len(plan.guardrails or ())
+    guardrails = np.full((size, count), np.nan)
     deferred: set[int] = set()
 
     def put(slot: int, row: DecisionRow) -> None:
@@ -58,11 +60,12 @@ def read_batch(
             continue
         if kind == ACTIVATION:
             deferred.discard(slot)
-        elif kind == WHOLE:
-            row = DecisionRow.unpack(packed[:-8])
-            put(slot, row)
+            continue
+        row, values = unpack_losses(packed, count)
+        if kind == WHOLE:
+            put(slot, DecisionRow.unpack(row))
         if kind in (LOSS, WHOLE) and actions[slot] >= 0:
-            losses[slot, actions[slot]] = unpack_loss(packed[-8:])
+            losses[slot, actions[slot]], guardrails[slot] = values[0], values[1:]
             deferred.discard(slot)
     void = deferred  # not activated: not shown to anyone
     if plan.participation is not None:
@@ -72,7 +75,8 @@ def read_batch(
     gone = sorted(void)
     actions[gone], losses[gone] = -1, np.nan
     control = _control(connection, plan, epoch, batch, size)
-    return batch_of(features, losses, actions, plan.missing_loss, control)
+    rails = guardrails if count else None
+    return batch_of(features, losses, actions, plan.missing_loss, control, rails)
 
 
 def _control(

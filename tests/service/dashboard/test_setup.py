@@ -1,0 +1,664 @@
+"""The form of a new experiment and its file are two views of one thing; nothing else is stored."""
+
+import asyncio
+import copy
+import re
+import tomllib
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet import Budget, Plan, UnitBall
+from discreet.errors import InvalidInput
+from discreet.service.dashboard import experiment_form
+from discreet.service.dashboard.experiment_form import edited, shown
+from discreet.service.dashboard.setup_pages import (
+    arranged,
+    drafted,
+    outlook,
+    place_of,
+    problems,
+)
+from discreet.service.experiment_file import (
+    EXPERIMENT_EXAMPLE,
+    FOLDER_EXAMPLE,
+    FORM_EXAMPLE,
+    rewritten,
+)
+from discreet.service.runtime.hosted_experiments import HostedExperiments
+from discreet.service.settings import Settings
+from service.hosting import Folder, host
+
+COLUMNS = """
+[plan.features]
+kind = "Schema"
+squares = false
+products = [["age", "device"]]
+fields = [
+  { kind = "Number", name = "age", low = 1, high = 120.5, log = true, stand_in = 40 },  # years
+  { kind = "Category", name = "device", values = ["phone", "desk, large"], indicator = true },
+  { kind = "Category", name = "stars", values = [1, 2, 3], other = true },
+  { kind = "Hashed", name = "town", width = 32 },
+  { kind = "Date", name = "at", parts = ["month"] },
+  { kind = "Flag", name = "member" },
+]
+[plan.budget]
+epsilon = 4          # more than usual
+delta = 1e-05
+"""
+FILES = {
+    "example": EXPERIMENT_EXAMPLE,
+    "in a folder": FOLDER_EXAMPLE,
+    "people": f"""experiment = "people"  # whose?
+unit = "user"
+batches_per_user = 3
+lease = 8
+[plan]
+n_actions = 4
+growth = 2.0
+outcome = {{ kind = "Loss", low = -1, high = 3, clip = true }}
+control = {{ share = 0.07, action = 2, budget_share = 0.2 }}
+policy = {{ kind = "AdaptivePO" }}
+{COLUMNS}""",
+    "names": f"""experiment = "names"
+question = "Which one? \\"A\\" < B"
+[plan]
+actions = ["none", "mail", "call"]
+outcome = {{ kind = "Reward", low = 0, high = 50 }}
+control = {{ share = 0.25, action = 1 }}
+longest_batch = 4096
+close_every = "7d"
+{COLUMNS}""",
+    "catalogue": """experiment = "films"
+[plan]
+budget = { epsilon = 1.0, delta = 1e-6 }
+features = { kind = "UnitBall", dimension = 2 }
+[plan.actions]
+items = [{ id = "M", year = 1931, colour = false }, { id = "Heat", year = 1995, colour = true }]
+[plan.actions.schema]
+kind = "Schema"
+fields = [
+  { kind = "Number", name = "year", low = 1900, high = 2030 }, { kind = "Flag", name = "colour" },
+]
+""",
+}
+SAMPLE = "device,age,email\n" + "".join(
+    f"{'phone' if i % 2 else 'desk'},{20 + i * i % 37},zz-marker-{i}@example.org\n"
+    for i in range(30)
+)
+
+
+class Form(HTMLParser):
+    """The texts that a browser would send with the form of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.fields, self._area, self._select, self._inside = {}, None, None, False
+        self.feed(page)
+
+    def _add(self, name, value):
+        self.fields.setdefault(name, []).append(value)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if tag == "form":
+            self._inside = given.get("action", "").endswith("/ui/new")
+        if not self._inside:
+            return
+        if tag == "input" and (given.get("type") != "radio" or "checked" in given):
+            self._add(given["name"], given.get("value") or "")
+        elif tag == "textarea":
+            self._area = (given["name"], [])
+        elif tag == "select":
+            self._select = given["name"]
+        elif tag == "option" and "selected" in given:
+            self._add(self._select, given["value"])
+
+    def handle_data(self, data):
+        if self._area is not None:
+            self._area[1].append(data)
+
+    def handle_endtag(self, tag):
+        if tag == "textarea" and self._area is not None:
+            name, parts = self._area
+            self._add(name, "".join(parts).removeprefix("\n").replace("\n", "\r\n"))
+            self._area = None
+        if tag == "form":
+            self._inside = False
+
+
+def sent(page, **changes):
+    """The form of a page after somebody typed; ``None`` leaves a field out."""
+    fields = Form(page.text).fields | changes
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def file_of(page):
+    return Form(page.text).fields["toml"][0].replace("\r\n", "\n")
+
+
+def wrong(page):
+    found = re.findall(r'class="wrong" id="wrong-([\w-]*)" role="alert">(.*?)</p>', page.text)
+    return {place: unescape(text) for place, text in found}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(tmp_path / "server", [])
+
+
+def visit(folder, scenario):
+    async def logged_in(asking, hosted):
+        await asking.log_in(folder.key)
+        return await scenario(asking, hosted)
+
+    return host(folder, logged_in)
+
+
+async def opened(asking, text):
+    """The form of a text, by way of the file view."""
+    return await asking.send("/ui/new", view="file", toml=text, do="form")
+
+
+FILLED = {
+    "name": "greeting",
+    "question": "Which greeting <i>helps</i>?",
+    "action": ["none", "mail", "call"],
+    "col_name": ["age"],
+    "col_kind": ["Number"],
+    "col_low": ["0"],
+    "col_high": ["120"],
+    "col_was": [""],
+    "col_missing": ["refused"],
+    "control_action": "none",
+}
+
+
+@pytest.mark.parametrize("text", FILES.values(), ids=FILES)
+def test_a_file_comes_back_from_the_form_byte_by_byte(folder, text):
+    text = text if text.endswith("\n") else text + "\n"
+
+    async def scenario(asking, _):
+        form = await opened(asking, text)
+        assert file_of(form) == text
+        back = await asking.send("/ui/new", **sent(form, do="file"))
+        assert 'id="toml"' in back.text
+        assert file_of(back) == text
+
+    visit(folder, scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "keys", "value"),
+    [
+        ("epsilon", "0.5", ("plan", "budget", "epsilon"), 0.5),
+        ("name", "other", ("experiment",), "other"),
+        ("question", "", ("question",), None),
+        ("share", "30", ("plan", "control", "share"), 0.3),
+        ("control_action", "call", ("plan", "control", "action"), "call"),
+        ("close_every", "1d", ("plan", "close_every"), "1d"),
+        ("window", "6h", ("window",), "6h"),
+        ("first_batch", "many", ("plan", "first_batch"), "many"),
+        ("outcome", "click", ("plan", "outcome"), {"kind": "Reward", "low": 0, "high": 1}),
+        ("high", "60", ("plan", "outcome"), {"kind": "Reward", "low": 0, "high": 60}),
+        ("control", "none", ("plan", "control"), None),
+        ("unit", "user", ("unit",), "user"),
+        ("action", ["none", " mail ", ""], ("plan", "actions"), ["none", "mail"]),
+        ("missing_loss", "1", ("plan", "missing_loss"), 1),
+    ],
+)
+def test_one_change_of_the_form_changes_one_value_of_the_file(name, typed, keys, value):
+    document = tomllib.loads(FILES["names"])
+    fields = {name: typed if isinstance(typed, list) else [typed]}
+    made = edited(document, fields).document
+    expected = copy.deepcopy(document)
+    *tables, last = keys
+    inner = expected
+    for key in tables:
+        inner = inner[key]
+    inner.pop(last, None)
+    if value is not None:
+        inner[last] = value
+    assert made == expected
+    text = rewritten(FILES["names"], made)
+    assert tomllib.loads(text) == expected
+    assert "# years" in text, "comments are kept"
+
+
+WORD = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=12)
+ROW = st.fixed_dictionaries(
+    {
+        "name": WORD,
+        "kind": st.sampled_from([*experiment_form.KEYS, "Nonsense", ""]),
+        "low": st.sampled_from(["", "0", "-1.5", "1e400", "x"]),
+        "high": st.sampled_from(["", "5", "nan"]),
+        "values": WORD,
+        "was": st.sampled_from(["", "0", "1", "7", "x"]),
+        "missing": st.sampled_from(["refused", "indicator", "stand_in"]),
+    }
+)
+
+
+@given(
+    st.sampled_from([*FILES.values(), FORM_EXAMPLE, "", 'plan = "x"\n']),
+    st.lists(ROW, max_size=3),
+    st.dictionaries(
+        st.sampled_from([*experiment_form.SIMPLE, "share", "low", "items", "n_actions"]), WORD
+    ),
+    st.sampled_from(["names", "items", "count"]),
+)
+def test_whatever_is_typed_is_in_the_file_and_shown_again(text, rows, simple, kind):
+    """The file of a form is TOML, and the form of that file shows what was typed."""
+    fields = {name: [value] for name, value in simple.items()} | {"actions_kind": [kind]}
+    for key in ("name", "kind", "low", "high", "values", "was", "missing"):
+        fields[f"col_{key}"] = [row[key] for row in rows]
+    made = edited(tomllib.loads(text), fields)
+    again = shown(tomllib.loads(rewritten(text, made.document)))
+    for name in experiment_form.SIMPLE:
+        numeric = isinstance(experiment_form.value_of(simple.get(name, "").strip()), (int, float))
+        of_user = name in experiment_form.OF_USER and again["unit"] != "user"
+        if name in simple and not numeric and not of_user:
+            assert again[name] == simple[name].strip(), name
+    named = [row["name"].strip() for row in rows if row["name"].strip()]
+    assert [each["name"] for each in again["col"] if each["name"]] == named or not rows
+
+
+def test_the_control_stays_the_same_action_when_actions_move():
+    document = tomllib.loads(FILES["names"])  # the control is action 1, "mail"
+    moved = edited(document, {"action": ["mail", "none", "call"]}).document
+    assert moved["plan"]["control"]["action"] == "mail"
+    renamed = edited(document, {"action": ["none", "letter", "call"]}).document
+    assert renamed["plan"]["control"]["action"] == 1
+    same = edited(document, {"action": ["none", "mail", "call"]}).document
+    assert same == document
+
+
+def test_rows_move_and_leave():
+    fields = {"action": ["a", "b", "c"], "col_name": ["x", "y"], "col_low": ["1", "2"]}
+    assert arranged(fields, "up-action-2")["action"] == ["a", "c", "b"]
+    assert arranged(fields, "up-action-0")["action"] == ["a", "b", "c"]
+    gone = arranged(fields, "remove-col-0")
+    assert (gone["col_name"], gone["col_low"]) == (["y"], ["2"])
+    for button in ("remove-col-9", "remove-x-1", "check"):
+        assert arranged(fields, button)["col_name"] == ["x", "y"]
+
+
+def test_from_an_empty_form_to_an_experiment_that_decides(folder):
+    async def scenario(asking, _):
+        page = await asking.get("/ui/new")
+        assert "appears when actions and columns are complete" in page.text
+        page = await asking.send("/ui/new", **sent(page, **FILLED, do="add-action"))
+        assert wrong(page) == {}
+        assert Form(page.text).fields["action"] == ["none", "mail", "call", ""]
+        stated = re.search(r'id="forecast".*?</section>', page.text, re.S)[0]
+        assert re.search(r"tell whether you were in it \d+ times in 100; a coin gives 50", stated)
+        assert "until a difference of 1 percentage point" in stated
+        assert "personal choices begin to help after about" in stated
+        slower = await asking.send("/ui/new", **sent(page, do="check", per_day="10"))
+        assert stated not in slower.text, "the forecast follows the expected traffic"
+        shown_file = file_of(slower)
+        made = await asking.send("/ui/new", **sent(slower, do="create"))
+        key = re.search(r"dk_[\w-]+", made.text)[0]
+        assert folder.file("greeting", "experiment.toml").read_text() == shown_file
+        body = {"context": {"age": 41}}
+        path = "/v1/experiments/greeting/decide"
+        status, answer = await asking.call("POST", path, key, body)
+        assert (status, answer["stored"]) == (200, True)
+        assert "Which greeting &lt;i&gt;helps&lt;/i&gt;?" in (await asking.get("/ui")).text
+        changes = await asking.call("GET", "/v1/experiments/greeting/changes", key)
+        begun = next(each for each in changes[1]["changes"] if each["what"] == "begun")
+        assert begun["by"] == folder.key.split("_")[1], "the history names who began it"
+
+    visit(folder, scenario)
+    settings = Settings.read(folder.file("greeting", "experiment.toml"))
+    assert settings.question == FILLED["question"]
+
+    async def after_a_restart(asking, hosted):
+        assert hosted.served["greeting"].service.settings.question == FILLED["question"]
+        assert "greeting" in (await asking.get("/ui")).text
+
+    visit(folder, after_a_restart)
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "stated"),
+    [
+        ({"name": "Not Good"}, "name", "small letters"),
+        ({"name": ""}, "name", "small letters"),
+        ({"epsilon": "-1"}, "epsilon", "above 0"),
+        ({"epsilon": "1,5"}, "epsilon", "number"),
+        ({"epsilon": "50"}, "epsilon", "at most 20"),
+        ({"delta": "2"}, "delta", "[0, 1)"),
+        ({"action": ["only"]}, "actions", "two or more"),
+        ({"share": "120"}, "share", "below 1"),
+        ({"share": "lots"}, "share", "number"),
+        ({"control_action": "other"}, "control_action", "an action of the plan"),
+        ({"first_batch": "0"}, "first_batch", "at least 1"),
+        ({"longest_batch": "3"}, "longest_batch", "in [64"),
+        ({"close_every": "soon"}, "close_every", "with a unit"),
+        ({"window": "-3"}, "window", "in [0.01"),
+        ({"unit": "user", "batches_per_user": "x"}, "batches_per_user", "whole number"),
+        ({"outcome": "reward", "low": "5", "high": "1"}, "outcome", "low < high"),
+        ({"question": "?" * 501}, "question", "500"),
+        ({"col_high": ["-5"]}, "col-0", "low < high"),
+        ({"col_name": [""]}, "col-0", "must be a word"),
+        ({"col_kind": ["Category"]}, "col-0", "list of distinct words"),
+        ({"col_name": ["age"] * 2, "col_kind": ["Flag"] * 2}, "columns", "distinct names"),
+        ({"col_name": []}, "columns", "one or more"),
+        ({"actions_kind": "items", "items": "id,year\nM"}, "items", "line 2"),
+        ({"actions_kind": "count", "n_actions": "1"}, "n_actions", "at least 2"),
+    ],
+)
+def test_errors_of_the_library_stand_at_their_field(folder, changes, place, stated):
+    async def scenario(asking, hosted):
+        page = await asking.get("/ui/new")
+        typed = FILLED | changes
+        refused = await asking.send("/ui/new", **sent(page, **typed, do="create"))
+        assert refused.status == 422
+        assert stated in wrong(refused)[place], wrong(refused)
+        assert hosted.served == {}
+        kept = Form(refused.text).fields
+        for name, value in changes.items():
+            texts = value if isinstance(value, list) else [value]
+            if name != "control_action" and not (name == "col_name" and not value):
+                shown_again = [each.strip().replace("\r\n", "\n") for each in kept[name]]
+                assert shown_again[: len(texts)] == texts, name
+
+    visit(folder, scenario)
+
+
+@pytest.mark.parametrize(
+    ("typed", "place"),
+    [
+        ({"per_day": "0"}, "per_day"),
+        ({"per_day": "many"}, "per_day"),
+        ({"mean": "101"}, "mean"),
+        ({"mean": "some"}, "mean"),
+        ({"difference": "-1"}, "difference"),
+        ({"difference": "1e999"}, "difference"),
+    ],
+)
+def test_errors_of_the_forecast_stand_at_their_field(folder, typed, place):
+    async def scenario(asking, _):
+        page = await asking.get("/ui/new")
+        page = await asking.send("/ui/new", **sent(page, **FILLED, **typed, do="check"))
+        assert place in wrong(page)
+        assert "a coin gives 50" in page.text, "what ε means does not depend on it"
+        assert Form(page.text).fields[place] == [typed[place]]
+        made = await asking.send("/ui/new", **sent(page, do="create"))
+        assert "dk_" in made.text, "a forecast is no setting"
+
+    visit(folder, scenario)
+
+
+def test_the_mean_of_an_amount_is_no_percentage():
+    fields = {"mean": ["0.2"], "difference": ["0.1"], "per_day": ["1e-300"]}
+    plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget(4.0, 1e-6))  # losses in [0, 1]
+    amount, clicks = (outlook(plan, fields, each).sentences[0] for each in (False, True))
+    assert "a difference of 10 percentage points" in amount
+    assert "a difference of 0.1 percentage points" in clicks
+
+
+def test_several_errors_are_shown_at_once():
+    document = tomllib.loads(FILES["names"])
+    document["experiment"] = "No"
+    document["plan"]["budget"]["epsilon"] = 0
+    document["plan"]["features"]["fields"][1]["values"] = []
+    found = problems(document, lambda: None)
+    assert found.keys() == {"name", "epsilon", "col-1"}
+    assert problems(tomllib.loads(FILES["names"]), lambda: None) == {}
+
+
+def test_an_error_about_the_whole_is_shown_above_the_form():
+    assert place_of("plan must have only known keys; got 'x'.") == ""
+    assert place_of("something else entirely") == ""
+
+
+def test_a_text_that_is_no_toml_stays_as_it_was_typed(folder):
+    async def scenario(asking, _):
+        typed = "window = \n<b>& é"
+        for do in ("form", "check", "create"):
+            page = await asking.send("/ui/new", view="file", toml=typed, do=do)
+            assert file_of(page) == typed
+            assert "must be TOML" in page.text
+        page = await asking.send("/ui/new", view="file", toml=FILES["names"] + "x = 1", do="create")
+        assert page.status == 422
+        assert file_of(page).endswith("x = 1")
+
+    visit(folder, scenario)
+
+
+def test_markup_is_text(folder):
+    async def scenario(asking, _):
+        nasty = '"><script>alert(1)</script>'
+        form = await opened(asking, FILES["names"])
+        names = ("name", "question", "epsilon", "window", "share", "per_day", "sample", "items")
+        typed = dict.fromkeys(names, nasty) | {"action": [nasty, "b"], "col_name": [nasty] * 6}
+        page = await asking.send("/ui/new", **sent(form, **typed, do="check"))
+        assert "<script>alert" not in page.text
+        assert Form(page.text).fields["question"] == [nasty]
+
+    visit(folder, scenario)
+
+
+def test_a_foreign_form_begins_nothing_and_loses_nothing(folder):
+    async def scenario(asking, hosted):
+        page = await asking.get("/ui/new")
+        forged = sent(page, **FILLED, do="create") | {"token": "foreign"}
+        reply = await asking.ask("POST", "/ui/new", forged)
+        assert (reply.status, hosted.served) == (403, {})
+        assert Form(reply.text).fields["name"] == ["greeting"]
+        assert (await asking.send("/ui/new", **sent(reply, do="create"))).status == 200
+        assert "greeting" in hosted.served
+
+    visit(folder, scenario)
+
+
+def test_a_log_in_that_is_over_loses_nothing(folder):
+    async def scenario(asking, hosted):
+        page = await asking.get("/ui/new")
+        typed = sent(page, **FILLED, do="create", sample=SAMPLE)
+        await asking.send("/ui/logout")
+        reply = await asking.ask("POST", "/ui/new", typed)
+        assert (reply.status, hosted.served) == (401, {})
+        assert "zz-marker" not in reply.text
+        kept = Form(reply.text.replace('<form method="post">', '<form action="/ui/new">')).fields
+        assert kept["question"] == [FILLED["question"]]
+        await asking.log_in(folder.key)
+        again = await asking.ask("POST", "/ui/new", kept)
+        assert again.status == 403
+        assert Form(again.text).fields["question"] == [FILLED["question"]]
+        assert (await asking.get("/ui/new")).status == 200
+
+    visit(folder, scenario)
+
+
+def test_a_fault_of_the_server_loses_nothing(folder, monkeypatch):
+    async def full(*_):
+        raise OSError("disk full")
+
+    async def scenario(asking, _):
+        page = await asking.get("/ui/new")
+        with monkeypatch.context() as patch:
+            patch.setattr(HostedExperiments, "create", full)
+            reply = await asking.send("/ui/new", **sent(page, **FILLED, do="create"))
+        assert reply.status == 503
+        assert Form(reply.text).fields["question"] == [FILLED["question"]]
+        assert (await asking.send("/ui/new", **sent(reply, do="create"))).status == 200
+
+    visit(folder, scenario)
+
+
+def test_only_the_key_of_the_server_opens_it(folder):
+    folder.add("a")
+
+    async def scenario(asking, _):
+        assert (await asking.get("/ui/new")).headers["location"] == "/ui/login"
+        assert (await asking.log_in(folder.keys["a"])).status == 401
+        assert (await asking.get("/ui/new?from=a")).status == 303
+        await asking.log_in(folder.key)
+        assert (await asking.get("/ui/new?from=a")).status == 200
+        for name in ("none", "../a", "a/../a", ".."):
+            assert (await asking.get(f"/ui/new?from={name}")).status == 404
+
+    host(folder, scenario)
+
+
+def test_a_file_on_the_server_is_not_read(folder, tmp_path):
+    (tmp_path / "items.csv").write_text("id,year,colour\nzz-marker,1931,1\nb,1995,0\n")
+    text = FILES["catalogue"].replace(
+        re.search(r"items = .*", FILES["catalogue"])[0], f'items = "{tmp_path}/items.csv"'
+    )
+
+    async def scenario(asking, _):
+        written_out = await opened(asking, FILES["catalogue"])
+        assert "personal choices begin to help" in written_out.text
+        for do in ("form", "check", "create"):
+            page = await asking.send("/ui/new", view="file", toml=text, do=do)
+            assert "zz-marker" not in page.text
+            assert "The forecast appears when" in page.text, "nothing was computed from it"
+            assert page.status == 200 or "must be left out" in page.text
+
+    visit(folder, scenario)
+
+
+def test_a_sample_is_used_and_neither_stored_nor_logged(folder, capfd):
+    async def scenario(asking, hosted):
+        page = await asking.get("/ui/new")
+        typed = sent(page, **FILLED, sample=SAMPLE, do="sample")
+        page = await asking.send("/ui/new", **typed)
+        assert "zz-marker" not in page.text, "used once, it is not sent back"
+        text = unescape(page.text)
+        assert "<b>email</b>: It identifies people" in text
+        names = Form(page.text).fields["col_name"]
+        assert names == ["age", "device"], "a column that was there stays as it was"
+        assert Form(page.text).fields["col_high"][0] == "120"
+        odd = SAMPLE + "phone,41\n"
+        refused = await asking.send("/ui/new", **sent(page, sample=odd, do="sample"))
+        assert "must have 3 columns" in wrong(refused)["sample"]
+        assert "zz-marker" not in wrong(refused)["sample"]
+        assert Form(refused.text).fields["sample"][0].replace("\r\n", "\n") == odd
+        made = await asking.send("/ui/new", **sent(refused, do="create"))
+        assert "dk_" in made.text
+        assert "greeting" in hosted.served
+
+    visit(folder, scenario)
+    logged = "".join(capfd.readouterr())
+    assert "experiment created" in logged
+    assert "zz-marker" not in logged
+    files = [path for path in folder.path.parent.rglob("*") if path.is_file()]
+    assert len(files) > 5
+    assert [path for path in files if b"zz-marker" in path.read_bytes()] == []
+
+
+def test_warnings_stand_next_to_columns(folder):
+    async def scenario(asking, _):
+        page = await asking.get("/ui/new")
+        names = ["customer_id", "comment", "shop_id", "hour"]
+        typed = {
+            "col_name": names,
+            "col_kind": ["Flag"] * 4,
+            **{f"col_{key}": [""] * 4 for key in ("low", "high", "was", "missing")},
+        }
+        page = await asking.send("/ui/new", **sent(page, **(FILLED | typed), do="add-col"))
+        text = page.text[page.text.index('id="columns"') :]
+        found = re.findall(r'aria-label="Column (\w+)">(.*?)</fieldset>', text, re.S)
+        warned = {name: "warn" in text for name, text in found}
+        assert warned == dict.fromkeys(names[:3], True) | {"hour": False, "5": False}
+
+    visit(folder, scenario)
+
+
+@pytest.mark.parametrize(
+    "sample", ["", "one line", "a,b\n1\n", '{"a": [1]}', '{"a": 1}\n[2]', "{", "1,2\n3,4", "id\n1"]
+)
+def test_a_sample_that_is_none_is_refused(sample):
+    with pytest.raises(InvalidInput, match="must"):
+        drafted(sample, [])
+
+
+def test_a_sample_in_json_lines():
+    rows = [f'{{"age": {20 + i * i % 37}, "paid": {["true", "false"][i % 2]}}}' for i in range(30)]
+    found = drafted("\n".join([*rows, '{"paid": null, "age": 1e999}']), [])
+    kinds = {each["name"]: each["kind"] for each in found.columns}
+    assert kinds == {"age": "Number", "paid": "Flag"}
+    assert all(each["indicator"] for each in found.columns), "both are missing once"
+
+
+def test_duplicate_and_archive(folder):
+    text = FILES["names"].replace('experiment = "names"', 'database = "discreet.db"')
+    folder.keys["first"] = folder.held.new("first", text).admin_key
+    body = {"context": {"at": "2026-01-01", "device": "phone", "stars": 1, "town": "B"}}
+    body["context"] |= {"member": True, "age": 3}
+    base = "/v1/experiments/first"
+
+    async def scenario(asking, _):
+        key = folder.keys["first"]
+        form = await asking.get("/ui/new?from=first")
+        assert Form(form.text).fields["name"] == ["first-2"]
+        assert "database" not in file_of(form)
+        assert "# years" in file_of(form)
+        assert (await asking.send("/ui/new", **sent(form, do="create"))).status == 200
+        document = await asking.get(f"{base}/releases/0", authorization=f"Bearer {key}")
+        reply = await asking.send("/ui/change", name="first", what="archive", typed="first")
+        assert reply.status == 303
+        page = await asking.get("/ui")
+        assert re.search(r'id="archived".*?/v1/experiments/first/ui', page.text, re.S)
+        assert "Pause first-2" in page.text
+        assert 'id="name-first"' not in page.text
+        form = await asking.get("/ui/new?from=first")
+        assert Form(form.text).fields["name"] == ["first-3"]
+        listed = (await asking.call("GET", "/v1/experiments", folder.key))[1]
+        assert listed["archived"] == ["first"]
+        return document.text
+
+    document = visit(folder, scenario)
+
+    async def archived(asking, hosted):
+        key = folder.keys["first"]
+        for path in ("decide", "tickets", "observe", "activate", "admin/mode", "admin/keys"):
+            status, answer = await asking.call("POST", f"{base}/{path}", key, body)
+            assert (status, answer["error"]["code"]) == (410, "archived"), path
+        head = {"authorization": f"Bearer {key}"}
+        assert (await asking.get(f"{base}/releases/0", **head)).text == document
+        for path in ("ledger", "schema", "status", "changes"):
+            assert (await asking.get(f"{base}/{path}", **head)).status == 200
+        changes = (await asking.call("GET", f"{base}/changes", key))[1]["changes"]
+        author = folder.key.split("_")[1]
+        assert [(each["what"], each["by"]) for each in changes[:2]] == [
+            ("archived", author),
+            ("mode changed", author),
+        ]
+        assert (await asking.get(f"{base}/releases/0")).status == 401
+        await asking.get(f"{base}/ui/login")
+        await asking.ask("POST", f"{base}/ui/login", {"token": asking.token, "key": key})
+        page = (await asking.get(f"{base}/ui")).text
+        assert "This experiment is archived" in page
+        assert "/ui/settings" not in page
+        assert (await asking.call("GET", "/v1/experiments/nobody/schema", key))[0] == 404
+        assert [*hosted.archived] == ["first"]
+        # While a server shows it, it can be taken back; the server lets it go.
+        name = await asyncio.to_thread(folder.held.adopt, folder.path / "archive/first")
+        await hosted.look()
+        assert (name, hosted.archived) == ("first", {})
+        status, answer = await asking.call("POST", f"{base}/decide", key, body)
+        assert (status, answer["stored"]) == (200, False)
+
+    visit(folder, archived)
+
+
+def test_an_archived_experiment_that_cannot_be_opened_stops_no_other(folder):
+    for name in ("a", "b"):
+        folder.add(name)
+    folder.held.archive("a")
+    folder.path.joinpath("archive/a/experiment.toml").write_text("window = ")
+
+    async def scenario(asking, _):
+        status, answer = await asking.call("GET", "/v1/experiments/a/schema", folder.keys["a"])
+        assert (status, answer["error"]["code"]) == (503, "not_ready")
+        assert (await asking.decide("b", folder.keys["b"]))[0] == 200
+
+    visit(folder, scenario)
