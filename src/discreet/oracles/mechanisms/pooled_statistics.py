@@ -93,6 +93,11 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         return self
 
     @property
+    def summable(self) -> bool:
+        """True: one joint release of sums."""
+        return True
+
+    @property
     def noise_norm(self) -> float:
         """Expected operator norm of the noise on one batch."""
         return float(self.gram * math.sqrt(2 * self.problem.p))
