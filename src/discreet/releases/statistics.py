@@ -63,6 +63,7 @@ class Statistics:
     @cached_property
     def constant_powers(self) -> Array:
         """‖√2·(M⁻¹)_0‖^k (..., 2) for k = 4 and 2: of the noise of the constant feature."""
+        assert self.inverse is not None
         row = 2.0 * (self.inverse[..., 0, :] ** 2).sum(-1)
         return namespace(row).stack([row * row, row], axis=-1)
 
