@@ -1774,6 +1774,13 @@ FAULTS = (
         audit=("rival-local", "exact"),
     ),
     fault(
+        "a protected Gram without noise",
+        "contexts of AdaPrivate-TS are protected where it says so",
+        Edit("AdaPrivateTS.scales", "Scales(sigma, sigma, sigma", "Scales(0.0, 0.0, sigma"),
+        "lab/rivals/test_privacy.py::"
+        "test_a_clear_gram_shows_context_and_action_and_a_protected_one_does_not",
+    ),
+    fault(
         "crowds that are too small",
         "a report hides in its crowd",
         Edit("sampling", "return share, high", "return share, high // 2"),

@@ -2,13 +2,16 @@
 
 import itertools
 import json
+import math
 import random
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPException
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -25,6 +28,8 @@ from discreet.service.secrets.sealing import (
     unpack_losses,
 )
 from discreet.service.storage import document_table as documents
+from discreet.service.storage.locations import open_database
+from discreet.service.storage.member_tables import MemberTables
 from service.attack.harness import call, context
 
 
@@ -47,6 +52,9 @@ class Account:
     """Whether requests name users: a few at a time, so that all of them come back."""
     sent: list[Sent] = field(default_factory=list)
     documents: dict[int, bytes] = field(default_factory=dict)
+    members: dict[str, set] | None = None
+    """By name, (role, number of sessions) that may be stored; None for nobody. Without a dict
+    nobody joins."""
     _numbers: itertools.count = field(default_factory=itertools.count)
 
     def unsettled(self):
@@ -96,7 +104,8 @@ def ask(place, connection, each, draws):
     if each.loss is None and draws.random() < 0.8:
         each.loss = draws.random()
     if lost_loss(each):
-        body = json.dumps({"decision": each.answer["decision"], "loss": each.loss})
+        rails = {"guardrails": {"complaints": complaint(each)}} if _rails(place) else {}
+        body = json.dumps({"decision": each.answer["decision"], "loss": each.loss} | rails)
         status, answer = call(connection, "POST", "/v1/observe", body, {}, place.admin)
         assert status in (200, 410), answer
         each.received = status == 200
@@ -104,15 +113,74 @@ def ask(place, connection, each, draws):
             each.loss = None
 
 
+def complaint(each):
+    """The guardrail that comes with the loss; a third of the reports have none."""
+    return None if each.number % 3 == 0 else 1 - each.loss
+
+
+def _rails(place):
+    return len(place.settings.plan.guardrails or ())
+
+
+class Browser:
+    """Pages of the service, with cookies and the token of their forms."""
+
+    def __init__(self, place):
+        self._place, self._cookies, self._token = place, {}, ""
+
+    def open(self, path, **form):
+        headers = {"Cookie": "; ".join(map("=".join, self._cookies.items()))}
+        headers |= {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
+        body = urlencode({"token": self._token, **form}) if form else None
+        with closing(self._place.connection()) as connection:
+            connection.request("POST" if form else "GET", path, body, headers)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        assert answer.status in (200, 303), text
+        for each in answer.headers.get_all("Set-Cookie", ()):
+            self._cookies.update([each.split(";")[0].split("=", 1)])
+        if found := re.search('name="token" value="([^"]+)"', text):
+            self._token = found[1]
+        return text
+
+
+def keep_joining(place, account, stop, seed):
+    """Invite people until the service dies."""
+    draws = random.Random(seed)
+    while not stop.is_set():
+        try:
+            one_joins(place, account, draws)
+        except (OSError, HTTPException):
+            return
+
+
+def one_joins(place, account, draws):
+    """Somebody is invited and joins; then the role may change, the session end, the member go."""
+    owner, guest, name = Browser(place), Browser(place), f"member {len(account.members)}"
+    passphrase = {"passphrase": "four plain words here", "again": "four plain words here"}
+    owner.open("/ui/login")
+    owner.open("/ui/login", key=place.admin)
+    owner.open("/ui/members")
+    page = owner.open("/ui/members", what="invite", role="viewer")
+    code = re.search(r"/ui/join\?code=([\w-]+)", page)[1]
+    guest.open(f"/ui/join?code={code}")
+    known = account.members[name] = {None, ("viewer", 0), ("viewer", 1)}
+    guest.open("/ui/join", code=code, name=name, **passphrase)
+    changes = [("role", ("editor", 1)), ("end", ("editor", 0)), ("remove", None)]
+    for what, after in [("", ("viewer", 1)), *changes[: draws.randint(0, 3)]]:
+        known.add(after)
+        if what:
+            owner.open("/ui/members", what=what, id=name, role="editor")
+        known.intersection_update({after})
+
+
 @contextmanager
 def traffic(place, account, draws, clients=4):
     """Clients that ask all the time; what they complain about is raised at the end."""
     stop = threading.Event()
-    with ThreadPoolExecutor(clients) as threads:
-        asking = [
-            threads.submit(keep_asking, place, account, stop, draws.random())
-            for _ in range(clients)
-        ]
+    asks = [keep_asking] * clients + [keep_joining] * (account.members is not None)
+    with ThreadPoolExecutor(len(asks)) as threads:
+        asking = [threads.submit(each, place, account, stop, draws.random()) for each in asks]
         try:
             yield
         finally:
@@ -122,7 +190,9 @@ def traffic(place, account, draws, clients=4):
 
 
 def settle(place, account, draws):
-    """Ask everything again whose answer was lost, as a careful client does."""
+    """Ask everything again whose answer was lost, as a careful client does; one more joins."""
+    if account.members is not None:
+        one_joins(place, account, draws)
     with closing(place.connection()) as connection:
         for each in account.unsettled():
             ask(place, connection, each, draws)
@@ -157,6 +227,9 @@ def check(place, account):
             table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall()
             for table in ("records", "answers")
         }
+        _members(place, account, connection)
+        hours = connection.execute("SELECT hour, latest FROM traffic").fetchall()
+        assert all(hour <= latest < hour + documents.HOUR for hour, latest in hours)
     chain = Chain(public_key(vault.signing)).extended(bodies)
     published = {link.number: body for link, body in zip(chain.links, bodies, strict=True)}
     for number, body in account.documents.items():
@@ -179,7 +252,8 @@ def check(place, account):
         packed = sealers[epoch, batch].open(kind, slot, bytes(payload))
         received[epoch, batch, slot, kind] = packed
         if kind == WHOLE:
-            stored[epoch, batch, slot] = DecisionRow.unpack(packed[:-8])
+            row = unpack_losses(packed, _rails(place))[0]
+            stored[epoch, batch, slot] = DecisionRow.unpack(row)
     for row in stored.values():
         each = features.get(np.asarray(row.features).tobytes())
         assert each is not None, "a record that nobody sent"
@@ -209,4 +283,17 @@ def _acknowledged(place, account, live, stored, received):
         if each.received:
             packed = received.get((*slot, WHOLE if id.kind == TOKEN else LOSS))
             assert packed is not None, "an acknowledged loss is lost"
-            assert unpack_losses(packed, 0)[1] == [each.loss], "a loss changed"
+            sent = [each.loss, complaint(each)][: 1 + _rails(place)]
+            losses = unpack_losses(packed, _rails(place))[1]
+            assert [None if math.isnan(it) else it for it in losses] == sent, "a loss changed"
+
+
+def _members(place, account, connection):
+    """Members, roles and sessions are those that were acknowledged, and valid by the vault."""
+    tables = MemberTables(open_database(place.settings), place.vault)
+    listed = {each.name: each for each in tables.listed(connection)}
+    for name, known in (account.members or {}).items():
+        one = listed.pop(name, None)
+        assert (one and (one.role, one.sessions)) in known, "a change of members is lost"
+        assert one is None or not one.outdated, "a member came back as from a backup"
+    assert not listed, "a member that nobody invited"

@@ -71,6 +71,7 @@ def write_settings(
     plan = PLAN.format(batches=_lines(batches), geometry=geometry)
     if control is not None:
         plan += "[plan.control]\n" + _lines(control)
+        plan += '\n[[plan.guardrails]]\nname = "complaints"\n'
     path.write_text(_lines(stated) + plan)
     return Settings.read(path)
 

@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -16,8 +16,16 @@ import pytest
 
 import discreet.service
 from discreet.service.storage import journal
+from discreet.service.storage.locations import open_database
 from service.attack import clock_witness, parts, witness
-from service.attack.account import Account, check, remember_documents, settle, traffic
+from service.attack.account import (
+    Account,
+    check,
+    one_joins,
+    remember_documents,
+    settle,
+    traffic,
+)
 from service.attack.processes import alive
 from waiting import PATIENCE, until
 
@@ -92,7 +100,7 @@ def attack(new, steps, draws, *, people=False, control=False, clock=False, **opt
     With ``people`` all experiments are of users, otherwise every other two; with ``control`` all
     have a control share, otherwise two of four. With ``clock`` a clock ends their batches.
     """
-    hits, again, slots, compared, ends = Counter(), 0, {}, {}, {}
+    hits, again, slots, compared, ends, joined = Counter(), 0, {}, {}, {}, {}
     served, recovers = dict(options), random.Random(len(steps))
     for count, step in enumerate(steps):
         if count % 8 == 0:  # batches grow: begin anew before they are long
@@ -107,7 +115,7 @@ def attack(new, steps, draws, *, people=False, control=False, clock=False, **opt
             words |= {"control": parts.CONTROL} if with_control else {}
             options = served | (parts.SERVED if with_control else {})
             words |= CLOCK if clock else {}
-            place, account = new(f"experiment-{count}", **words), Account(people=users)
+            place, account = new(f"experiment-{count}", **words), Account(people=users, members={})
             if users:
                 witness.install(place)
             if clock:
@@ -117,6 +125,7 @@ def attack(new, steps, draws, *, people=False, control=False, clock=False, **opt
         if recovers.random() < 0.5:  # clients use up other draws, some more and some fewer
             recover(place, account, draws, **options)
             again += 1
+        joined[place] = account.members
         if users:
             slots[place] = witness.check_people(place, account)
         if with_control:
@@ -135,6 +144,9 @@ def attack(new, steps, draws, *, people=False, control=False, clock=False, **opt
         by_clock, by_count = map(sum, zip(*ends.values(), strict=True))
         assert by_clock > 0, "the clock never ended a batch"
         print(f"{by_clock} batches ended by the clock, {by_count} by their count")
+    changes = [len(known) == 1 for each in joined.values() for known in each.values()]
+    assert any(changes), "nobody joined"
+    print(f"{len(changes)} people invited, {sum(changes)} with acknowledged roles and sessions")
     print(f"{len(steps) + again} kills")
     return hits, len(steps) + again
 
@@ -279,6 +291,18 @@ def test_the_harness_notices_what_is_forgotten(place_on_sqlite):
         until(lambda: sum(each.answer is not None for each in account.sent) > 12)
     place.kill()
     with pytest.raises(AssertionError, match="is lost"):
+        check(place, account)
+
+
+@pytest.mark.parametrize("lost", ["members", "grants", "sessions"])
+def test_the_harness_notices_a_lost_change_of_members(place_on_sqlite, lost):
+    place, account = place_on_sqlite(), Account(members={})
+    with place.served():
+        one_joins(place, account, random.Random(1))
+    check(place, account)
+    with closing(open_database(place.settings).connect()) as connection:
+        connection.execute(f"DELETE FROM {lost}")
+    with pytest.raises(AssertionError, match="change of members is lost"):
         check(place, account)
 
 

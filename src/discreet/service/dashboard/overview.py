@@ -48,6 +48,7 @@ async def overview(page: PageRequest, service: Service) -> Response:
         found=found,
         status=found.status,
         privacy=experiment_summary.privacy(ledger.spent(), ledger.budget, plan.participation),
+        question=service.settings.question,
         guardrails=service.guardrails(),
         **drawn,
     )
