@@ -32,7 +32,7 @@ from discreet.service.membership import (
     verified,
 )
 from discreet.service.secrets.vault import Vault
-from discreet.service.settings import ServerSettings, Settings
+from discreet.service.settings import ServerSettings
 from discreet.service.storage.api_keys import DATABASE, VAULT
 from discreet.service.storage.locations import open_database
 from discreet.service.storage.member_tables import MemberTables
