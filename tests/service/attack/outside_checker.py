@@ -183,8 +183,8 @@ def check_members(folder, members):
     """Members of the server, with roles and sessions, are those that were acknowledged."""
     with copied(folder / "server.db") as connection:
         rows = connection.execute(
-            """SELECT name, role, (SELECT count(*) FROM sessions WHERE sessions.member = id)
-               FROM members JOIN grants ON grants.member = id AND experiment = ''"""
+            """SELECT name, role, (SELECT count(*) FROM sessions WHERE sessions.member = members.id)
+               FROM members JOIN grants ON grants.member = members.id AND experiment = ''"""
         ).fetchall()
     listed = {name: (role, sessions) for name, role, sessions in rows}
     assert listed.keys() <= members.keys(), "a member that nobody invited"

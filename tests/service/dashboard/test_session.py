@@ -163,6 +163,7 @@ def test_an_owner_sets_up_and_a_viewer_reads(served, width, scheme):
         assert server.call("GET", "/v1/experiments/greeting/status", key=key)[1]["mode"] == "online"
         assert viewer.page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
 
+        viewer.page.goto("about:blank")  # an open page would notice the end by itself
         owner.opens(f"{url}/ui/members")
         owner.fills("[aria-label='Sign out Vera everywhere']")
         assert "The sessions were ended." in owner.page.inner_text("main")
