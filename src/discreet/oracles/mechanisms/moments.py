@@ -83,9 +83,10 @@ def floating_moments(
     outcome_sums = None
     if feedback == "bandit":
         squares = 2.0 * (centred**2).sum((-2, -1))[..., None]
-        by_action = xp.stack([0.5 * centred.sum(-2), 0.5 * weights.sum(-2)], axis=-1)
+        counts = weights.sum(-2)
+        by_action = xp.stack([0.5 * centred.sum(-2), 0.5 * counts], axis=-1)
         by_action = by_action.reshape(*by_action.shape[:-2], -1)
-        outcome_sums = xp.concat([weights.sum((-2, -1))[..., None], squares, by_action], axis=-1)
+        outcome_sums = xp.concat([counts.sum(-1)[..., None], squares, by_action], axis=-1)
     sums = stretched_sums(batch.features, weights, centred, matrix, bounds)
     return Moments(*sums, 1.0, 1.0, outcome_sums)
 
@@ -101,7 +102,7 @@ def needs_double(sigma: Numbers, ridge: Numbers = 0.0) -> bool:
     a ridge of 1e-4·n. Without either, the fit along nearly collinear columns would follow the
     rounding, so that these sums are made in double precision.
     """
-    return bool(np.any((np.asarray(sigma) == 0.0) & (np.asarray(ridge) < SMALL_RIDGE)))
+    return bool(((np.asarray(sigma) == 0.0) & (np.asarray(ridge) < SMALL_RIDGE)).any())
 
 
 def _plain_moments(
