@@ -574,7 +574,7 @@ def main() -> None:
     add("--seeds", type=int, default=4, help="in each half")
     add("--vw", action="store_true", help="Vowpal Wabbit beside it")
     add("--thompson", action="store_true", help="Thompson sampling without contexts beside it")
-    add("--rivals", nargs="*", metavar="NAME", help="published private bandits as well, or some")
+    add("--rivals", nargs="*", choices=ROUNDS, metavar="NAME", help="private bandits as well")
     add("--device", choices=("numpy", "cuda"), default="numpy")
     add("--jobs", type=int, default=1)
     add("--scores", type=Path)

@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "discreet"
 LIMITS = {
     "modules at the top": 9,
-    "files": 316,
-    "files of the service": 65,
-    "lines": 55_240,
-    "lines of tests": 61_000,
-    "lines with Any": 415,
+    "files": 330,
+    "files of the service": 73,
+    "lines": 60_200,
+    "lines of tests": 65_600,
+    "lines with Any": 417,
     "small files with one importer": 0,
     "public classes of one name": 2,
     "public functions of one name": 1,
@@ -28,7 +28,7 @@ LIMITS = {
     "casts to a class of ours": 0,
     "checks for a mechanism outside oracles": 0,
     "docstrings that begin with a question word": 0,
-    "lines of documents above 120 characters": 524,
+    "lines of documents above 120 characters": 535,
 }
 SMALL, LONG = 60, 400
 LONG_FILES: dict[str, str] = {

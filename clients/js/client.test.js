@@ -92,7 +92,7 @@ test("a refused connection is named, with the address and what to do", async (t)
   });
   assert.equal((await new Client(`http://127.0.0.1:${port}`, { retries: 0, fallback: 7 }).decide([1])).action, 7);
   const open = Billboard.open(`http://127.0.0.1:${port}`, vectors.key);
-  await assert.rejects(open, /127\.0\.0\.1:\d+ did not \(ECONNREFUSED\)/);
+  await assert.rejects(open, /127\.0\.0\.1:\d+ said ECONNREFUSED/);
 });
 
 test("what may pass is sent again under the same name", async (t) => {

@@ -640,10 +640,8 @@ export class Billboard {
   /** From the address of a service; ``headers`` may carry an API key. */
   static async open(url, publicKey, headers = {}) {
     const get = async (path) => {
-      const address = new URL(`${url.replace(/\/$/, "")}/v1/releases${path}`);
-      const silent = ({ name, cause }) => `service must answer; ${address.origin} did not (${cause?.code ?? name})`;
-      const answer = await fetch(address, { headers }).catch((error) => must(false, silent(error), Error));
-      must(answer.ok, `service must answer; it said ${answer.status}`, Error);
+      const answer = await fetch(`${url.replace(/\/$/, "")}/v1/releases${path}`, { headers }).catch((error) => error);
+      must(answer.ok, `service must answer; ${url} said ${answer.status ?? answer.cause?.code ?? answer.name}`, Error);
       return answer.text();
     };
     const { releases, current } = JSON.parse(await get(""));

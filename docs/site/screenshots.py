@@ -61,6 +61,7 @@ actions = ["none", "mail", "call"]
 outcome = {{ kind = "Reward", low = 0, high = 50 }}
 first_batch = 64
 control = {{ share = 0.3, action = "none" }}
+guardrails = [{{ name = "complaints", limit = 0.02 }}]
 {FIELDS}"""
 WELCOME = f"""
 experiment = "welcome"
@@ -162,15 +163,20 @@ def take(browser: Browser, at: Site, out: Path, size: str, scheme: Any) -> list[
             wide.append(f"{name}-{size}")
         page.screenshot(path=out / f"{name}-{size}-{scheme}.png", full_page=True)
 
-    def log_in(url: str, key: str) -> None:
+    def by_key(key: str) -> None:
+        if not page.is_visible("#key"):  # there are members
+            page.click("main summary")
         page.fill("#key", key)
-        page.click("button")
+        page.click("text=Sign in with the key")
+
+    def log_in(url: str, key: str) -> None:
+        by_key(key)
         page.wait_for_url(f"{url}/ui")
 
     page.goto(f"{at.url}/ui")
     shot("server-log-in")
-    page.fill("#key", "dk_wrong")
-    page.click("button")
+    by_key("dk_wrong")
+    page.wait_for_selector(".alert")
     shot("server-log-in-refused")
     log_in(at.url, at.server_key)
     shot("server-list")
@@ -196,10 +202,22 @@ def take(browser: Browser, at: Site, out: Path, size: str, scheme: Any) -> list[
         page.goto(f"{at.experiment}/ui{path}")
         shot(name)
     page.goto(f"{at.url}/ui/members")
+    page.select_option("#invited-role", "owner")
     page.click("text=Make a link")
     shot("server-members")
     page.goto(page.inner_text(".secret"))
     shot("join")
+    page.fill("#name", f"Ada on a {size}, {scheme}")
+    for field in ("#passphrase", "#again"):
+        page.fill(field, "four plain words here")
+    page.click("main button")
+    page.wait_for_url(f"{at.url}/ui")
+    page.goto(f"{at.url}/ui/account")
+    shot("account")
+    page.goto(f"{at.url}/ui/history")
+    shot("server-history")
+    page.goto(f"{at.experiment}/ui/members")
+    shot("members")
     context.close()
     return wide
 

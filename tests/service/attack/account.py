@@ -150,6 +150,7 @@ def keep_joining(place, account, stop, seed):
     while not stop.is_set():
         try:
             one_joins(place, account, draws)
+            stop.wait(0.3)  # hashes of passphrases are slow by design
         except (OSError, HTTPException):
             return
 

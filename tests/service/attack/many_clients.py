@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPException
 
+from service.attack.account import one_joins
 from service.attack.harness import call
 from service.attack.many_place import CHANGING, EXACT, text_of
 from service.attack.outside_store import Store, context
@@ -16,7 +17,7 @@ from waiting import until
 
 EXTRA = ("fax", "dove", "visit")
 """Actions that join and leave."""
-DOING = ["actions", "pause", "fetch", "cross"]
+DOING = ["actions", "pause", "fetch", "cross", "join"]
 """What an operator does with the experiments that stay; ``new`` is about others."""
 DEAD = (OSError, HTTPException)
 
@@ -46,6 +47,7 @@ class Crowd:
         self.accounts = {
             name: new_account(mark, kind) for mark, (name, kind) in enumerate(self.main.items(), 1)
         }
+        self.members: dict[str, set] = {}
         self.passing: list[str] = []
         """Experiments that were begun by the operator and are not put away yet."""
         self._unsure: list[str] = []
@@ -193,6 +195,9 @@ class Crowd:
             path, keys = f"/v1/experiments/{other}/observe", self.place.keys
             assert self.place.post(path, body, key=keys[other])[0] == 404
             assert self.place.post(path, body, key=keys[one])[0] == 401
+
+    def _join(self, draws):
+        one_joins(self.place, self, draws)
 
     def _new(self, draws):
         """Begin an experiment, use it, end it and put it away; or go on where a crash stopped."""

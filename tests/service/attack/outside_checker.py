@@ -28,6 +28,7 @@ from service.attack.outside_store import (
     UNSTORED,
     WHOLE,
     Store,
+    copied,
     read_row,
 )
 from service.attack.outside_sums import is_sum_of
@@ -176,6 +177,19 @@ class Checker:
                 "a release is not the sum of what was acknowledged"
             )
             self._summed[name].add(number)
+
+
+def check_members(folder, members):
+    """Members of the server, with roles and sessions, are those that were acknowledged."""
+    with copied(folder / "server.db") as connection:
+        rows = connection.execute(
+            """SELECT name, role, (SELECT count(*) FROM sessions WHERE sessions.member = members.id)
+               FROM members JOIN grants ON grants.member = members.id AND experiment = ''"""
+        ).fetchall()
+    listed = {name: (role, sessions) for name, role, sessions in rows}
+    assert listed.keys() <= members.keys(), "a member that nobody invited"
+    for name, known in members.items():
+        assert listed.get(name) in known, "a change of members is lost"
 
 
 def left_over(folder, names, url=None):

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import struct
 import tempfile
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -73,12 +73,8 @@ class Store:
             return {name: connection.execute(_select(name)).fetchall() for name in names}
 
     def _sqlite(self, names):
-        # Of a copy, since reading would mend what a crash left.
-        with tempfile.TemporaryDirectory() as copy:
-            for path in self.place.glob("discreet.db*"):
-                shutil.copy(path, copy)
-            with closing(sqlite3.connect(Path(copy) / "discreet.db")) as connection:
-                return {name: connection.execute(_select(name)).fetchall() for name in names}
+        with copied(self.place / "discreet.db") as connection:
+            return {name: connection.execute(_select(name)).fetchall() for name in names}
 
     def _postgresql(self, names):
         import psycopg
@@ -114,6 +110,16 @@ class Store:
 
     def _secret(self, name):
         return (self.place / "vault" / f"{name}.key").read_bytes()
+
+
+@contextmanager
+def copied(path):
+    """A database as a crash left it: of a copy, since reading would mend it."""
+    with tempfile.TemporaryDirectory() as copy:
+        for each in path.parent.glob(f"{path.name}*"):
+            shutil.copy(each, copy)
+        with closing(sqlite3.connect(Path(copy) / path.name)) as connection:
+            yield connection
 
 
 def read_row(packed):

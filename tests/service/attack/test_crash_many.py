@@ -11,9 +11,10 @@ import time
 
 import pytest
 
+from service.attack.account import one_joins
 from service.attack.many_clients import DOING, Crowd, crowded
 from service.attack.many_place import KINDS, ManyPlace
-from service.attack.outside_checker import Checker, left_over
+from service.attack.outside_checker import Checker, check_members, left_over
 from service.attack.tampering import BREAKS, Copy
 from service.attack.test_crash import ALL_STEPS, AT_START, OFTEN
 from waiting import until
@@ -80,6 +81,7 @@ def attack(place, kinds, steps, draws, moment=6.0):
         # Two workers start slowly: a few times are enough to see them side by side.
         crash(place, crowd, step, draws, moment, workers=2 if place.url and count % 4 == 0 else 1)
         reported = checker.check(crowd.accounts)
+        check_members(place.folder, crowd.members)
         print(step or "any moment", f"{time.monotonic() - began:.0f} s", *reported, flush=True)
     place.start(workers=2 if place.url else 1)
     before = releases(place, crowd)
@@ -88,8 +90,10 @@ def attack(place, kinds, steps, draws, moment=6.0):
     assert not any(map(crowd.unsettled, crowd.main)), "an answer could not be had"
     until(lambda: not left_over(place.folder, crowd.main, place.url), "rows of the past were kept")
     crowd.farewell(draws)
+    one_joins(place, crowd, draws)
     place.stop()
     checker.check(crowd.accounts)
+    check_members(place.folder, crowd.members)
     made, slots = Checker(place.folder, place.url).check(crowd.accounts)
     received = sum(each["received"] for one in crowd.accounts.values() for each in one["sent"])
     print(

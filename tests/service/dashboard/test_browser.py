@@ -27,6 +27,7 @@ IMAGES = Path(__file__).parents[3] / "docs" / "images"
 pytestmark = needs_chromium
 SETTINGS = """
 experiment = "welcome"
+question = "Which message brings people back?"
 window = 0.3
 settle = 0
 internal_metrics = true

@@ -9,7 +9,6 @@ from html import unescape
 
 import pytest
 
-from client.browser import chromium, needs_chromium
 from discreet.errors import InvalidInput, ServiceError
 from discreet.service import membership
 from discreet.service.dashboard import server_pages
@@ -33,16 +32,14 @@ from discreet.service.membership import (
     verified,
 )
 from discreet.service.secrets.vault import Vault
-from discreet.service.settings import ServerSettings, Settings
+from discreet.service.settings import ServerSettings
 from discreet.service.storage.api_keys import DATABASE, VAULT
 from discreet.service.storage.locations import open_database
 from discreet.service.storage.member_tables import MemberTables
 from discreet.service.storage.sqlite import Sqlite
 from service.conftest import dump, running, set_back
-from service.dashboard.accessibility import violations
 from service.dashboard.visitor import Visitor
 from service.hosting import Folder, host
-from waiting import PATIENCE
 
 PASSPHRASE = "four plain words here"
 EITHER = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
@@ -851,46 +848,3 @@ def test_verify_refuses_with_the_same_error(settings):
             assert (await members.verify(" ada ", PASSPHRASE, "")).name == "Ada"
 
     asyncio.run(run())
-
-
-@needs_chromium
-def test_an_owner_invites_a_viewer_in_a_browser(written, server):
-    path, _ = written()
-    made = Settings.read(path / "experiment.toml")
-    code = changed(made, lambda t, c: t.invite(c, "owner"))
-    url = f"http://127.0.0.1:{server(path).port}"
-
-    def join(browser, link, name):
-        page = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
-        page.set_default_timeout(1000 * PATIENCE)
-        page.goto(link)
-        for place, text in (("name", name), ("passphrase", PASSPHRASE), ("again", PASSPHRASE)):
-            page.fill(f"#{place}", text)
-        assert violations(page) == []
-        page.click("main button")
-        page.wait_for_url(f"{url}/ui")
-        return page
-
-    with chromium() as browser:
-        owner = join(browser, f"{url}/ui/join?code={code}", "Olga")
-        owner.goto(f"{url}/ui/members")
-        owner.click("text=Make a link")
-        assert violations(owner) == []
-        viewer = join(browser, owner.inner_text(".secret"), "Vera")
-        assert viewer.locator("nav a", has_text="Settings").count() == 0
-        assert viewer.goto(f"{url}/ui/settings").status == 403
-        viewer.goto(f"{url}/ui")
-        viewer.click("text=Vera")
-        assert violations(viewer) == []
-        owner.goto(f"{url}/ui/members")
-        owner.click("[aria-label='Sign out Vera everywhere']")
-        owner.wait_for_selector("text=The sessions were ended.")
-        viewer.goto(f"{url}/ui")
-        assert viewer.url == f"{url}/ui/login"
-        viewer.fill("#name", "vera")
-        viewer.fill("#passphrase", PASSPHRASE)
-        viewer.click("main button")
-        viewer.wait_for_url(f"{url}/ui")
-        cookies = {each["name"]: each for each in viewer.context.cookies()}
-        assert cookies["discreet_member"]["httpOnly"]
-        assert cookies["discreet_member"]["sameSite"] == "Lax"

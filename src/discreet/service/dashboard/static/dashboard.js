@@ -34,7 +34,7 @@ document.querySelector("[data-copy]")?.addEventListener("click", async ({ target
   }
 });
 
-// Pages say when they are out of date: the server is gone, the log-in is over, or there is a newer release.
+// Pages say when they are out of date: the server is gone, the session is over, or there is a newer release.
 const stale = document.getElementById("stale");
 let heard = new Date();
 const say = (text, link, lost) => {
@@ -52,7 +52,7 @@ const look = async () => {
     return;
   }
   heard = new Date();
-  if (answer.status === 204) return say("Your log-in is over.", "Log in again", true);
+  if (answer.status === 204) return say("Your session is over.", "Sign in again", true);
   if (answer.status !== 200) return;
   const { newest } = await answer.json();
   if (newest === Number(stale.dataset.newest)) return stale.replaceChildren();
