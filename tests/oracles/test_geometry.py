@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -201,9 +202,7 @@ def test_a_matrix_that_is_not_as_published_is_refused(matrix):
     mechanism = dc.PooledRidge().calibrate(dc.Problem(1, 2), dc.Budget(1.0, 1e-5))
     first = mechanism.fit(data, dc.SecureNoise(fast=True)).statistics
     with pytest.raises(PrivateData):
-        mechanism.fit(
-            data, dc.SecureNoise(fast=True), (Statistics(**{**vars(first), "following": matrix}),)
-        )
+        mechanism.fit(data, dc.SecureNoise(fast=True), (replace(first, following=matrix),))
 
 
 # Exact and floating sums
