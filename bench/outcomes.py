@@ -4,7 +4,11 @@ Decisions of batches of 500,000, leased 64 at a time, whose outcomes lie in a fi
 """
 
 import argparse
+import json
 import os
+import signal
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import closing
@@ -14,7 +18,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from discreet.cli.main import main
+from discreet.data.warehouse import CHUNK
 from discreet.service.runtime import lifecycle
 from discreet.service.secrets.sealing import WRITTEN, DecisionId, DecisionIds
 from discreet.service.secrets.vault import Vault
@@ -62,9 +66,28 @@ def outcomes(folder: Path, rows: int) -> Path:
     return folder / "outcomes.parquet"
 
 
+def observed(folder: Path, file: Path, step: str = "") -> dict[str, int]:
+    """Results of a run in a process of its own, which ends at a step as if it were killed."""
+    words = ["observe", "--config", str(folder / "experiment.toml"), "--from", str(file), "--json"]
+    words += ["--progress", str(folder / "outcomes.progress")]
+    code = f"from discreet.cli.main import main; raise SystemExit(main({words!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"DISCREET_STEP": step}, stdout=-1
+    )
+    assert done.returncode == (-signal.SIGKILL if step else 0), done.returncode
+    return {} if step else json.loads(done.stdout)["results"]
+
+
+def stored(folder: Path) -> int:
+    """The number of stored outcomes."""
+    with closing(open_database(Settings.read(folder / "experiment.toml")).connect()) as connection:
+        return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--kill", action="store_true", help="kill it half-way, and go on")
     parser.add_argument("--folder", help="keep the experiment here")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
@@ -72,7 +95,15 @@ if __name__ == "__main__":
         folder.mkdir(exist_ok=True)
         file = outcomes(folder, given.rows)
         began, used = time.perf_counter(), os.times()
-        main(["observe", "--config", str(folder / "experiment.toml"), "--from", str(file)])
+        if given.kill:
+            observed(folder, file, f"outcomes:before-commit@{max(1, given.rows // CHUNK // 2)}")
+            print(f"killed with {stored(folder):,} outcomes stored", flush=True)
+        results = observed(folder, file)
         seconds, now = time.perf_counter() - began, os.times()
         processor = sum(now[:4]) - sum(used[:4])
-        print(f"{given.rows:,} outcomes in {seconds:.1f} s ({processor:.1f} s of processor)")
+        load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+        print(f"{results}; {stored(folder):,} outcomes are stored")
+        print(
+            f"{given.rows:,} outcomes in {seconds:.1f} s ({processor:.1f} s of processor; load "
+            f"{load})"
+        )

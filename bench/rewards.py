@@ -2,7 +2,7 @@
 
     python bench/rewards.py [--worlds NAME …] [--rounds 5000 20000 …] [--recipes default SquareCB …]
                             [--epsilon 1 2 4 8 inf] [--half develop|confirm|both] [--seeds 4]
-                            [--vw] [--thompson] [--rivals] [--device numpy|cuda] [--jobs 2]
+                            [--vw] [--thompson] [--rivals [NAME …]] [--device numpy|cuda] [--jobs 2]
                             [--scores FILE.csv] [--figure FILE.png] [--quick]
 
 A ``World`` and a seed give contexts, and expected and realised losses of all actions. Plans learn
@@ -171,7 +171,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 RIVALS = {
-    f"{name}({rival.width:g})": rival
+    f"{name}({rival.width:g}{'' if getattr(rival, 'inflated', True) else ', plain'})": rival
     for name, rivals in ROUNDS.items()
     for rival in rivals
     if not name.startswith("P2B")
@@ -271,11 +271,12 @@ def jobs_of(world: World, options: argparse.Namespace) -> list[Job]:
     if options.thompson and rounds:
         names = [THOMPSON] + [KNOWING] * (world.n_actions <= FEW_ACTIONS)
         peers += [Job(name, math.inf, None, rounds) for name in names]
-    if options.rivals and not world.late and world.visits == 1 and not world.missing:
+    if options.rivals is not None and not (world.late or world.visits > 1 or world.missing):
         peers += [
             Job(name, epsilon, None, rounds)
             for name, epsilon in product(RIVALS, options.epsilon)
             if (name.startswith("Plain")) == math.isinf(epsilon)
+            and (not options.rivals or name.split("(")[0] in options.rivals)
         ]
     return [Job(*key, ns) for key, ns in found.items()] + peers
 
@@ -573,7 +574,7 @@ def main() -> None:
     add("--seeds", type=int, default=4, help="in each half")
     add("--vw", action="store_true", help="Vowpal Wabbit beside it")
     add("--thompson", action="store_true", help="Thompson sampling without contexts beside it")
-    add("--rivals", action="store_true", help="published private bandits as well")
+    add("--rivals", nargs="*", choices=ROUNDS, metavar="NAME", help="private bandits as well")
     add("--device", choices=("numpy", "cuda"), default="numpy")
     add("--jobs", type=int, default=1)
     add("--scores", type=Path)

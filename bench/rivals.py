@@ -3,11 +3,16 @@
     python bench/rivals.py leaks
     python bench/rivals.py lag --data DIR --sets phoneme banknote cmc wilt
     python bench/rivals.py synthetic
+    python bench/rivals.py thompson
+    python bench/rivals.py mixing
     python bench/rivals.py squarecb --data DIR --sets phoneme churn --features ranges --seeds 2
 
 ``leaks``: the ε that published constants really cost one replaced record, at δ = 1e-5.
 ``lag``: losses of clocks that change the policy every round, and of the lag that campaigns use.
 ``synthetic``: excess loss on exactly linear losses, in the order that papers draw.
+``thompson``: reward of AdaPrivate-TS, in percent of its reward without privacy; what a clear Gram
+shows.
+``mixing``: what Iterative Hessian Mixing adds to a Gram for one replaced record, beside AdaSSP.
 ``squarecb``: Vowpal Wabbit on the same rows (extra ``bench``).
 The table itself is ``discreet campaign run --preset rivals`` [docs/results/table.md].
 """
@@ -15,19 +20,29 @@ The table itself is ``discreet campaign run --preset rivals`` [docs/results/tabl
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from dp_accounting import NeighboringRelation, dp_event, rdp
+from scipy.optimize import brentq
 
 import discreet as dc
 from discreet.audit.finding import gaussian_epsilon
-from discreet.audit.rival_audits import DELTA, RIVALS, RivalSubject
+from discreet.audit.rival_audits import DELTA, RIVALS, RivalSubject, read_record
 from discreet.data import linear
 from discreet.lab.campaign.presets import FEATURES, budget_of
 from discreet.lab.campaign.tasks import scaled
-from discreet.lab.rivals import AdaSSP, BatchedLinUCB, LocalLinUCB, ShuffledLinUCB, TreeLinUCB
+from discreet.lab.rivals import (
+    AdaPrivateTS,
+    AdaSSP,
+    BatchedLinUCB,
+    LocalLinUCB,
+    ShuffledLinUCB,
+    TreeLinUCB,
+)
 from discreet.lab.rivals.coded_bandit import crowd_divergences, sampling
 from discreet.lab.rivals.rival_contract import RivalPlan, Scales
 from discreet.lab.rivals.runner import run
@@ -80,6 +95,10 @@ def leaks(_: argparse.Namespace) -> None:
     problem = dc.Problem(2, 3, "bandit", "general", False)
     found = [AdaSSP("published").calibrate(problem, dc.Budget(e, DELTA)).event for e in LEVELS]
     print(f"{'AdaSSP, √log(6/δ)/(ε/3)':48}", *(f"{cost(each, DELTA):7.3f}" for each in found))
+    found = [gaussian_epsilon(_descent(e), DELTA) for e in LEVELS]
+    print(
+        f"{'generalised linear bandits, a fit of 25 steps':48}", *(f"{each:7.3f}" for each in found)
+    )
     print("P2B, δ at the claimed ε of a crowd of ten with threshold ten:")
     shares = [sampling(dc.Budget(e, DELTA), "published")[0] for e in LEVELS]
     deltas = [
@@ -87,6 +106,21 @@ def leaks(_: argparse.Namespace) -> None:
         for q, e in zip(shares, LEVELS, strict=True)
     ]
     print(f"{'':48}", *(f"{each:7.1e}" for each in deltas))
+
+
+def _descent(claimed: float, steps: int = 25) -> float:
+    """Distance of worlds in a fit by the code: full batches, clipped gradients x and −x.
+
+    It calibrates the noise of ``steps`` gradients by Rényi privacy for a move of one clipping
+    norm; a replaced record moves their sum by two.
+    """
+
+    def found(sigma: float) -> float:
+        account = rdp.RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_ONE)
+        account.compose(dp_event.GaussianDpEvent(sigma), steps)
+        return account.get_epsilon(DELTA) - claimed
+
+    return 2.0 * math.sqrt(steps) / brentq(found, 0.1, 1e4)
 
 
 def lag(options: argparse.Namespace) -> None:
@@ -126,6 +160,54 @@ def synthetic(options: argparse.Namespace) -> None:
         print(f"{name:9} ε = 0.2, 1, 10, ∞: {excess.round(4)} ± {error.round(4)}")
 
 
+def thompson(options: argparse.Namespace) -> None:
+    """Reward of AdaPrivate-TS as a share of that without privacy, on exactly linear losses."""
+    data, levels = linear(options.rounds), (0.5, 1.0, 2.0, 5.0)
+    rows = dc.UnitBall(data.dimension).map(data.contexts)
+    budgets = [*(budget_of(e) for e in levels), dc.Budget.none()]
+    for rival in (
+        AdaPrivateTS(gram="clear"),
+        AdaPrivateTS(),
+        BatchedLinUCB(),
+    ):
+        plans = [RivalPlan(rival, data.n_actions, rows.shape[1], each) for each in budgets]
+        gained = 1.0 - run(plans, rows, data.labels, range(options.seeds))[:, :, -1]
+        shares = 100 * gained[:-1] / gained[-1]
+        error = shares.std(1) / math.sqrt(options.seeds)
+        name = f"{type(rival).__name__} {getattr(rival, 'gram', '')}"
+        print(f"{name:24} ε = {levels}: {shares.mean(1).round(1)} ± {error.round(1)} %")
+    RIVALS["AdaPrivate-TS, clear Gram"] = AdaPrivateTS(gram="clear")
+    for name in ("AdaPrivate-TS, clear Gram", "rival-adaprivate"):
+        print(f"{name}, ε = 0.5: {read_record(RivalSubject(name, 0.5)).said}")
+
+
+def mixing(_: argparse.Namespace) -> None:
+    """γ of Iterative Hessian Mixing and the ridge of AdaSSP, both for one replaced record.
+
+    k rows of N(0, G + γI) at order α: k·(α log(1 − 1/γ) − log(1 − α/γ))/(2(α − 1)) for a record
+    that is set to zero. Two such steps replace it: (ε, δ) at (ε/2, δ/(1 + e^{ε/2})) each, of which
+    the sketches of all iterations get half.
+    """
+    failure, iterations = 0.05, 3
+    orders = 1.0 + np.logspace(-2, 4, 400)
+    print("p, ε: γ of mixing, ridge of AdaSSP at least and at most")
+    for p, level in itertools.product((5, 20), (1.0, 4.0, 8.0)):
+        k = 6 * max(p, math.log(4 * iterations / failure))
+        one = level / 2
+        delta = DELTA / (1 + math.exp(one)) / 2
+
+        def cost(gamma: float, k=k, delta=delta) -> float:
+            a = orders[orders < gamma]
+            spent = k * (a * np.log1p(-1 / gamma) - np.log1p(-a / gamma)) / (2 * (a - 1))
+            turned = (math.log(1 / delta) + (a - 1) * np.log1p(-1 / a) - np.log(a)) / (a - 1)
+            return float((iterations * spent + turned).min())
+
+        gamma = brentq(lambda g, one=one, cost=cost: cost(g) - one / 2, 2.0, 1e7)
+        mechanism = AdaSSP().calibrate(dc.Problem(2, p), dc.Budget(level, DELTA))
+        most = math.sqrt(p * math.log(2 * p**2 / failure)) * mechanism.gram
+        print(f"{p:3} {level:4g}: {gamma:8.1f}  0 to {most:.1f}")
+
+
 def squarecb(options: argparse.Namespace) -> None:
     """Vowpal Wabbit's SquareCB on the rows, orders and uniforms of a campaign; no privacy."""
     means = []
@@ -159,7 +241,7 @@ def _vowpal(x: np.ndarray, y: np.ndarray, seed: int) -> float:
     return lost / len(y)
 
 
-QUESTIONS = {each.__name__: each for each in (leaks, lag, synthetic, squarecb)}
+QUESTIONS = {each.__name__: each for each in (leaks, lag, synthetic, thompson, mixing, squarecb)}
 
 
 def main() -> None:

@@ -23,6 +23,9 @@ ALLOWED = (
     "node 20 or later must be installed",
     "curl must be installed",
     "make must be installed",
+    "systemd-analyze must be installed",
+    "promtool must be installed",
+    "helm must be installed",
     # make test and make test-long look into the wheel, and fail without one
     "an editable install has no wheel",
 )

@@ -1,4 +1,4 @@
-import { Action, Billboard, Context, Draw } from "./discreet.js";
+import { Action, Billboard, Context, Draw, Item, Offer } from "./discreet.js";
 
 export * from "./discreet.js";
 
@@ -6,6 +6,7 @@ export class ServiceError extends Error {
   constructor(message: string, told?: { status?: number; code?: string; field?: string });
   /** The HTTP status; undefined without an answer. */
   readonly status?: number;
+  /** Of the service; without an answer the reason, such as ECONNREFUSED. */
   readonly code?: string;
   readonly field?: string;
 }
@@ -34,6 +35,8 @@ export interface Decision {
   readonly release: number;
   readonly stored: boolean;
   readonly fallback: boolean;
+  /** Of `ranking: true`: all that was offered in a sampled order, the chosen action first. */
+  readonly ranking?: readonly Action[];
 }
 
 export interface Ticket {
@@ -53,7 +56,7 @@ export interface Outcome {
   guardrails?: Record<string, number | null>;
   /** With a ticket only. */
   context?: Context;
-  action?: Action;
+  action?: Action | Item;
 }
 
 export interface Result {
@@ -69,7 +72,14 @@ export class Client {
   fallback?: Action | Billboard;
   decide(
     context: Context,
-    options?: { user?: string; sticky?: string; deferred?: boolean; idempotencyKey?: string },
+    options?: {
+      user?: string;
+      sticky?: string;
+      deferred?: boolean;
+      actions?: Offer;
+      ranking?: boolean;
+      idempotencyKey?: string;
+    },
   ): Promise<Decision>;
   ticket(options?: { user?: string; sticky?: string }): Promise<Ticket>;
   observe(decision: Decision | Ticket | string, outcome: Outcome): Promise<void>;
@@ -79,6 +89,7 @@ export class Client {
   activate(decision: Decision | string): Promise<void>;
   /** Everything that is published, verified; decides without the service. */
   refresh(): Promise<Billboard>;
+  actions(part?: string, options?: { limit?: number }): Answer;
   status(): Answer;
   lift(): Answer;
   releases(): Answer;

@@ -44,18 +44,20 @@ export class Client {
     this.fallback = fallback; // an action, or a Billboard that decides here
   }
 
-  /** Choose an action; the decision counts once, even after network failures. */
-  async decide(context, { user, sticky, deferred, idempotencyKey = randomName() } = {}) {
-    const body = { context, user, sticky, deferred: deferred || undefined };
+  /** Choose an action, of `actions` if these are offered (names, or items { id, …features }); with
+   * `ranking` the decision has all of them in a sampled order, the chosen one first. It counts once,
+   * even after network failures. */
+  async decide(context, { user, sticky, deferred, actions, ranking, idempotencyKey = randomName() } = {}) {
+    const body = { context, user, sticky, deferred: deferred || undefined, actions, ranking: ranking || undefined };
     try {
       const made = await this.#post("/v1/decide", body, { "Idempotency-Key": idempotencyKey });
       const { decision: id, action, release, stored } = made;
       if (typeof id !== "string") throw unreadable();
-      return { id, action, release, stored, fallback: false };
+      return { id, action, release, stored, fallback: false, ...(ranking && { ranking: made.ranking }) };
     } catch (error) {
       if (this.fallback === undefined || !(error instanceof ServiceError && unavailable(error))) throw error;
       const board = this.fallback instanceof Billboard ? this.fallback : null;
-      const [action, release] = board ? [board.sample(context), board.number] : [this.fallback, -1];
+      const [action, release] = board ? [board.sample(context, undefined, actions), board.number] : [this.fallback, -1];
       return { id: "", action, release, stored: false, fallback: true };
     }
   }
@@ -83,6 +85,8 @@ export class Client {
     if (!decision.fallback) await this.#post("/v1/activate", { decision: idOf(decision) });
   }
 
+  /** The actions in use whose name contains `part`. */
+  actions = (part = "", { limit = 100 } = {}) => this.#get(`/v1/actions?${new URLSearchParams({ q: part, limit })}`);
   status = () => this.#get("/v1/status");
   lift = () => this.#get("/v1/lift");
   releases = () => this.#get("/v1/releases");
@@ -122,12 +126,12 @@ export class Client {
           asked: Number(answer.headers.get("Retry-After") ?? 0) * 1000 || 0,
           text: await answer.text(),
         }))
-        .catch((error) => ({ asked: 0, text: error.name }));
+        .catch((error) => ({ asked: 0, text: reasonOf(error) }));
       if (status < 300) return read(text);
       const wait = Math.min(Math.max(FIRST_WAIT * 2 ** attempt * (0.5 + Math.random() / 2), asked), LONGEST_WAIT);
       const again = status === undefined || BUSY.includes(status);
       if (!again || attempt === retries || performance.now() + wait >= end) {
-        throw status === undefined ? silence(method, path, attempt, text) : refusal(status, text);
+        throw status === undefined ? silence(method, this.#url + path, attempt, text) : refusal(status, text);
       }
       await new Promise((resolve) => setTimeout(resolve, wait));
     }
@@ -162,11 +166,17 @@ function asJson(text) {
   }
 }
 
-function silence(method, path, attempt, why) {
-  return new ServiceError(
-    `service must answer; ${method} ${path} failed ${attempt + 1} times (${why}). ` +
-      "Check that it runs and the address is right.",
-  );
+/** Why there was no answer: the code of the system, such as ECONNREFUSED, where the platform tells it. */
+const reasonOf = ({ name, cause }) => cause?.code ?? cause?.errors?.[0]?.code ?? name;
+
+function silence(method, url, attempt, why) {
+  const { origin, pathname } = new URL(url); // without what may be secret
+  const advice =
+    why === "ECONNREFUSED"
+      ? "Nothing listens there: start discreet serve, or correct the address."
+      : "Check that it runs and the address is right.";
+  const message = `service must answer; ${method} ${origin}${pathname} failed ${attempt + 1} times (${why}). ${advice}`;
+  return new ServiceError(message, { code: why });
 }
 
 function refusal(status, text) {

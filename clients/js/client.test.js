@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { test } from "node:test";
 
 import { Billboard, Client, CorruptRelease, ServiceError } from "./client.js";
@@ -57,6 +58,41 @@ test("questions", async (t) => {
   const answers = Object.fromEntries(names.map((name) => [`GET /v1/${name}`, [200, { name }]]));
   const client = new Client((await stubService(t, answers)).url);
   for (const name of names) assert.deepEqual(await client[name](), { name });
+});
+
+test("offers, rankings and the actions in use", async (t) => {
+  const ranking = ["call", "mail"];
+  const { url, asked } = await stubService(t, {
+    [DECIDE]: [200, { ...GOOD, ranking }],
+    "GET /v1/actions?q=a%26b&limit=5": [200, { actions: ["a&b"] }],
+  });
+  const client = new Client(url);
+  const offer = ["mail", { id: "new", price: 3 }];
+  assert.deepEqual((await client.decide([1], { actions: offer, ranking: true })).ranking, ranking);
+  assert.ok(!("ranking" in (await client.decide([1], { actions: offer }))));
+  assert.deepEqual(asked.map(({ body }) => body), [
+    { context: [1], actions: offer, ranking: true },
+    { context: [1], actions: offer },
+  ]);
+  assert.deepEqual(await client.actions("a&b", { limit: 5 }), { actions: ["a&b"] });
+});
+
+test("a refused connection is named, with the address and what to do", async (t) => {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve)); // now nothing listens there
+  const client = new Client(`http://127.0.0.1:${port}/v1/experiments/welcome`, { retries: 1 });
+  await assert.rejects(client.decide([1]), (error) => {
+    assert.ok(error instanceof ServiceError);
+    assert.deepEqual([error.code, error.status], ["ECONNREFUSED", undefined]);
+    const said = `POST http://127.0.0.1:${port}/v1/experiments/welcome/v1/decide failed 2 times (ECONNREFUSED)`;
+    assert.ok(error.message.includes(`${said}. Nothing listens there: start discreet serve`), error.message);
+    return true;
+  });
+  assert.equal((await new Client(`http://127.0.0.1:${port}`, { retries: 0, fallback: 7 }).decide([1])).action, 7);
+  const open = Billboard.open(`http://127.0.0.1:${port}`, vectors.key);
+  await assert.rejects(open, /127\.0\.0\.1:\d+ said ECONNREFUSED/);
 });
 
 test("what may pass is sent again under the same name", async (t) => {
@@ -119,6 +155,8 @@ test("verified releases decide without the service", async (t) => {
   const { action, release, stored, fallback } = await client.decide(contexts[0]);
   assert.deepEqual([release, stored, fallback], [documents.length - 1, false, true]);
   assert.ok(client.fallback.actions.includes(action));
+  const offered = { actions: [client.fallback.actions.at(-1)] };
+  assert.equal((await client.decide(contexts[0], offered)).action, offered.actions[0]);
   const before = asked.length;
   await client.refresh();
   assert.equal(asked.length, before + 1); // the list alone

@@ -5,6 +5,10 @@ export class InvalidContext extends Error {}
 export type Action = string | number;
 /** Columns by name, or a list of numbers, as the schema of the experiment declares. */
 export type Context = Readonly<Record<string, unknown>> | readonly number[];
+/** An action that only one request has, with its features. */
+export type Item = Readonly<Record<string, unknown>> & { readonly id: string };
+/** The actions to choose from. */
+export type Offer = readonly (Action | Item)[];
 /** Two numbers in [0, 1). */
 export type Draw = readonly [number, number];
 
@@ -24,6 +28,6 @@ export class Billboard {
   readonly actions: readonly Action[];
   readonly budget: { readonly epsilon: number; readonly delta: number };
   readonly participation: { readonly batches: number; readonly records: number } | null;
-  probabilities(context: Context): number[];
-  sample(context: Context, u?: Draw): Action;
+  probabilities(context: Context, actions?: Offer): number[];
+  sample(context: Context, u?: Draw, actions?: Offer): Action;
 }

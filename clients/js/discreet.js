@@ -181,12 +181,12 @@ function logBatches(rows, first, longest) {
 }
 
 /** B_m, before a horizon cuts it. */
-function nominal({ first_batch, growth, longest_batch = 2 ** 22, imported = 0 }, m) {
-  const log = logBatches(imported, first_batch, longest_batch); // before those of decisions
+function nominal({ first_batch, growth, longest_batch, imported = 0 }, m) {
+  const log = logBatches(imported, first_batch, longest_batch ?? 2 ** 40); // before those of decisions
   if (m <= log.length) return log[m - 1];
-  let n = first_batch;
-  for (let k = 1; k < m - log.length && n < longest_batch; k++) n = Math.max(n + 1, Math.ceil(+growth * n));
-  return Math.min(n, longest_batch);
+  let [n, longest] = [first_batch, longest_batch ?? 2 ** 22];
+  for (let k = 1; k < m - log.length && n < longest; k++) n = Math.max(n + 1, Math.ceil(+growth * n));
+  return Math.min(n, longest);
 }
 
 function until(links, number) {
@@ -640,8 +640,8 @@ export class Billboard {
   /** From the address of a service; ``headers`` may carry an API key. */
   static async open(url, publicKey, headers = {}) {
     const get = async (path) => {
-      const answer = await fetch(`${url.replace(/\/$/, "")}/v1/releases${path}`, { headers });
-      must(answer.ok, `service must answer; it said ${answer.status}`, Error);
+      const answer = await fetch(`${url.replace(/\/$/, "")}/v1/releases${path}`, { headers }).catch((error) => error);
+      must(answer.ok, `service must answer; ${url} said ${answer.status ?? answer.cause?.code ?? answer.name}`, Error);
       return answer.text();
     };
     const { releases, current } = JSON.parse(await get(""));

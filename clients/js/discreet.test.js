@@ -161,7 +161,7 @@ test("a billboard over HTTP, at the release that is in force", async (t) => {
   assert.equal(board.number, 2);
   assert.equal(board.released.items.length, 2);
   assert.ok(asked.every(([, key]) => key === "Bearer dk_1_x"));
-  await assert.rejects(Billboard.open(`${url}/elsewhere`, vectors.key), /it said 404/);
+  await assert.rejects(Billboard.open(`${url}/elsewhere`, vectors.key), /elsewhere said 404/);
 });
 
 test("without Ed25519 nothing is evaluated", async (t) => {

@@ -21,7 +21,13 @@ from discreet.actions.requested_actions import request_offers
 from discreet.batches import saved_state
 from discreet.batches.batch_status import LearnerStatus, learner_status
 from discreet.batches.evaluation_data import split_user_column
-from discreet.batches.log_import import logged_rows, release_log
+from discreet.batches.log_import import (
+    Executor,
+    LogColumns,
+    logged_rows,
+    release_log,
+    release_partitions,
+)
 from discreet.batches.memory_store import MemoryStore
 from discreet.batches.observations import (
     action_columns,
@@ -32,6 +38,7 @@ from discreet.batches.observations import (
 )
 from discreet.batches.release_batch import release_batch
 from discreet.batches.users import PeopleRegistry, user_id, user_ids
+from discreet.data.parquet_log import ParquetLog
 from discreet.design.control import Control, slots_in_control
 from discreet.design.window import WAITING, Window
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, PrivateData, StateClaimed
@@ -299,6 +306,7 @@ class Learner:
     def import_log(
         self, contexts: Contexts, actions: Values, losses: Values = None, *, reward: Values = None,
         user: Values = None, items: Mapping[str, Values] | None = None,
+        executor: Executor | None = None,
     ) -> None:  # fmt: skip
         """Begin with a private log: its rows are released at once, and then forgotten.
 
@@ -311,7 +319,22 @@ class Learner:
         use one of their batches. A loss is regressed on its context, action by action, so no
         propensities are needed. With full feedback ``actions`` is None and ``losses`` has a column
         per action. With a catalogue, ``items`` are features of actions that are not in it, by id.
+
+        A log that does not fit into memory stays in its Parquet files: ``contexts`` is the path of
+        a file or a folder, and the others are names of columns. Workers of ``executor``, such as
+        those of a Dask cluster (``client.get_executor()``), then sum up its rows.
         """
+        if isinstance(contexts, (str, Path, ParquetLog)):
+            if not self._noise.exact:
+                raise InvalidInput(
+                    f"noise must be SecureNoise() for a log in Parquet files; got {self._noise!r}. "
+                    "Pass arrays: seeded noise is for experiments, and adds floats."
+                )
+            log = contexts if isinstance(contexts, ParquetLog) else ParquetLog.of(contexts)
+            columns = LogColumns.of(self.plan, log, actions, losses, reward)
+            with self._custody:
+                release_partitions(self._store, columns, log, self._fit, executor)
+            return
         rows = logged_rows(self.plan, contexts, actions, losses, reward, user, items)
         with self._custody:
             release_log(self._store, self.plan, rows, self._fit)

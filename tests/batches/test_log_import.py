@@ -254,7 +254,7 @@ def test_an_import_is_announced_comes_first_and_comes_once():
         warm.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG])
     with pytest.raises(InvalidInput, match="user must be given"):
         begun(USERS)
-    for wrong in (0, 1.5, 2**22 + 1):
+    for wrong in (0, 1.5, 2**40 + 1):
         with pytest.raises(InvalidInput, match="imported must be"):
             replace(PLAN, imported=wrong)
 

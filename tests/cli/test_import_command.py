@@ -159,3 +159,51 @@ def test_labels_without_a_probability_are_refused(folder, capsys):
     code, _, err = run(capsys, "--log", "log.vw", "--out", "warm")
     assert code != 0
     assert "line 1: a label must be action:cost:probability" in err
+
+
+# --- a log that stays in its files -------------------------------------------------------------
+
+
+@pytest.fixture
+def files(folder):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (folder / "visits").mkdir()
+    shown, who = np.asarray(["a", "b", "c"])[PLAYED], np.full(len(X), "someone")
+    columns = {"x": X[:, 0], "y": X[:, 1], "shown": shown, "lost": LOST * 1.0, "who": who}
+    for number, rows in enumerate(np.split(np.arange(len(X)), 4)):
+        part = pyarrow.table({name: each[rows] for name, each in columns.items()})
+        parquet.write_table(part, folder / "visits" / f"{number}.parquet")
+    return folder
+
+
+FILES = ("--log", "visits", *CSV[2:])
+
+
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")], ids=["here", "two processes"])
+def test_a_folder_of_files_becomes_the_learner_of_its_rows(files, capsys, jobs):
+    code, out, err = run(capsys, *FILES, *jobs, "--out", "warm")
+    assert (code, "800 rows in 3 batches: ε = 8" in out) == (0, True), out + err
+    assert dc.Released.load("warm.released.json").plan["imported"] == 800
+    assert right(dc.Learner.load("warm.state")) > 0.6
+    assert (files / "visits").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--public",), "prior_from_released"),
+        (("--user", "who"), "unit is a user"),
+        (("--loss", "lots"), "lots"),
+        (("--jobs", "0"), "jobs must be"),
+        (("--scheduler", "nonsense"), "nonsense"),
+        (("--set", "imported=799"), "799 rows"),
+    ],
+)
+def test_what_does_not_fit_a_folder_of_files_writes_nothing(
+    files, capsys, monkeypatch, words, said
+):
+    monkeypatch.setattr("discreet.lab.campaign.workers.PATIENCE", 0.2)
+    code, out, err = run(capsys, *FILES, *words, "--out", "warm")
+    assert code == 2
+    assert said in out + err
+    assert not [*files.glob("warm*")]

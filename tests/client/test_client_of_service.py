@@ -18,7 +18,7 @@ from tolerances import EXACT
 from waiting import PATIENCE, until
 
 pytest.importorskip("uvicorn")
-CLIENT = Path(__file__).parents[2] / "clients" / "js" / "discreet.js"
+CLIENT = Path(__file__).parents[2] / "clients" / "js"
 SETTINGS = """
 experiment = "welcome"
 window = 3600
@@ -90,18 +90,23 @@ def test_javascript_reads_the_same(service, client, tmp_path):
     url, key = service
     public_key = client.releases()["key"]
     board = Billboard(url, public_key, key=key)
-    shutil.copy(CLIENT, tmp_path / "discreet.mjs")
+    for name in ("discreet.js", "client.js", "package.json"):
+        shutil.copy(CLIENT / name, tmp_path)
     code = (
-        'import { Billboard } from "./discreet.mjs";\n'
+        'import { Billboard, Client } from "./client.js";\n'
         f'const headers = {{ Authorization: "Bearer {key}" }};\n'
         f'const board = await Billboard.open("{url}", "{public_key}", headers);\n'
         "const probabilities = board.probabilities([0.5, 0.5]);\n"
-        "console.log(JSON.stringify({ number: board.number, probabilities }));\n"
+        f'const client = new Client("{url}", {{ key: "{key}" }});\n'
+        "const { ranking } = await client.decide([0.5, 0.5], { actions: [1, 0], ranking: true });\n"
+        "const { action } = await client.decide([0.5, 0.5], { actions: [1] });\n"
+        "console.log(JSON.stringify({ number: board.number, probabilities, ranking, action }));\n"
     )
     (tmp_path / "ask.mjs").write_text(code)
     done = subprocess.run(["node", "ask.mjs"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    assert (sorted(found["ranking"]), found["action"]) == ([0, 1], 1)
     expected = board.probabilities([0.5, 0.5], release=found["number"])
     np.testing.assert_allclose(found["probabilities"], expected, rtol=0, atol=EXACT)
 

@@ -147,7 +147,7 @@ MUTANTS = {
     "rest[name] === first[name]": "true",
     "canonical(signed) === text": "true",
     "Math.ceil(+growth": "Math.round(+growth",
-    "Math.min(n, longest_batch)": "n",
+    "Math.min(n, longest)": "n",
     "fits(links, rest.release)": "true",
     "records <= nominal(plan, next + burned)": "true",
     "-5 * plan.half_life - 1": "0",

@@ -107,6 +107,8 @@ def replay_cases() -> Iterator[Case]:
         "one bonus": [ReplayBonusPO(learning_rate=0.1 * k, bonus=0.01) for k in range(1, 12)],
         "arrays": [ReplayBonusPO(0.02 * k, 0.1 / k) for k in range(1, 12)],
         "one run": [ReplayBonusPO(0.3, 0.02)],
+        "AdaptivePO, one bonus": [dc.AdaptivePO(bonus=0.05)] * 11,
+        "AdaptivePO, arrays": [dc.AdaptivePO(0.02 * k, 0.1 / k) for k in range(1, 12)],
         "scalars": None,
     }
     shapes = [(2, 3, 5), (3, 17, 70), (5, 33, 1), (16, 2, 65), (17, 65, 64), (64, 127, 129)]

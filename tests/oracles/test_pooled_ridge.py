@@ -184,7 +184,7 @@ WRONG = {
         "following",
         lambda self, _, right=geometry.Pool.following: right(self),
     ),
-    "another length": (geometry.Pool, "typical_length", lambda self: self.records**0.0),
+    "another length": (geometry.Pool, "typical_length", property(lambda self: self.records**0.0)),
 }
 PLAIN_TOO = 4
 moments_stretched = moments.stretched_sums

@@ -43,3 +43,71 @@ print("agrees")
 @pytest.mark.torch
 def test_the_kernel_draws_the_same_actions():
     interpreted(AGREES)
+
+
+ADAPTS = """
+import numpy as np, torch
+from discreet.arrays.stacking import stack
+from discreet.policies import AdaptivePO, kernels
+from discreet.releases.release import Predictor, Release
+from discreet.releases.released import Released
+from discreet.releases.statistics import Statistics
+
+
+class OnGpu(torch.Tensor):
+    is_cuda = True  # so that policies call kernels, which the interpreter runs
+
+
+def on_gpu(values):
+    return torch.from_numpy(np.array(values)).float().as_subclass(OnGpu)
+
+
+launch, bonuses = kernels._replay, []
+
+
+class Launched:
+    def __getitem__(self, grid):
+        def call(features, uniforms, weights, rate, bonus, *rest, **options):
+            # The kernel reads a number for each run: one for all would be read out of bounds.
+            assert rate.shape == bonus.shape == (weights.shape[2],), (rate.shape, bonus.shape)
+            bonuses.append(bonus.tolist())
+            return launch[grid](features, uniforms, weights, rate, bonus, *rest, **options)
+        return call
+
+
+kernels._replay = Launched()
+rng = np.random.default_rng(0)
+S, R, n, A, p = 2, 5, 70, 3, 4
+cases = {
+    "numbers of all runs": AdaptivePO(0.3, 0.02),
+    "one bonus": stack([AdaptivePO(0.1 * k, 0.02) for k in range(1, 6)]),
+    "the default rate": stack([AdaptivePO(bonus=0.02 * k) for k in range(1, 6)]),
+    "arrays": stack([AdaptivePO(0.1 * k, 0.05 / k, 0.5 * k) for k in range(1, 6)]),
+}
+for clear in (None, 1.0, 0.6):
+    ours = theirs = Released(A)
+    for j in range(3):
+        weights = rng.normal(size=(S, R if j else 1, A, p)) / 2
+        signal = np.full((S, R, 1 + A), 0.2)
+        signal[..., 0] = clear or 0.0
+        for on in (np.asarray, on_gpu):
+            given = None if clear is None else Statistics(None, None, 1, 1.0, signal=on(signal))
+            made = Release(j + 1, 3000 * 2**j, Predictor(on(weights), "clip"), statistics=given)
+            ours, theirs = (ours, theirs.add(made)) if on is on_gpu else (ours.add(made), theirs)
+    x = rng.normal(size=(S, 1, n, p))
+    x /= np.linalg.norm(x, axis=-1, keepdims=True)
+    u = rng.random((S, 1, n, 2))
+    for name, policy in cases.items():
+        bonuses.clear()
+        found = policy.sample(theirs, on_gpu(x), on_gpu(u)).numpy()
+        want = np.broadcast_to(policy.bonus / (1.0 + 21_000 / 10_000) ** 0.5, (R,))
+        assert np.allclose(bonuses, [want], rtol=1e-6), (name, bonuses)
+        assert found.shape == (S, R, n)
+        assert (found != policy.sample(ours, x, u)).mean() < 0.01, name  # single precision
+print("agrees")
+"""
+
+
+@pytest.mark.torch
+def test_the_bonus_of_the_default_policy_reaches_the_kernel_once_for_each_run():
+    interpreted(ADAPTS)

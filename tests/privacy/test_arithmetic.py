@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from discreet.batch import Batch
+import discreet.batch as batch_module
+from discreet.batch import Batch, PartitionedBatch
+from discreet.design.schedule import LARGEST_LOG
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
@@ -151,6 +153,47 @@ def test_a_larger_batch_is_refused_by_its_public_size(monkeypatch):
     exact_moments(batch_of(8), "bandit", "general")
     with pytest.raises(InvalidInput, match="at most 8 records"):
         exact_moments(batch_of(9), "bandit", "general")
+
+
+@pytest.mark.parametrize("matrix", [None, np.diag([0.0, 0.0, 1.0])], ids=["plain", "stretched"])
+@pytest.mark.parametrize("records", [LARGEST_BATCH, 2 * LARGEST_BATCH, LARGEST_LOG])
+def test_sums_of_larger_batches_are_those_of_unbounded_integers(matrix, records):
+    """2^22 records reach 2^62, 2^23 reach 2^63 and would wrap, a log of 2^40 reaches 2^80."""
+    axis = np.zeros((4096, 2))
+    axis[:, 1] = 1.0
+    rows = Batch(with_bias(axis), np.ones((4096, 1)), np.ones((4096, 1), dtype=bool))
+
+    def summed(of):
+        """The largest sums that parts of 2^22 records can have; many parts as their total."""
+        full = tuple(each * (LARGEST_BATCH // 4096) for each in of(rows))
+        parts = records // LARGEST_BATCH
+        many = tuple(each.astype(object) * parts for each in full)
+        yield from [full] * parts if parts <= 2 else [many]
+
+    none = np.empty((0, 1))
+    large = PartitionedBatch(np.empty((0, 3)), none, none > 0, size=records, summed=summed)
+    made, one = (exact_moments(each, "bandit", "general", matrix) for each in (large, rows))
+    assert made.gram.max() == records * GRID**2
+    assert made.gram.dtype == (np.int64 if records <= LARGEST_BATCH else object)
+    for name in ("gram", "response", "outcome_sums")[: 2 if matrix is None else 3]:
+        expected = [int(each) * (records // 4096) for each in getattr(one, name).ravel()]
+        assert getattr(made, name).ravel().tolist() == expected
+
+
+def test_a_batch_in_memory_is_summed_some_rows_at_a_time(monkeypatch):
+    rows = batch_of(1000)
+    whole = exact_moments(rows, "bandit", "general", MATRIX, BOUNDS)
+    monkeypatch.setattr(batch_module, "SUMMED_TOGETHER", 64)
+    for largest, kind in ((LARGEST_BATCH, np.int64), (900, object)):
+        monkeypatch.setattr(batch_module, "LARGEST_BATCH", largest)
+        parts = exact_moments(rows, "bandit", "general", MATRIX, BOUNDS)
+        for name in ("gram", "response", "outcome_sums"):
+            assert getattr(parts, name).tolist() == getattr(whole, name).tolist()
+            assert getattr(parts, name).dtype == kind
+            noisy = getattr(parts, name) + np.full(1, 2**45 + 1)
+            assert noisy.astype(float).tolist() == (
+                (getattr(whole, name) + (2**45 + 1)).astype(float).tolist()
+            )
 
 
 def total_variation(sigma):

@@ -37,7 +37,7 @@ PRIVATE_PATH = sorted(
 SILENT = {"logging", "warnings", "traceback", "sys", "inspect", "random"}
 SPEAKING = {"print", "repr", "breakpoint", "warn"}
 SEEDED = {"default_rng", "RandomState", "Generator", "seed", "SeedSequence", "SeededNoise"}
-PRIVATE_TYPES = {"Batch", "Fit", "Moments", "LegalRows"}
+PRIVATE_TYPES = {"Batch", "Fit", "Moments", "LegalRows", "Sums", "PartSums"}
 SIMULATED = ("audit/", "lab/theory/", "simulate/")
 """Packages whose batches are made up: nobody's records are in them."""
 PUBLIC_PARTS = {
@@ -46,6 +46,9 @@ PUBLIC_PARTS = {
     "bits": "of a public matrix, by its shape",
     "shape": "shapes are public",
     "records": "the number of slots is public",
+    "size": "the number of slots is public",
+    "__name__": "the class of an error",
+    "reason": "of a part without sums: its file, the place of a row, and a rule",
     "weights": "the weights of a FiniteClass are its public configuration",
     "LARGEST_BATCH": "a constant",
     "functions": "shape of a FiniteClass",

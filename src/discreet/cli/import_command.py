@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +13,11 @@ from discreet.cli.flags import experiment_flags, experiment_from
 from discreet.errors import InvalidInput
 from discreet.plan.config import to_config
 from discreet.text import guarantee_text, read_toml
+from discreet.validate import installed, whole
 
 if TYPE_CHECKING:
+    from discreet.learner import Learner
+    from discreet.plan.plan import Plan
     from discreet.service.settings import Settings
     from discreet.simulate.plan_log import PlanLog
 
@@ -32,11 +36,16 @@ Name it in an experiment file with the key prior.
 Where the file is that of a service, with imported in its [plan], private rows go into its database,
 sealed, after discreet serve --init and before the first start; then nothing else is written.
 
+A log that does not fit into memory is a folder of .parquet files, or an address such as s3://…. Its
+rows stay there: processes of this machine (--jobs), or the workers of a Dask cluster (--scheduler),
+sum them up, and the releases are those that one process makes.
+
 examples:
   discreet import plan.toml --log visits.csv --action shown --loss lost --out welcome
   discreet import plan.toml --log visits.csv --reward won --user visitor --out welcome
   discreet import plan.toml --log trial.vw --public --weight 0.5 --out welcome
   discreet import experiment.toml --log visits.csv --action shown --loss lost
+  discreet import plan.toml --log visits/ --scheduler tcp://10.0.0.5:8786 --out welcome
 """
 FIXED = (
     *("data", "target", "schema", "rows", "policy", "oracle", "set"),
@@ -74,6 +83,8 @@ def add(commands: Commands) -> None:
         help="weight of a row of the prior, at most 1 (default: 1)",
     )
     flag("--out", metavar="NAME", help="prefix of the output files")
+    flag("--jobs", type=int, metavar="N", help="processes that sum up Parquet files (default: 1)")
+    flag("--scheduler", metavar="ADDRESS", help="Dask cluster that sums them up: tcp://…")
 
 
 def import_(args: argparse.Namespace) -> Answer:
@@ -95,9 +106,12 @@ def import_(args: argparse.Namespace) -> Answer:
     user, args.user = args.user, None  # a column of the log, not of data
     if settings is None and user is not None:
         args.set = ["unit=user", *(args.set or ())]
+    plan = experiment_from(args).plan if settings is None else settings.plan
+    if args.jobs is not None or args.scheduler or "://" in args.log or Path(args.log).is_dir():
+        return _from_files(args, plan, private_state=settings is None and not args.public)
     named = ("action", "loss", "reward", "ignore")
     log = read_log(
-        experiment_from(args).plan if settings is None else settings.plan,
+        plan,
         args.log,
         **{name: getattr(args, name) for name in named},
         user=user,
@@ -106,7 +120,7 @@ def import_(args: argparse.Namespace) -> Answer:
         return _prior(args, log)
     if settings is not None:
         return _into_service(args, settings, log)
-    return _into_state(args, log)
+    return _into_state(args, log.learner)
 
 
 def _service(args: argparse.Namespace) -> Settings | None:
@@ -161,7 +175,7 @@ def _prior(args: argparse.Namespace, log: PlanLog) -> Answer:
     return Answer({"records": prior.records, "weight": weight, "files": [path]}, "\n".join(lines))
 
 
-def _into_state(args: argparse.Namespace, log: PlanLog) -> Answer:
+def _into_state(args: argparse.Namespace, import_log: Callable[[], Learner]) -> Answer:
     files = [f"{args.out}.state", f"{args.out}.released.json"]
     for path in files:
         if Path(path).exists():
@@ -169,19 +183,49 @@ def _into_state(args: argparse.Namespace, log: PlanLog) -> Answer:
                 f"out must be a new name; {path} exists. Two imports of one log would publish it "
                 "with two draws of noise: continue with the first, or move it away."
             )
-    learner = log.learner()
-    rows, plan, spent = len(log.actions), learner.plan, learner.ledger.spent()
+    learner = import_log()
+    plan, spent = learner.plan, learner.ledger.spent()
     learner.released.save(files[1])
     learner.save(files[0])
     cost = guarantee_text(spent.epsilon, spent.delta)
     lines = [
-        f"{rows:,} rows in {plan.schedule.imported_batches} batches: {cost} for one {plan.unit}; "
-        "the rows are not kept.",
+        f"{plan.imported:,} rows in {plan.schedule.imported_batches} batches: {cost} for one "
+        f"{plan.unit}; the rows are not kept.",
         f"wrote {files[0]} (private: Learner.load continues from it) and {files[1]} (public)",
         _still_there(args.log),
     ]
-    facts = {"rows": rows, "epsilon": spent.epsilon, "delta": spent.delta, "files": files}
+    facts = {"rows": plan.imported, "epsilon": spent.epsilon, "delta": spent.delta, "files": files}
     return Answer(facts, "\n".join(lines))
+
+
+def _from_files(args: argparse.Namespace, plan: Plan, *, private_state: bool) -> Answer:
+    """Import a log that stays in its Parquet files."""
+    from discreet.data.parquet_log import ParquetLog
+    from discreet.lab.campaign.workers import workers
+    from discreet.learner import Learner
+
+    if not private_state:
+        raise InvalidInput(
+            "log must be one file for a service or a public prior; got a folder, an address, "
+            "--jobs or --scheduler. Import it with --out, and make the releases a prior: "
+            "prior_from_released."
+        )
+    jobs = 1 if args.jobs is None else whole("jobs", args.jobs, 1)
+    if jobs > 1:
+        installed("campaign", "for --jobs", "joblib")
+    log = ParquetLog.of(args.log, args.ignore)
+    plan = plan if plan.imported is not None else replace(plan, imported=log.rows)
+    loss, reward = args.loss, args.reward
+    if loss is None and reward is None:
+        loss, reward = ("loss", None) if plan.outcome.word == "loss" else (None, "reward")
+
+    def import_log() -> Learner:
+        made = Learner(plan)
+        with workers(jobs, args.scheduler) as crew:
+            made.import_log(log, args.action, loss, reward=reward, executor=crew)
+        return made
+
+    return _into_state(args, import_log)
 
 
 def _still_there(path: str) -> str:

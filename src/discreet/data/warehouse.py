@@ -111,6 +111,7 @@ class OutcomeTable:
                 return
             file = self.source if self.query is not None else ":memory:"
             with library.connect(file, read_only=self.query is not None) as connection:
+                connection.execute("SET enable_progress_bar = false")  # it would print into JSON
                 yield connection
         except library.Error as error:
             # An error of data may quote a row; others name tables and columns.

@@ -13,7 +13,9 @@ from discreet.types import JsonMapping
 from discreet.validate import in_range, whole
 
 LONGEST = 2**22
-"""No batch is longer: exact integer sums hold so many records (docs/privacy/arithmetic.md)."""
+"""No batch of decisions is longer: int64 holds its sums (docs/privacy/arithmetic.md)."""
+LARGEST_LOG = 2**40
+"""Rows of an imported log, whose sums are Python's integers: floats keep their noise to 2⁻¹⁴."""
 
 LOG_GROWTH = 4
 """Every batch of an imported log makes its rows so far this many times as many."""
@@ -42,7 +44,7 @@ class Schedule:
 
     A log of ``imported`` rows has separate batches: the last has three quarters of the rows, the
     one before it three quarters of the others, and so on. Early ones teach the geometry, and few
-    batches have less noise in sum. The batches of decisions follow.
+    batches have less noise in sum. Only ``longest`` divides them. The batches of decisions follow.
 
     >>> [Schedule(first=16, growth=1.5, imported=800).length(m) for m in (1, 2, 3, 4, 5)]
     [50, 150, 600, 16, 24]
@@ -66,7 +68,7 @@ class Schedule:
             in_range("longest_batch", self.longest, self.first, LONGEST, step)
         if self.imported is not None:
             whole("imported", self.imported, 1, "Give the number of rows of the log, or None.")
-            in_range("imported", self.imported, 1, LONGEST)
+            in_range("imported", self.imported, 1, LARGEST_LOG)
         _ = self.seconds  # checks it
         if self.half_life is not None:
             whole("half_life", self.half_life, 1, "Give a number of releases, or None for no end.")
@@ -89,7 +91,7 @@ class Schedule:
     @property
     def imported_batches(self) -> int:
         """The number of batches of the imported log."""
-        return 0 if self.imported is None else len(_cut(self.imported, self.first, self._longest))
+        return 0 if self.imported is None else len(_cut(self.imported, self.first, self.longest))
 
     @property
     def end(self) -> int | None:
@@ -151,26 +153,22 @@ class Schedule:
         return lengths
 
     @property
-    def _longest(self) -> int:
-        return LONGEST if self.longest is None else self.longest
-
-    @property
     def _growing(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return _growing(self.first, self.growth, self._longest, self.imported)
+        return _growing(self.first, self.growth, self.longest, self.imported)
 
 
 @lru_cache(maxsize=256)
 def _growing(
-    first: int, growth: float, longest: int, imported: int | None
+    first: int, growth: float, longest: int | None, imported: int | None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Lengths up to the first that is ``longest``, and where these batches start.
 
     One rounded product per batch, the same in every language.
     """
-    lengths, starts = [first], [0]
-    while lengths[-1] < longest:
+    lengths, starts, most = [first], [0], longest or LONGEST
+    while lengths[-1] < most:
         starts.append(starts[-1] + lengths[-1])
-        lengths.append(min(longest, max(lengths[-1] + 1, math.ceil(growth * lengths[-1]))))
+        lengths.append(min(most, max(lengths[-1] + 1, math.ceil(growth * lengths[-1]))))
     if imported is not None:
         log = _cut(imported, first, longest)
         begins = [*accumulate(log, initial=0)][:-1]
@@ -178,7 +176,7 @@ def _growing(
     return tuple(lengths), tuple(starts)
 
 
-def _cut(rows: int, first: int, longest: int) -> list[int]:
+def _cut(rows: int, first: int, longest: int | None) -> list[int]:
     """Return the lengths of a log's batches; the first has at least ``first`` rows, if there are.
 
     A batch above ``longest`` is divided into the fewest parts, which differ by one row at most.
@@ -187,5 +185,5 @@ def _cut(rows: int, first: int, longest: int) -> list[int]:
     while ends[0] // LOG_GROWTH >= first:
         ends.insert(0, ends[0] // LOG_GROWTH)
     lengths = [end - start for start, end in pairwise([0, *ends])]
-    parts = [(length, -(-length // longest)) for length in lengths]
+    parts = [(length, -(-length // (longest or LARGEST_LOG))) for length in lengths]
     return [length // n + (k < length % n) for length, n in parts for k in range(n)]

@@ -119,3 +119,8 @@ class Calibrated(Generic[Configuration]):
     def couples_actions(self) -> bool:
         """False: each action has separate noise."""
         return False
+
+    @property
+    def summable(self) -> bool:
+        """True if a fit reads exact sums of rows and no row, so that rows may lie in partitions."""
+        return False

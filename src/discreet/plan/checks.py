@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet.design.control import Control
 from discreet.design.outcome import Loss, Reward
+from discreet.design.schedule import LONGEST
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
 from discreet.features.schema import Schema
@@ -85,6 +86,14 @@ def refuse_what_does_not_fit(plan: Plan) -> None:
     if plan.participation is not None and plan.budget.private:
         _refuse_what_costs_a_person_too_much(plan, plan.participation)
     _ = plan.event  # calibrates
+    schedule = plan.schedule
+    log = [schedule.length(number + 1) for number in range(schedule.imported_batches)]
+    if max(log, default=0) > LONGEST and not plan.summable:
+        raise InvalidInput(
+            f"longest_batch must be at most {LONGEST:,} where {type(plan.oracle).__name__} fits a "
+            f"log, since it reads all rows of a batch at once; the log has a batch of "
+            f"{max(log):,}. Write longest_batch={LONGEST}, or use PooledRidge."
+        )
 
 
 def _check_joint_features(plan: Plan) -> None:

@@ -279,6 +279,11 @@ class Plan:
         """The mechanism, where it pools the statistics of all releases; None for other ones."""
         return getattr(self.mechanism, "pooling", None)  # a user's mechanism may lack it
 
+    @property
+    def summable(self) -> bool:
+        """True if the mechanism reads exact sums of rows, so that rows may lie in partitions."""
+        return bool(getattr(self.mechanism, "summable", False))
+
     @cached_property
     def loss_sums(self) -> LossSums | None:
         """The sums of losses of policy and control; None without a control share."""

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from discreet.arrays.backend import namespace
 from discreet.arrays.linear_algebra import inverse, triangle, unpack
 from discreet.design.control import PARTS
 from discreet.releases.canonical import decode_array, encode_array
@@ -58,6 +59,19 @@ class Statistics:
     def inverse(self) -> Array | None:
         """M⁻¹."""
         return None if self.matrix is None else inverse(self.matrix)
+
+    @cached_property
+    def constant_powers(self) -> Array:
+        """‖√2·(M⁻¹)_0‖^k (..., 2) for k = 4 and 2: of the noise of the constant feature."""
+        row = 2.0 * (self.inverse[..., 0, :] ** 2).sum(-1)
+        return namespace(row).stack([row * row, row], axis=-1)
+
+    def concluded(self, following: Array | None, signal: Array | None) -> Statistics:
+        """Return the statistics with what follows from them; what is known of M is kept."""
+        made = replace(self, following=following, signal=signal)
+        known = ("inverse", "constant_powers")
+        vars(made).update((name, vars(self)[name]) for name in known if name in vars(self))
+        return made
 
     def of_the_constant(self) -> Statistics:
         """Return the noisy counts and sums of centred losses alone."""

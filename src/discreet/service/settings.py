@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from discreet.client.documents import refuse_unevaluated
 from discreet.design.action_names import action_index, action_name
+from discreet.design.schedule import LONGEST
 from discreet.design.window import UNITS as UNITS_OF_TIME
 from discreet.design.window import WAITING, seconds_of
 from discreet.errors import InvalidInput
@@ -239,6 +240,12 @@ class Settings:
             raise InvalidInput(
                 f"plan.feedback must be 'bandit' in a service; got {plan.feedback!r}. "
                 "A person answers for the action they received."
+            )
+        if (plan.imported or 0) > LONGEST:
+            raise InvalidInput(
+                f"plan.imported must be at most {LONGEST:,} in a service, which stores its rows; "
+                f"got {plan.imported:,}. Import the log with discreet import --out, and make its "
+                "releases a prior: prior_from_released."
             )
         if self.journal == "observe" and plan.missing_loss is not None:
             raise InvalidInput(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.audit import rival_audits
-from discreet.audit.finding import FAILS, HOLDS
+from discreet.audit.finding import FAILS, HOLDS, gaussian_epsilon
 from discreet.audit.rival_audits import (
     RIVALS,
     AdaSSPSubject,
@@ -21,8 +21,9 @@ from discreet.audit.rival_audits import (
     crowds,
     exact_move,
     features,
+    read_record,
 )
-from discreet.lab.rivals import TreeLinUCB, runner
+from discreet.lab.rivals import AdaPrivateTS, TreeLinUCB, runner
 from discreet.lab.rivals.rival_contract import RivalProblem
 
 
@@ -68,7 +69,7 @@ def test_a_person_pays_for_every_level_of_the_tree():
     assert long == pytest.approx(math.sqrt(10) * short)
 
 
-@pytest.mark.parametrize("name", ["rival-tree", "rival-local", "rival-batched"])
+@pytest.mark.parametrize("name", ["rival-tree", "rival-local", "rival-batched", "rival-adaprivate"])
 def test_halved_noise_is_caught(name, monkeypatch):
     subject = RivalSubject(name, 2.0)
     assert rival_audits.black_box_rival(subject, 1e-6).verdict == HOLDS
@@ -79,6 +80,22 @@ def test_halved_noise_is_caught(name, monkeypatch):
 
     monkeypatch.setattr(rival_audits, "noisy_sums", halved)
     assert rival_audits.black_box_rival(subject, 1e-6).verdict == FAILS
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_a_clear_gram_shows_context_and_action_and_a_protected_one_does_not(epsilon, monkeypatch):
+    monkeypatch.setitem(RIVALS, "clear", AdaPrivateTS(gram="clear"))
+    assert read_record(RivalSubject("clear", epsilon)).verdict == FAILS
+    assert read_record(RivalSubject("rival-adaprivate", epsilon)).verdict == HOLDS
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_a_clear_gram_protects_losses_exactly(epsilon):
+    budget = dc.Budget(epsilon, 1e-5)
+    scales = AdaPrivateTS(gram="clear").scales(RivalProblem(2, 3, 1000), budget)
+    assert scales.gram == scales.diagonal == 0.0
+    longest = np.linalg.norm(features((1.0, 0.0)))  # losses 0 and 1 of the same row
+    assert gaussian_epsilon(longest / scales.response, 1e-5) == pytest.approx(epsilon, rel=1e-3)
 
 
 def test_too_little_noise_fails_exactly():

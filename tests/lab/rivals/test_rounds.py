@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.errors import InvalidInput
-from discreet.lab.rivals import BatchedLinUCB, CodedBandit, LocalLinUCB, PlainLinUCB, TreeLinUCB
+from discreet.lab.rivals import (
+    AdaPrivateTS,
+    BatchedLinUCB,
+    CodedBandit,
+    LocalLinUCB,
+    PlainLinUCB,
+    TreeLinUCB,
+)
 from discreet.lab.rivals.rival_contract import (
     BatchClock,
     PersonClock,
@@ -33,7 +40,11 @@ LAGGED = [
     LocalLinUCB(lag=0.0),
     LocalLinUCB(lag=0.0, constants="published"),
     BatchedLinUCB(first=4),
+    AdaPrivateTS(first=4),
+    AdaPrivateTS(first=4, gram="clear"),
+    AdaPrivateTS(first=4, inflated=False),
 ]
+IN_BATCHES = (BatchedLinUCB, AdaPrivateTS)
 CODED = [CodedBandit(codes=codes, batches=4, constants="published") for codes in (2, 4)]
 
 
@@ -76,7 +87,7 @@ def units_at(rival, people):
                 before += 2**level
                 nodes.append((level * 2**23 + before // 2**level, 1.0))
         return nodes
-    if isinstance(rival, BatchedLinUCB):
+    if isinstance(rival, IN_BATCHES):
         ends = np.cumsum([4, 6, 9, 14, 21])
         return [(int(end), 1.0) for end in ends if end <= people]
     return [(each, 1.0) for each in range(1, people + 1)]
@@ -92,15 +103,15 @@ def literal(rival, features, labels, budget):
     for t, (row, uniform) in enumerate(zip(order, u[:, 0], strict=True)):
         b = features[row]
         people = t
-        if isinstance(rival, BatchedLinUCB):  # only complete batches are known
+        if isinstance(rival, IN_BATCHES):  # only complete batches are known
             people = max([end for end in np.cumsum([4, 6, 9, 14, 21]) if end <= t], default=0)
         if people == 0:
             action = int(uniform * ACTIONS)
         else:
-            if not isinstance(rival, BatchedLinUCB) or people == t:
+            if not isinstance(rival, IN_BATCHES) or people == t:
                 units = units_at(rival, int(people))
                 drawn = np.zeros((ACTIONS, p * (p + 1) // 2 + p))
-                if scales.gram > 0:
+                if scales.response > 0:
                     for number, weight in units:
                         normal = SeededNoise((SEED,)).for_batch(number).normal
                         drawn += weight * normal("rival", drawn.shape)[0, 0]
@@ -120,9 +131,22 @@ def literal(rival, features, labels, budget):
                     inverses.append(np.linalg.inv(matrix))
                     u_a = response[a] + scales.response * drawn[a, p * (p + 1) // 2 :]
                     thetas.append(inverses[-1] @ u_a)
-            values = [
-                b @ thetas[a] - rival.width * math.sqrt(b @ inverses[a] @ b) for a in range(ACTIONS)
-            ]
+            if isinstance(rival, AdaPrivateTS):
+                begun = max(each for each in (*np.cumsum([4, 6, 9, 14]), 16, 40) if each <= t)
+                shown = min(each for each in (*np.cumsum([4, 6, 9, 14]), 16, 40, 48) if each > t)
+                posterior = SeededNoise((SEED,)).for_batch(int(begun)).normal
+                normal = posterior("posterior", (int(shown - begun), ACTIONS))[0, 0, t - begun]
+                counted = rival.inflated * len(units) * scales.response**2
+                spreads = [rival.width**2 * each + counted * each @ each for each in inverses]
+                values = [
+                    b @ thetas[a] + normal[a] * math.sqrt(b @ spreads[a] @ b)
+                    for a in range(ACTIONS)
+                ]
+            else:
+                values = [
+                    b @ thetas[a] - rival.width * math.sqrt(b @ inverses[a] @ b)
+                    for a in range(ACTIONS)
+                ]
             action = int(np.argmin(values))
         loss = float(action != labels[row])
         lost.append(loss)

@@ -23,7 +23,11 @@ from discreet.client.reported_outcomes import (
 )
 from discreet.data import warehouse
 from discreet.errors import InvalidInput, StateClaimed
-from discreet.service.runtime.outcome_import import WITHOUT_CONTEXT, import_outcomes
+from discreet.service.runtime.outcome_import import (
+    WITHOUT_CONTEXT,
+    OutcomeSealer,
+    import_outcomes,
+)
 from discreet.service.secrets.sealing import DecisionIds
 from discreet.service.secrets.vault import Vault
 from service.conftest import running, time_passes
@@ -78,6 +82,33 @@ def test_each_row_has_its_result(decided, journal):
     assert refused == {2: CONFLICT}
     found = {slot: reward for slot, reward in rewards(given).items() if reward == reward}
     assert sorted(found.values()) == [0.0, 3.0]
+
+
+def test_rows_together_have_the_results_of_rows_alone(decided):
+    """Chunks in which all rows are usual, some are, and a value is wrong: the same by each way."""
+    given, ids = decided(count=9)
+    forged = DecisionIds(b"x" * 32).write(
+        DecisionIds(Vault(given.place(given.vault)).mac).read(ids[0])
+    )
+    rows = [(1, ids[0], 0.1), (2, ids[1], 10.0), (3, ids[2], 3.3), (4, forged, 1.0),
+            (5, ids[8], 1.0), (6, ids[3], 0.7), (7, ids[4], 2.0), (8, ids[0][:-1] + "!", 1.0),
+            (9, ids[5], 2.0),
+            (10, ids[6], float("nan")), (11, ids[7], 1), (12, ids[7], None)]  # fmt: skip
+    sealer = OutcomeSealer(given)
+    for chunk in (rows[:3], rows[3:6], rows[6:9], rows[9:], rows, []):
+        items, results = sealer.seal(chunk)
+        alone = [sealer.seal([row]) for row in chunk]
+        assert sorted(results) == sorted(each for one in alone for each in one[1])
+        kept = {row: item for one in alone for row, item in one[0]}
+        assert {row for row, _ in items} == {*kept}
+        for row, item in items:
+            assert item._replace(payload=b"") == kept[row]._replace(payload=b"")
+            cipher = sealer.cipher(item.epoch, item.batch)
+            opened = [cipher.open(item.kind, item.slot, x.payload) for x in (item, kept[row])]
+            assert opened[0] == opened[1] is not None
+    counts, refused = stored(given, rows)
+    assert (counts[STORED], counts[UNKNOWN], counts[UNSTORED], counts[EMPTY]) == (7, 2, 1, 1)
+    assert {*refused} == {4, 8, 10}
 
 
 def test_late_rows_and_decisions_without_a_slot(decided):
@@ -209,6 +240,25 @@ def test_a_helper_process_seals(experiment):
     rows = [(row, id, 1.0) for row, id in enumerate([*ids, "nothing"])]
     counts, refused = stored(given, rows, helpers=1)
     assert (counts, refused) == ({STORED: 40, UNKNOWN: 1}, {40: UNKNOWN})
+
+
+def test_a_helper_ends_with_the_process_that_was_killed(tmp_path, experiment):
+    _, ids, _ = experiment
+    file = written(tmp_path, ids, [*range(10)] * 4)
+    words = ["observe", "--config", str(tmp_path / "experiment.toml"), "--from", file]
+    code = "from discreet.cli import observe_command; observe_command.LARGE = 0; "
+    code += f"from discreet.cli.main import main; main({words!r})"
+    reading, writing = os.pipe()  # whoever lives holds the other end
+    killed = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"DISCREET_STEP": "outcomes:before-commit"},
+        pass_fds=[writing],
+        stdout=writing,
+    )
+    os.close(writing)
+    assert killed.returncode == -signal.SIGKILL
+    with os.fdopen(reading, "rb") as pipe:
+        assert pipe.read() == b""  # returns when no process holds it
 
 
 def test_a_running_service_takes_rows(tmp_path, experiment, server, capsys):

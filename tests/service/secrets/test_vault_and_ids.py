@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 
 from discreet.errors import InvalidInput, UnknownDecision
 from discreet.service.secrets.sealing import (
+    BARE_LENGTH,
     LOSS,
     ROW,
     TOKEN,
@@ -65,6 +66,38 @@ def test_an_id_has_one_spelling():
     for other in (text + "=", text + "\n", " " + text, text.replace("A", "A ", 1)):
         with pytest.raises(UnknownDecision):
             IDS.read(other)
+
+
+BARE = ANY.map(lambda id: id._replace(token=b""))
+
+
+@given(some.lists(BARE, max_size=4))
+def test_ids_without_a_row_are_read_at_once(ids):
+    texts = [IDS.write(id) for id in ids]
+    assert {len(text) for text in texts} <= {BARE_LENGTH}
+    assert IDS.read_bare(texts) == ids
+    assert DecisionIds(b"l" * 32).read_bare(texts) == [None] * len(ids)
+
+
+@given(BARE, BARE, some.data())
+def test_what_read_refuses_is_not_read_at_once(id, other, data):
+    text = IDS.write(id)
+    place = data.draw(some.integers(0, len(text) - 1))
+    letters = some.sampled_from("ABCDabcd0123-_+/=! \n") | some.characters(codec="utf-8")
+    letter = data.draw(letters.filter(lambda each: each != text[place]))
+    altered, good = text[:place] + letter + text[place + 1 :], IDS.write(other)
+    found = IDS.read_bare([good, altered, good])
+    assert found in ([other, None, other], [None] * 3)
+
+
+def test_losses_are_sealed_together_as_alone():
+    sealer = Sealer(b"k" * 32, 3, 4)
+    losses = [(7, 0.25), (8, 1.0), (2**32 - 1, 0.1)]
+    sealed = sealer.seal_losses(losses)
+    opened = [sealer.open(LOSS, *each) for each in zip((7, 8, 2**32 - 1), sealed, strict=True)]
+    assert opened == [pack_losses([loss]) for _, loss in losses]
+    assert len({each[:12] for each in (*sealed, *sealer.seal_losses(losses))}) == 6  # new nonces
+    assert sealer.open(LOSS, 8, sealed[0]) is None
 
 
 def test_a_row_opens_in_its_own_place_only():

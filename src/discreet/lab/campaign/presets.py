@@ -21,6 +21,7 @@ from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.rivals import (
+    AdaPrivateTS,
     AdaSSP,
     BatchedLinUCB,
     CodedBandit,
@@ -177,10 +178,17 @@ ROUNDS: Mapping[str, Sequence[Rival]] = {
     "LocalLinUCB-published": [LocalLinUCB(width, constants="published") for width in WIDTHS],
     "P2B": [CodedBandit(codes=codes, batches=4) for codes in (4, 8)],  # crowds need few codes
     "P2B-published": [CodedBandit(width, constants="published") for width in WIDTHS],
+    "AdaPrivateTS-protected": [
+        AdaPrivateTS(width, inflated=each) for width in WIDTHS for each in (True, False)
+    ],
+    "AdaPrivateTS-clear": [
+        AdaPrivateTS(width, "clear", inflated=each) for width in WIDTHS for each in (True, False)
+    ],
     "PlainLinUCB": [PlainLinUCB(width) for width in WIDTHS],
 }
 """Those with a runner of their own. A ``-published`` one has the constants of its paper; P2B's do
-not protect actions and losses. [docs/privacy/rivals.md]"""
+not protect actions and losses. A clear Gram protects neither contexts nor actions.
+[docs/privacy/rivals.md]"""
 DECLARED: tuple[JsonMapping, ...] = (
     {"name": "Epsilon-greedy", "policy": {"kind": "EpsGreedy", "share": [0.02, 0.1]}},
     {"name": "Thompson", "policy": {"kind": "ThompsonSampling", "width": [0.1, 0.5]}},

@@ -51,6 +51,8 @@ RIVALS: Mapping[str, tuple[str, Dash, float]] = {
     "Epsilon-greedy": ("#009E73", _SOLID, 1.6),
     "Thompson": ("#1A80C4", _SOLID, 1.6),
     "AdaSSP": ("#8A6D3B", _SOLID, 1.6),
+    "AdaPrivateTS-protected": ("#CC79A7", _DASHED, 1.6),
+    "AdaPrivateTS-clear": ("#CC79A7", _DOTTED, 1.6),
     "PlainLinUCB": ("ink", _DOTTED, 1.6),
     **{
         f"{name}{words}": (hue, dash, 1.6)

@@ -4,6 +4,7 @@ They have published or tight constants and are for comparison in simulation.
 [docs/results/table.md; docs/privacy/rivals.md]
 """
 
+from discreet.lab.rivals.adaprivate_ts import AdaPrivateTS
 from discreet.lab.rivals.adassp import AdaSSP
 from discreet.lab.rivals.batched_linucb import BatchedLinUCB
 from discreet.lab.rivals.coded_bandit import CodedBandit
@@ -15,6 +16,7 @@ from discreet.lab.rivals.thompson_sampling import ThompsonSampling
 from discreet.lab.rivals.tree_linucb import TreeLinUCB
 
 __all__ = [
+    "AdaPrivateTS",
     "AdaSSP",
     "BatchedLinUCB",
     "CodedBandit",

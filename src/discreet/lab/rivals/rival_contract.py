@@ -154,7 +154,8 @@ class Scales:
 
     One unit of noise has standard deviation ``gram`` on √2 × an off-diagonal entry of a Gram block,
     ``diagonal`` on a diagonal entry and ``response`` on an entry of Σ (y − centre)·b. The ridge of
-    sums that carry k units is ``ridge`` + ``shift``·√k.
+    sums that carry k units is ``ridge`` + ``shift``·√k. ``posterior`` is the noise of a unit that
+    a sampled policy counts.
     """
 
     gram: float = 0.0
@@ -163,6 +164,7 @@ class Scales:
     ridge: float = RIDGE
     shift: float = 0.0
     centre: float = 0.5
+    posterior: float = 0.0
 
 
 @dataclass(frozen=True)

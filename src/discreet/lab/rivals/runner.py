@@ -33,6 +33,7 @@ from discreet.arrays.linear_algebra import (
     unpack,
 )
 from discreet.errors import InvalidInput
+from discreet.lab.rivals.adaprivate_ts import AdaPrivateTS
 from discreet.lab.rivals.coded_bandit import CodedBandit, CodedRuns
 from discreet.lab.rivals.rival_contract import NoiseClock, RivalPlan, RivalRows
 from discreet.policies.allocation import draw, even_split
@@ -47,12 +48,17 @@ PIECE = 2048
 
 @dataclass(frozen=True)
 class LinearRuns:
-    """Runs of LinUCB on noisy sums with one clock, computed together."""
+    """Runs of LinUCB or of Thompson sampling on noisy sums with one clock, computed together."""
 
     plans: Sequence[RivalPlan]
     clock: NoiseClock
     rounds: int
     seeds: Sequence[int]
+
+    @property
+    def sampled(self) -> bool:
+        """Return True where values are drawn from a posterior."""
+        return isinstance(self.plans[0].rival, AdaPrivateTS)
 
     def play(self, rows: RivalRows, noted: NumpyArray) -> Iterator[NumpyArray]:
         """Yield losses (S, R), summed from one recorded round to the next."""
@@ -64,7 +70,7 @@ class LinearRuns:
             for name in vars(numbers[0])
         }
         width = per_run(np.array([plan.rival.width for plan in self.plans]), features)
-        noisy = any(each.gram > 0.0 for each in numbers)
+        noisy = any(each.response > 0.0 for each in numbers)
         actions = np.arange(A)[:, None]
         if not isinstance(features, np.ndarray):
             actions = namespace(features).asarray(actions, device=features.device)
@@ -77,7 +83,11 @@ class LinearRuns:
         pieces = range(PIECE, self.rounds, PIECE)
         for start, end in pairwise([0, *sorted({*ends, *noted.tolist(), *pieces})]):
             x = features[..., start:end, :]
-            chosen = self._chosen(policy, x, width, u[..., start:end], A)
+            if policy is None or not self.sampled:
+                chosen = self._chosen(policy, x, width, u[..., start:end], A)
+            else:
+                drawn = SeededNoise(tuple(self.seeds)).for_batch(start).normal
+                chosen = self._drawn(policy, x, as_like(drawn("posterior", (end - start, A)), x))
             losses = rows.losses(chosen, start, end)
             lost = lost + losses.sum(-1)
             if end in noted:
@@ -89,7 +99,12 @@ class LinearRuns:
             gram = gram + weighted_sums(taken, pack_products(x))
             response = response + weighted_sums(taken * xp.astype(losses, x.dtype)[..., None], x)
             if end in changes and end < self.rounds:
-                policy = self._policy(gram, response, next(noise), scale, self.clock.units(end), p)
+                units = self.clock.units(end)
+                policy = self._policy(gram, response, next(noise), scale, units, p)
+                if self.sampled:
+                    spread = width[..., None] ** 2 * policy[1]
+                    counted = units * scale["posterior"] ** 2 * (policy[1] @ policy[1])
+                    policy = policy[0], spread + counted
 
     def _noise(
         self, ends: Sequence[int], n_actions: int, p: int, like: Array, noisy: bool
@@ -126,6 +141,13 @@ class LinearRuns:
         squares = at_least(quadratic_forms(x, inverse), 0.0)
         values = apply_rows(x, theta) - width * namespace(x).sqrt(squares)
         return draw(even_split(values), u)
+
+    @staticmethod
+    def _drawn(posterior: tuple[Array, Array], x: Array, normal: Array) -> Array:
+        """Return the actions (S, R, n) whose losses, drawn from θ and its covariance, are least."""
+        theta, covariance = posterior
+        spread = namespace(x).sqrt(at_least(quadratic_forms(x, covariance), 0.0))
+        return namespace(x).argmin(apply_rows(x, theta) + spread * normal, axis=-1)
 
 
 def noisy_sums(
@@ -183,8 +205,9 @@ def run(
                 "truth must be labels (T,) for P2B, which reports one bit; got losses. "
                 "Leave P2B out."
             )
-        groups[plan.rival.clock(rounds), codes].append(i)
-    for (clock, codes), members in groups.items():
+        sampled = isinstance(plan.rival, AdaPrivateTS)
+        groups[plan.rival.clock(rounds), codes, sampled].append(i)
+    for (clock, codes, _), members in groups.items():
         for some, some_seeds in _parts(members, plans[members[0]], rounds, len(seeds), machine):
             chosen = [seeds[s] for s in some_seeds]
             rows = _rows(features, truth, chosen, machine, rounds)

@@ -77,8 +77,8 @@ class Pool:
         raised, axes = self._spread
         p = axes.shape[-1]
         half = per_run((self.observed_count / p) ** 0.5, axes, 1) * raised**-0.5
-        reached = at_least(((self.gram.sum(-3) @ axes) * axes).sum(-2), 0.0) / raised
-        size = (p / at_least(reached.sum(-1), 1.0)) ** 0.5 / self.typical_length()
+        reached = at_least(((self._total @ axes) * axes).sum(-2), 0.0) / raised
+        size = (p / at_least(reached.sum(-1), 1.0)) ** 0.5 / self.typical_length
         half = half * size[..., None]
         made = (axes * half[..., None, :]) @ axes.mT @ self.matrix
         if share is None:
@@ -96,6 +96,7 @@ class Pool:
         ]
         return (made + added) * shorter[..., None, None]
 
+    @cached_property
     def typical_length(self) -> Array:
         """c ≈ ‖M b‖ (...), read off the constant feature: c² = ½·N / (M⁻¹ T₊ M⁻ᵀ)_00."""
         raised, axes = self._spread
@@ -231,7 +232,7 @@ class Pool:
         """
         private = self.noise**2 / (2 * self.gram.shape[-1])
         private = private * (0.25 + 0.5 * (weights * weights).sum(-1).mean(-1))
-        losses = self.variance_of_losses / at_least(self.typical_length(), 1.0) ** 2
+        losses = self.variance_of_losses / at_least(self.typical_length, 1.0) ** 2
         along = (axes * (form[..., None, :, :] @ axes)).sum(-2)
         values = at_least(values, 1.0 / values.shape[-1])  # one row, as in ``_spread``
         each = per_run(private, values, 2) / values**2 + per_run(losses, values, 2) / values
@@ -255,14 +256,19 @@ class Pool:
     def _spread(self) -> tuple[Array, Array]:
         """T₊ as eigenvalues and axes: the spread of rows of all actions."""
         least = per_run(self._least, self.matrix) * (self.matrix @ self.matrix.mT)
-        return raised_eigenvalues(self.gram.sum(-3) + least, self._floor)
+        return raised_eigenvalues(self._total + least, self._floor)
 
-    @property
+    @cached_property
+    def _total(self) -> Array:
+        """Gram of all actions (..., p, p)."""
+        return self.gram.sum(-3)
+
+    @cached_property
     def _floor(self) -> Numbers:
         """One row, spread evenly, is what is known of a direction that no row has shown."""
         return FLOOR * self.gram.shape[-3] ** 0.5 * self.noise + 1.0 / self.gram.shape[-1]
 
-    @property
+    @cached_property
     def _least(self) -> Array:
         """In plain coordinates, a multiple of the identity, relative to the longest direction."""
         squares = (self.inverse * self.inverse).sum((-2, -1))
@@ -304,14 +310,14 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
     outcome_sums: Numbers = 0.0
     outcome_variance: Numbers = 0.0
     constant_variance: Numbers = 0.0
+    if matrix is not None:
+        clear = per_run(clear, matrix, 0)
     for each, share in remembered(statistics, half_life):
         # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
         one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
         one_response = padded(each.response, newest.response.shape, (-2,))
         if matrix is not None:
-            back: Numbers = each.inverse
-            change = matrix @ back
-            clear = per_run(clear, matrix, 0)
+            change = matrix @ each.inverse
             noise = own = as_like(noise, change)
             noise = noise * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
             there = change[..., None, :, :]
@@ -328,10 +334,9 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
                 else each.outcome_sums
             )
             outcome_sums = outcome_sums + per_run(weight, each.outcome_sums, 1) * one_sums
-            outcome_variance = outcome_variance + weight**2 * own
-            row = 2.0 * (back[..., 0, :] ** 2).sum(-1)
-            powers = namespace(row).stack([row * row, row], axis=-1)
-            constant_variance = constant_variance + (weight**2 * own)[..., None] * powers
+            squared = weight**2 * own
+            outcome_variance = outcome_variance + squared
+            constant_variance = constant_variance + squared[..., None] * each.constant_powers
     noise = (2 * p * variance) ** 0.5
     if newest.outcome_sums is None:
         return Pool(gram, response, noise, records, observed_count, matrix, newest.inverse)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Self
 
 import numpy as np
 
 from discreet.arrays.backend import as_like, namespace, per_run
-from discreet.batch import Batch
+from discreet.batch import Batch, Sums
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_losses
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget, Participation
@@ -54,12 +54,13 @@ class LossSums:
 
     def noisy_sums(self, batch: Batch, noise: Noise) -> PartLosses:
         """Return the sums of the losses of a batch (..., 2, 2), with noise."""
-        sums = _exact(batch) if noise.exact else _floating(batch)
+        sums = batch.sums(_exact)[0] if noise.exact else _floating(batch)
         return self._noisy("part losses", sums, (2, 2), noise)
 
     def noisy_guardrails(self, batch: Batch, noise: Noise) -> PartLosses:
         """Return the sums of the guardrails of a batch (k, 2, 2), with noise."""
-        sums = _exact_guardrails(batch, self.outcomes)
+        exact = partial(_exact_guardrails, self.outcomes)
+        (sums,) = batch.sums(exact) if noise.exact else exact(batch)
         return self._noisy("guardrails", sums if noise.exact else sums / GRID**2, sums.shape, noise)
 
     def _noisy(self, name: str, sums: Array, shape: tuple[int, ...], noise: Noise) -> PartLosses:
@@ -98,16 +99,16 @@ def _calibrated(
     return multiplier * sensitivity, event_at(multiplier)
 
 
-def _exact(batch: Batch) -> NumpyArray:
+def _exact(batch: Batch) -> Sums:
     """Integer sums (2, 2) over legal losses, in multiples of 2^−40."""
     weights, losses = legal_losses(batch, "bandit", "general")
     answered = weights.any(axis=-1)
     centred = np.trunc((losses - centre("general", losses.shape[-1])) * GRID)
     sums = (weights * centred).sum(axis=-1)
-    return np.asarray(_integers(batch, sums[:, None], answered[:, None])[0])
+    return (_integers(batch, sums[:, None], answered[:, None])[0],)
 
 
-def _exact_guardrails(batch: Batch, outcomes: int) -> NumpyArray:
+def _exact_guardrails(outcomes: int, batch: Batch) -> Sums:
     """Integer sums (k, 2, 2) over guardrails in [0, 1] of records that count."""
     weights, _ = legal_losses(batch, "bandit", "general")
     values = np.full((batch.records, outcomes), np.nan)
@@ -117,7 +118,7 @@ def _exact_guardrails(batch: Batch, outcomes: int) -> NumpyArray:
     # [docs/privacy/lift.md, "Guardrails"]
     counted = weights.any(axis=-1)[:, None] & ~np.isnan(values)
     centred = np.trunc((np.where(counted, values, 0.5) - 0.5) * GRID)
-    return _integers(batch, centred, counted)
+    return (_integers(batch, centred, counted),)
 
 
 def _integers(batch: Batch, centred: NumpyArray, counted: NumpyArray) -> NumpyArray:

@@ -1,7 +1,7 @@
 """Second moments of a batch, in two forms: floating products and exact integers.
 
 The exact form serves private releases: products of legal rows (``legal_rows.py``) are formed in
-integers and summed in int64, the same bits for any order or chunking, and no rounding term in the
+integers and summed exactly, the same bits for any order or chunking, and no rounding term in the
 privacy proof. The floating form serves simulation. Both run through the same sums.
 [docs/privacy/arithmetic.md]
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from discreet.arrays.backend import (
     weighted_sums,
 )
 from discreet.arrays.linear_algebra import pack_products, packed_form, unpack
-from discreet.batch import Batch
+from discreet.batch import Batch, Sums
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows, shortened_rows
 from discreet.privacy.sensitivities import centre
 from discreet.types import Array, Numbers
@@ -82,9 +83,10 @@ def floating_moments(
     outcome_sums = None
     if feedback == "bandit":
         squares = 2.0 * (centred**2).sum((-2, -1))[..., None]
-        by_action = xp.stack([0.5 * centred.sum(-2), 0.5 * weights.sum(-2)], axis=-1)
+        counts = weights.sum(-2)
+        by_action = xp.stack([0.5 * centred.sum(-2), 0.5 * counts], axis=-1)
         by_action = by_action.reshape(*by_action.shape[:-2], -1)
-        outcome_sums = xp.concat([weights.sum((-2, -1))[..., None], squares, by_action], axis=-1)
+        outcome_sums = xp.concat([counts.sum(-1)[..., None], squares, by_action], axis=-1)
     sums = stretched_sums(batch.features, weights, centred, matrix, bounds)
     return Moments(*sums, 1.0, 1.0, outcome_sums)
 
@@ -100,7 +102,7 @@ def needs_double(sigma: Numbers, ridge: Numbers = 0.0) -> bool:
     a ridge of 1e-4·n. Without either, the fit along nearly collinear columns would follow the
     rounding, so that these sums are made in double precision.
     """
-    return bool(np.any((np.asarray(sigma) == 0.0) & (np.asarray(ridge) < SMALL_RIDGE)))
+    return bool(((np.asarray(sigma) == 0.0) & (np.asarray(ridge) < SMALL_RIDGE)).any())
 
 
 def _plain_moments(
@@ -132,6 +134,18 @@ def exact_moments(
     bounds: Bounds = NORMALISED,
 ) -> Moments:
     """Integer sums over legal records, with centred losses; as ``floating_moments`` with M."""
+    sums = partial(_integer_sums, feedback, losses, matrix, bounds)
+    gram, response, *rest = batch.sums(sums)
+    if matrix is None:  # b = z / (2^20 √2) and y − centre = k / 2^20
+        return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
+    outcome_sums = rest[0] if rest else None
+    return Moments(gram, response, 1.0 / GRID**2, 1.0 / GRID**2, outcome_sums)
+
+
+def _integer_sums(
+    feedback: str, losses: str, matrix: Array | None, bounds: Bounds, batch: Batch
+) -> Sums:
+    """Gram, responses and, where rows are stretched, sums of outcomes of at most 2^22 rows."""
     legal = legal_rows(batch, feedback, losses)
     rows, weights = legal.grid, legal.weights
     shrink = np.ones((len(rows), 1))
@@ -147,18 +161,15 @@ def exact_moments(
         gram += second_moments(z, w).astype(np.int64)
         shortened = np.trunc(w * centred[part] * shrink[part])
         response += weighted_sums(shortened, z).astype(np.int64)
-    if matrix is None:  # b = z / (2^20 √2) and y − centre = k / 2^20
-        return Moments(gram, response, 0.5 / GRID**2, math.sqrt(0.5) / GRID**2)
-    outcome_sums = None
-    if feedback == "bandit":
-        counted = (weights * centred).astype(np.int64)  # floats would round sums of 2^15 squares
-        counts = weights.sum(axis=0).astype(np.int64)
-        by_action = np.stack(
-            [counted.sum(axis=0) * (GRID // 2), counts * (GRID**2 // 2)], axis=-1
-        ).ravel()
-        totals = [int(counts.sum()) * GRID**2, 2 * int((counted**2).sum())]
-        outcome_sums = np.concatenate([np.array(totals, dtype=np.int64), by_action])
-    return Moments(gram, response, 1.0 / GRID**2, 1.0 / GRID**2, outcome_sums)
+    if matrix is None or feedback != "bandit":
+        return gram, response
+    counted = (weights * centred).astype(np.int64)  # floats would round sums of 2^15 squares
+    counts = weights.sum(axis=0).astype(np.int64)
+    by_action = np.stack(
+        [counted.sum(axis=0) * (GRID // 2), counts * (GRID**2 // 2)], axis=-1
+    ).ravel()
+    totals = [int(counts.sum()) * GRID**2, 2 * int((counted**2).sum())]
+    return gram, response, np.concatenate([np.array(totals, dtype=np.int64), by_action])
 
 
 def repeated_products_fit(features: Array, weights: Array) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -93,6 +93,11 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         return self
 
     @property
+    def summable(self) -> bool:
+        """True: one joint release of sums."""
+        return True
+
+    @property
     def noise_norm(self) -> float:
         """Expected operator norm of the noise on one batch."""
         return float(self.gram * math.sqrt(2 * self.problem.p))
@@ -134,7 +139,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             following = publishable(following)
         step = self.gram * math.sqrt(2 * gram.shape[-1]) + 1e-12 * records  # positive also at σ = 0
         kept = Gram(as_like(gram, like), False, step) if self.problem.radii else None
-        new = replace(new, following=following, signal=signal)
+        new = new.concluded(following, signal)
         return Fit(Predictor(as_like(weights, like), "clip"), kept, new)
 
     def row_bounds(self, records: int, earlier: Sequence[Statistics]) -> Bounds:
@@ -185,7 +190,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
             return Solution(pool, values, axes, weights)
         bounds = self.row_bounds(statistics[-1].records, statistics[:-1])
         low, high = (per_run(each, pool.gram, 0) for each in bounds)
-        length = at_most(at_least(pool.typical_length(), low), high)
+        length = at_most(at_least(pool.typical_length, low), high)
         if pool.outcome_sums is None or self.problem.joint:
             return Solution(pool, values, axes, weights, length)
         clear = pool.clear(weights / per_run(length, weights))

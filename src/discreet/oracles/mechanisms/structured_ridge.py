@@ -42,6 +42,11 @@ class StructuredRidge(Calibrated["Ridge"]):
         return cls(oracle, problem, gram, response, event=event)
 
     @property
+    def summable(self) -> bool:
+        """True: one joint release of sums."""
+        return True
+
+    @property
     def noise_norm(self) -> float:
         """Expected operator norm of the noise on one solve."""
         return float(self.gram * math.sqrt(2 * self.problem.p))

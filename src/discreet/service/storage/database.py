@@ -36,6 +36,9 @@ class Rows(Protocol):
 
     def fetchall(self) -> list[Any]: ...
 
+    @property
+    def rowcount(self) -> int: ...
+
 
 class Connection(Protocol):
     """One statement at a time, outside a transaction unless one was begun."""

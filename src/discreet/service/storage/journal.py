@@ -195,17 +195,18 @@ class Journal:
         for item in items:
             if item.leased in live:
                 first.setdefault(item[:4], item)
-        written: set[tuple[object, ...]] = set()
+        before: dict[AnswerPlace, bytes] = {}
         if first:
             rows = [item[:5] for item in first.values()]
             answer = connection.execute(
-                f"""INSERT INTO answers VALUES {_marks(rows)} ON CONFLICT DO NOTHING
-                    RETURNING epoch, batch, slot, kind""",
-                _flat(rows),
+                f"INSERT INTO answers VALUES {_marks(rows)} ON CONFLICT DO NOTHING", _flat(rows)
             )
-            written = {tuple(row) for row in answer.fetchall()}
-        step("observe:written")
-        before = self._before(connection, set(first) - written)
+            step("observe:written")
+            if answer.rowcount < len(rows):  # what is there and differs was there before
+                found = self._stored(connection, first).items()
+                before = {place: each for place, each in found if each != first[place].payload}
+            elif len(rows) == len(items):
+                return [KEPT] * len(items)
         outcomes: list[WriteResult] = []
         for item in items:
             place = item[:4]
@@ -219,12 +220,13 @@ class Journal:
                 outcomes.append(EarlierItem(*item[:3], first[place].payload))
         return outcomes
 
-    def _before(self, connection: Connection, places: set[AnswerPlace]) -> dict[AnswerPlace, bytes]:
-        if not places:
-            return {}
+    def _stored(
+        self, connection: Connection, places: Iterable[AnswerPlace]
+    ) -> dict[AnswerPlace, bytes]:
+        places = [*places]
         rows = connection.execute(
             f"""SELECT epoch, batch, slot, kind, payload FROM answers
-                WHERE (epoch, batch, slot, kind) IN (VALUES {_marks(list(places))})""",
+                WHERE (epoch, batch, slot, kind) IN (VALUES {_marks(places)})""",
             _flat(places),
         ).fetchall()
         return {tuple(row[:4]): bytes(row[4]) for row in rows}
