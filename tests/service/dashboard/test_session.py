@@ -75,7 +75,7 @@ def served(tmp_path, monkeypatch, capsys):
 def set_up(owner):
     """Fill the form, add a guardrail in the file, and begin; the admin key.
 
-    At this ε the control has 96 decisions by the second release, and their number a noise of 2.
+    At this ε the control has 96 decisions by the second release, whose number has noise of 1.4.
     """
     page = owner.page
     owner.fills("nav >> text=New experiment")
