@@ -38,7 +38,6 @@ from discreet.batches.observations import (
 )
 from discreet.batches.release_batch import release_batch
 from discreet.batches.users import PeopleRegistry, user_id, user_ids
-from discreet.data.parquet_log import ParquetLog
 from discreet.design.control import Control, slots_in_control
 from discreet.design.window import WAITING, Window
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, PrivateData, StateClaimed
@@ -324,6 +323,8 @@ class Learner:
         a file or a folder, and the others are names of columns. Workers of ``executor``, such as
         those of a Dask cluster (``client.get_executor()``), then sum up its rows.
         """
+        from discreet.data.parquet_log import ParquetLog
+
         if isinstance(contexts, (str, Path, ParquetLog)):
             if not self._noise.exact:
                 raise InvalidInput(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from discreet.batches.evaluation_data import evaluation_data
 from discreet.batches.memory_store import Compute, MemoryStore
 from discreet.batches.observations import action_columns
 from discreet.batches.users import user_ids
-from discreet.data.parquet_log import LogPart, ParquetLog
 from discreet.design.action_names import action_index
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput, PrivateData, kind_of
@@ -25,6 +24,9 @@ from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.plan.plan import Plan
 from discreet.types import Contexts, Floats, Frame, NumpyArray, Values
+
+if TYPE_CHECKING:
+    from discreet.data.parquet_log import LogPart, ParquetLog
 
 
 class LoggedRows(NamedTuple):
@@ -204,7 +206,8 @@ def sums_of_part(columns: LogColumns, of: Callable[[Batch], Sums], part: LogPart
     """Return the number of rows of a part, and their integer sums; a worker calls this.
 
     Privacy: it raises nothing, since an error of a library may quote a row, and clusters log
-    errors. Those of ``InvalidInput`` quote no private value. [docs/scaling-out.md]
+    errors. Those of ``InvalidInput`` quote no private value.
+    [docs/privacy/threat-model.md, "Errors"]
     """
     done = 0
 

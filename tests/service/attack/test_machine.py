@@ -222,8 +222,7 @@ def test_it_does_what_the_model_does_in_a_thousand_lives():
 def test_a_second_answer_that_is_believed_is_noticed(monkeypatch):
     from discreet.service.storage import journal
 
-    monkeypatch.setattr(
-        journal.Journal, "_before", lambda *_: {}
-    )  # the first answer is not looked at again
+    # The first answer is not looked at again.
+    monkeypatch.setattr(journal.Journal, "_stored", lambda *_: {})
     with pytest.raises((AssertionError, KeyError)):
         lives(50)
