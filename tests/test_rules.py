@@ -18,17 +18,17 @@ LIMITS = {
     "modules at the top": 9,
     "files": 330,
     "files of the service": 73,
-    "lines": 60_200,
-    "lines of tests": 65_600,
+    "lines": 60_170,
+    "lines of tests": 65_150,
     "lines with Any": 417,
     "small files with one importer": 0,
-    "public classes of one name": 2,
+    "public classes of one name": 1,
     "public functions of one name": 1,
     "module names used twice": 2,
     "casts to a class of ours": 0,
     "checks for a mechanism outside oracles": 0,
     "docstrings that begin with a question word": 0,
-    "lines of documents above 120 characters": 535,
+    "lines of documents above 120 characters": 307,
 }
 SMALL, LONG = 60, 400
 LONG_FILES: dict[str, str] = {
@@ -210,9 +210,11 @@ def lines_with_any():
 
 def long_document_lines():
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    made = ROOT / "docs" / "results" / "audit" / "sabotage.md"  # by a program, with long rows
     return [
         f"{page.relative_to(ROOT)}:{number}"
         for page in pages
+        if page != made
         for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1)
         if len(line) > 120
     ]

@@ -81,7 +81,7 @@ OWN_SIGNAL = (
     f"        raw = {UNNOISED}\n"
     "        own = Statistics(*raw[:2], records, self.gram**2, matrix, outcome_sums=raw[2])\n"
     "        if raw[2] is not None:\n"
-    "            own = replace(own, signal=self.conclusion((*earlier, own)).signal)\n"
+    "            own = own.concluded(None, self.conclusion((*earlier, own)).signal)\n"
     "            bounds = self.row_bounds(records, (own,))\n"
 )
 """Bounds of rows that read the batch which they shorten."""
@@ -859,8 +859,7 @@ FAULTS = (
             "        own = Statistics(*raw[:2], records, self.gram**2, matrix, "
             "outcome_sums=raw[2])\n"
             "        if raw[2] is not None:\n"
-            "            own = replace(own, signal=self.conclusion((*earlier, "
-            "own)).signal)\n"
+            "            own = own.concluded(None, self.conclusion((*earlier, own)).signal)\n"
             "            bounds = self.row_bounds(records, (own,))\n"
             "        gram, response, outcome_sums = noisy_statistics(",
         ),
@@ -909,7 +908,8 @@ FAULTS = (
             "PooledStatistics.fit",
             "step = self.gram",
             f"raw = {UNNOISED}\n"
-            "        known = replace(new, gram=raw[0], response=raw[1])\n"
+            "        known = Statistics(*raw[:2], records, self.gram**2, matrix, "
+            "outcome_sums=outcome_sums)\n"
             "        weights = self.conclusion((*earlier, known)).weights\n"
             "        step = self.gram",
         ),
