@@ -13,8 +13,10 @@ import pytest
 
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.service import Service
+from discreet.service.secrets.sealing import Sealer
 from discreet.service.settings import Settings
 from discreet.service.storage.locations import open_database
+from discreet.service.storage.sealed_batch import read_batch
 
 NUMBERS = itertools.count()
 PLAN = {
@@ -220,3 +222,13 @@ def written(tmp_path):
         return tmp_path, lifecycle.begin(Settings.read(tmp_path / "experiment.toml"))
 
     return write
+
+
+async def rows_of(service, batch=1):
+    """The batch as a fit would read it."""
+    state = service.state
+    await state.refresh()
+    (found,) = [each for each in state.live if each.id == batch]
+    sealer = Sealer(state.vault.batch(found.epoch, batch), found.epoch, batch)
+    place = (found.epoch, batch, found.size)
+    return await state.read(lambda c: read_batch(c, service.settings.plan, sealer, *place))

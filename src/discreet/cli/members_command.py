@@ -90,7 +90,8 @@ def invitation_link(
         invited = tables.change(
             connection, lambda c: tables.invite(c, role, name, expires_in=expires_in)
         )
-    base = url or f"http://{server.host}:{server.port}{server.prefix}"
+    host, port = (getattr(args, part, None) or getattr(server, part) for part in ("host", "port"))
+    base = url or f"http://{host}:{port}{server.prefix}"
     return f"{base.rstrip('/')}/ui/join?code={invited}"
 
 

@@ -106,7 +106,7 @@ class ParquetLog:
         if other is not None:
             raise InvalidInput(
                 "log must have the same columns, of the same types, in every file; those of "
-                f"{Path(files[other]).name} differ from {Path(files[0]).name}. Write them alike."
+                f"{Path(files[other]).name} differ from {Path(files[0]).name}. Use one schema."
             )
         types = pyarrow.schema([each for each in schemas[0] if each.name not in ignore])
         return cls(system, tuple(files), tuple(groups), types)
@@ -142,7 +142,7 @@ def _together(inside: Sequence[int], groups: Sequence[int]) -> Iterator[tuple[in
 
 
 def _files(system: Arrow, root: str) -> list[str]:
-    """Return the file itself, or those in the folder; hidden ones are of whoever writes them."""
+    """Return the file itself, or those in the folder; hidden files are left out."""
     from pyarrow.fs import FileSelector, FileType
 
     if system.get_file_info(root).type is not FileType.Directory:

@@ -20,7 +20,7 @@ from discreet.service.dashboard.charts import Chart, Line, short
 from discreet.service.dashboard.example_people import example_shares
 from discreet.service.dashboard.experiment_summary import Pace, pace
 from discreet.service.dashboard.lift_answer import answer, answered
-from service.dashboard.visitor import Visitor
+from service.dashboard.visitor import EVERY_KIND, Visitor
 
 HERE = [0.3, -0.2]
 CONTROL = {"control": {"share": 0.25, "action": "none"}}
@@ -278,18 +278,6 @@ def test_charts_leave_out_unknown_values():
     assert overview.traffic({}, 5.0) is None
 
 
-COLUMNS = {
-    "kind": "Schema",
-    "fields": [
-        {"kind": "Number", "name": "n", "low": 1, "high": 100, "log": True, "indicator": True},
-        {"kind": "Flag", "name": "f", "stand_in": True},
-        {"kind": "Category", "name": "c", "values": [1, 2], "other": True},
-        {"kind": "Hashed", "name": "h", "width": 4, "indicator": True},
-        {"kind": "Date", "name": "t"},
-    ],
-}
-
-
 def test_shares_are_means_over_made_up_people(settings, play, released):
     """By the same policy as decisions, for every kind of column, and without rows of people."""
 
@@ -322,7 +310,7 @@ def test_shares_are_means_over_made_up_people(settings, play, released):
         page = (await (await entered(service, settings.key())).get("/ui/explorer")).text
         assert "Outcomes of groups are not published" in page
 
-    play(settings(plan={"features": COLUMNS}), scenario)
+    play(settings(plan={"features": EVERY_KIND}), scenario)
 
 
 def test_an_effect_below_its_error_is_not_known_yet(monkeypatch):

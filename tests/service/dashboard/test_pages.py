@@ -11,7 +11,7 @@ from discreet.service.dashboard import operator_pages, page_data, page_frame
 from discreet.service.dashboard.page_frame import SECONDS, Sessions
 from discreet.service.dashboard.server_pages import EVERYONE, PAGES, READERS, SIGNED_IN
 from discreet.service.http.app import make_app
-from service.dashboard.visitor import Visitor
+from service.dashboard.visitor import EVERY_KIND, Visitor
 
 HERE = [0.3, -0.2]
 SCHEMA = {
@@ -354,19 +354,6 @@ def test_the_explorer_agrees_with_the_policy(settings, play, released):
             assert reply.status == (200 if form == {"x1": "fridge "} else 422), form
 
     visited(play, settings, scenario, plan={"features": SCHEMA})
-
-
-EVERY_KIND = {
-    "kind": "Schema",
-    "fields": [
-        {"kind": "Number", "name": "n", "low": 1, "high": 100, "log": True, "indicator": True},
-        {"kind": "Flag", "name": "f", "stand_in": True},
-        {"kind": "Category", "name": "c", "values": [1, 2], "other": True},
-        {"kind": "Hashed", "name": "h", "width": 4, "indicator": True},
-        {"kind": "Date", "name": "t"},
-    ],
-    "products": [["n", "f"]],
-}
 
 
 def test_the_explorer_has_an_input_for_every_kind_of_column(settings, play, released):

@@ -73,3 +73,17 @@ class Visitor:
         if reply.status == 303:
             await self.get("/ui")
         return reply
+
+
+EVERY_KIND = {
+    "kind": "Schema",
+    "fields": [
+        {"kind": "Number", "name": "n", "low": 1, "high": 100, "log": True, "indicator": True},
+        {"kind": "Flag", "name": "f", "stand_in": True},
+        {"kind": "Category", "name": "c", "values": [1, 2], "other": True},
+        {"kind": "Hashed", "name": "h", "width": 4, "indicator": True},
+        {"kind": "Date", "name": "t"},
+    ],
+    "products": [["n", "f"]],
+}
+"""A schema with a column of each kind."""

@@ -14,12 +14,11 @@ from discreet.plan.plan import Plan
 from discreet.policies.one_row import by_arrays
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.policy_versions import PolicyVersions
-from discreet.service.secrets.sealing import DecisionIds, Sealer
+from discreet.service.secrets.sealing import DecisionIds
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage.batches import control_positions, slot_in_control
 from discreet.service.storage.journal import Journal
-from discreet.service.storage.sealed_batch import read_batch
-from service.conftest import PLAN, running
+from service.conftest import PLAN, rows_of, running
 
 HERE = [0.3, -0.2]
 SHARE, ALONE = 0.3, 2
@@ -61,16 +60,6 @@ def place_of(service, reply):
 
 async def decide(service, count, **words):
     return [await service.decisions.decide("caller", HERE, **words) for _ in range(count)]
-
-
-async def rows_of(service, batch=1):
-    """The batch as a fit would read it."""
-    state = service.state
-    await state.refresh()
-    (found,) = [each for each in state.live if each.id == batch]
-    sealer = Sealer(state.vault.batch(found.epoch, batch), found.epoch, batch)
-    place = (found.epoch, batch, found.size)
-    return await state.read(lambda c: read_batch(c, service.settings.plan, sealer, *place))
 
 
 def test_positions_are_a_rule_of_epoch_batch_and_slot():

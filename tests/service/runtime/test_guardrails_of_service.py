@@ -19,11 +19,9 @@ from discreet.releases.guardrails import guardrails
 from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.runtime.decision_export import decision_columns
 from discreet.service.runtime.outcome_import import import_outcomes
-from discreet.service.secrets.sealing import Sealer
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table
-from discreet.service.storage.sealed_batch import read_batch
-from service.conftest import dump, running, toml, windows_end
+from service.conftest import dump, rows_of, running, toml, windows_end
 from service.dashboard.visitor import Visitor
 
 HERE, NAN = [0.3, -0.2], math.nan
@@ -48,16 +46,6 @@ BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=Tr
 
 async def decide(service, count, **words):
     return [await service.decisions.decide("caller", HERE, **words) for _ in range(count)]
-
-
-async def rows_of(service, batch=1):
-    """The batch as a fit would read it."""
-    state = service.state
-    await state.refresh()
-    (found,) = [each for each in state.live if each.id == batch]
-    sealer = Sealer(state.vault.batch(found.epoch, batch), found.epoch, batch)
-    place = (found.epoch, batch, found.size)
-    return await state.read(lambda c: read_batch(c, service.settings.plan, sealer, *place))
 
 
 @BOTH

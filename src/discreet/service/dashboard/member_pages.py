@@ -137,7 +137,7 @@ def _chosen(page: PageRequest, *names: str) -> str:
 
 
 async def account(page: PageRequest, _service: Service | None = None) -> Response:
-    """Show the sessions of whoever is signed in; change the passphrase or end sessions."""
+    """Show the sessions of the signed-in member; change the passphrase or end sessions."""
     members, visitor = page.access.members, page.visitor
     member = visitor.member if visitor else None
     if member is None:
