@@ -3,7 +3,7 @@
 Docstrings cite as [Name Year], or [paper, …]; docs/references.md says what is meant.
 """
 
-from discreet.actions.decision_explanation import explain_decision
+from discreet.actions.decisions import explain_decision
 from discreet.arrays.stacking import stack
 from discreet.design.control import Control
 from discreet.design.outcome import Guardrail, Loss, Reward

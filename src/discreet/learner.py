@@ -16,11 +16,9 @@ import numpy as np
 
 from discreet.actions.available_actions import AvailableActions, available_actions, changed_actions
 from discreet.actions.decisions import Decisions
-from discreet.actions.offers import plain_name, ranked
-from discreet.actions.requested_actions import request_offers
+from discreet.actions.offers import ranked, request_offers
 from discreet.batches import saved_state
 from discreet.batches.batch_status import LearnerStatus, learner_status
-from discreet.batches.evaluation_data import split_user_column
 from discreet.batches.log_import import (
     Executor,
     LogColumns,
@@ -35,6 +33,7 @@ from discreet.batches.observations import (
     guardrail_losses,
     observations,
     observed_values,
+    split_user_column,
 )
 from discreet.batches.release_batch import release_batch
 from discreet.batches.users import PeopleRegistry, user_id, user_ids
@@ -226,7 +225,7 @@ class Learner:
         names, numbers = offers.named(chosen)
         if single:
             stored = bool(ids[0] >= 0)
-            one = plain_name(names[0]), stored, int(numbers[0]), chances, int(chosen[0]), order
+            one = names.tolist()[0], stored, int(numbers[0]), chances, int(chosen[0]), order
             return Decisions(int(ids[0]), *one)
         if is_frame(contexts):
             return Decisions.of_frame(contexts, ids, names, numbers, chances, chosen, order)

@@ -5,8 +5,7 @@ import pytest
 
 import discreet as dc
 from discreet.actions.available_actions import AvailableActions
-from discreet.actions.offers import AllActions
-from discreet.actions.requested_actions import read_offers
+from discreet.actions.offers import AllActions, read_offers
 from discreet.service.runtime.offered_actions import Choice, Offer
 from store_state import state_of
 

@@ -20,15 +20,13 @@ from discreet.oracles.mechanisms import (
     legal_rows,
     moments,
     newton,
-    paper_ridge,
     perturb,
     pooled_statistics,
-    structured_ridge,
+    ridge,
 )
-from discreet.oracles.mechanisms.paper_logistic import PaperLogistic
+from discreet.oracles.mechanisms.logistic import PaperLogistic, StructuredLogistic
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.oracles.mechanisms.structured_logistic import StructuredLogistic
-from discreet.oracles.mechanisms.structured_ridge import StructuredRidge
+from discreet.oracles.mechanisms.ridge import StructuredRidge
 from discreet.privacy.noise import SecureNoise
 from discreet.releases.release import Fit, Predictor
 
@@ -80,7 +78,7 @@ def test_halved_noise_in_the_sampler(mechanism, instead):
 
 @EITHER_RIDGE
 def test_halved_noise_in_the_calibration(mechanism, instead):
-    modules = structured_ridge, pooled_statistics
+    modules = ridge, pooled_statistics
     instead(halved_scales, *((module, "structured_scales") for module in modules))
     assert caught("ridge-structured", "exact", "exact_gaussian")
     assert caught(mechanism, "black box", "black_box")
@@ -370,7 +368,7 @@ def test_a_row_that_enters_several_blocks(instead):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_rows_that_are_not_made_legal(instead):
-    instead(lambda _, batch, *__: batch, (paper_ridge, "legal_batch"))
+    instead(lambda _, batch, *__: batch, (ridge, "legal_batch"))
     assert caught("ridge-paper", "exact", "hostile")
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.batches.evaluation_data import split_user_column
+from discreet.batches.observations import split_user_column
 from discreet.batches.users import (
     PeopleCounts,
     PeopleRegistry,

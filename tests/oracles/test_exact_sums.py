@@ -13,8 +13,7 @@ from discreet.arrays.backend import sigmoid
 from discreet.audit.noise_sources import Chosen
 from discreet.batch import Batch
 from discreet.oracles.mechanisms import legal_rows as sums
-from discreet.oracles.mechanisms import newton
-from discreet.oracles.mechanisms import structured_logistic as logistic
+from discreet.oracles.mechanisms import logistic, newton
 from discreet.oracles.mechanisms.legal_rows import (
     GRID,
     UNIT,

@@ -7,9 +7,8 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, NONE, ORACLES, PRIVATE, WIDTH, OracleCase, batch_for
+from discreet.oracles.mechanisms.logistic import OUTPUT_MULTIPLIER, OUTPUT_SHARE, chaudhuri
 from discreet.oracles.mechanisms.newton import TOLERANCE
-from discreet.oracles.mechanisms.paper_logistic import chaudhuri
-from discreet.oracles.mechanisms.structured_logistic import OUTPUT_MULTIPLIER, OUTPUT_SHARE
 from reference import logistic as literal
 from reference.ridge import block_noise, zcdp
 from tolerances import EXACT, SOLVER

@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from catalogue import ACTIONS, NONE, PRIVATE, WIDTH, OracleCase, batch_for, features
-from discreet.oracles.mechanisms import perturb, structured_ridge
+from discreet.oracles.mechanisms import perturb, ridge
 from reference import ridge as literal
 from reference.design import scores
 from tolerances import SOLVER
@@ -108,7 +108,7 @@ def _halved(self, name, shape, scale):
     ("where", "wrong"),
     [
         (dc.SeededNoise, ("gaussian", _halved)),
-        (structured_ridge, ("centre", lambda *_: 0.25)),
+        (ridge, ("centre", lambda *_: 0.25)),
         (perturb, ("triangle", lambda p: (np.triu_indices(p)[0],) * 2)),  # σ off the diagonal too
     ],
     ids=["half the noise", "another centre", "no svec"],

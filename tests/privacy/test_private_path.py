@@ -161,7 +161,7 @@ def test_functions_of_private_types_are_silent():
 
 def test_such_functions_are_found():
     named = {(where, node.name) for where, node in typed()}
-    assert ("oracles/mechanisms/structured_ridge.py", "fit") in named
+    assert ("oracles/mechanisms/ridge.py", "fit") in named
     assert ("batches/release_batch.py", "release_batch") in named
     assert ("oracles/mechanisms/legal_rows.py", "legal_rows") in named
 

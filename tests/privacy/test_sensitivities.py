@@ -18,7 +18,7 @@ from discreet.batch import Batch
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
-from discreet.oracles.mechanisms import paper_ridge, perturb
+from discreet.oracles.mechanisms import perturb, ridge
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
@@ -658,7 +658,7 @@ def test_rows_stay_in_the_ball_after_rounding():
 def test_ridge_fits_legal_rows_whatever_it_is_given(oracle, monkeypatch):
     """Oracles enforce the rows behind their sensitivities, not the caller."""
     seen = []
-    for module, name in ((perturb, "exact_moments"), (paper_ridge, "floating_moments")):
+    for module, name in ((perturb, "exact_moments"), (ridge, "floating_moments")):
         original = getattr(module, name)
 
         def spy(*arguments, original=original, **named):

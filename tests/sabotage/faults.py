@@ -208,7 +208,6 @@ FAULTS = (
                 "step = expected + 1e-12 * batch.records",
                 f"step = expected + 1e-12 * {ANSWERS}",
             ),
-            Edit("structured_ridge.py", "import math\n", "import math\n\nimport numpy as np\n"),
         ),
         "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
         ("ridge-structured", "exact"),
@@ -926,7 +925,6 @@ FAULTS = (
                 "uncentred(weights, float(np.mean(batch.losses[batch.observed] if"
                 " batch.observed.any() else 0.5)))",
             ),
-            Edit("structured_ridge.py", "import math\n", "import math\n\nimport numpy as np\n"),
         ),
         "privacy/test_published.py::test_after_the_noise_nothing_reads_the_batch",
         ("ridge-structured", "exact"),
@@ -1824,7 +1822,7 @@ FAULTS = (
     fault(
         "an offer outside the catalogue accepted",
         "an unknown item is refused, and nothing is stored",
-        Edit("requested_actions:_read", ".get(item)", ".get(item, 0)"),
+        Edit("offers:_read", ".get(item)", ".get(item, 0)"),
         "service/runtime/test_offers.py::"
         "test_a_bad_offer_is_refused_without_its_values_and_stores_nothing",
     ),
@@ -2164,7 +2162,7 @@ FAULTS = (
     fault(
         "an item of an offer that is called by its name",
         "errors never hold a private value",
-        Edit("requested_actions:_read", 'name, features, "item of the offer")', "name, features)"),
+        Edit("offers:_read", 'name, features, "item of the offer")', "name, features)"),
         "privacy/test_withheld.py::test_nothing_of_an_offer_is_quoted",
     ),
     fault(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import discreet as dc
-from discreet.oracles.mechanisms.structured_ridge import StructuredRidge
+from discreet.oracles.mechanisms.ridge import StructuredRidge
 from discreet.simulate import engine
 from discreet.simulate.played_batches import shuffle
 from wording import refused

@@ -17,7 +17,7 @@ from discreet.data import load
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.campaign.grid import Grid
 from discreet.lab.rivals import AdaSSP, adassp
-from discreet.oracles.mechanisms import moments, paper_ridge, perturb
+from discreet.oracles.mechanisms import moments, perturb, ridge
 from discreet.oracles.mechanisms.moments import stretched_sums
 from discreet.simulate import memory_budget
 from discreet.simulate.engine import Machine, run
@@ -128,7 +128,7 @@ def sums_in_single_precision(features, weights, heard, matrix, *bounds, exact=st
 def test_collinear_columns_in_float32(kind, monkeypatch):
     single, double = (played(kind, Machine("numpy", dtype)) for dtype in ("float32", "float64"))
     assert agreement(single[0], double[0]) >= SAME
-    for module in (memory_budget, perturb, paper_ridge):  # sums in float32 would be noticed
+    for module in (memory_budget, perturb, ridge):  # sums in float32 would be noticed
         monkeypatch.setattr(module, "needs_double", lambda *_: False)
     monkeypatch.setattr(moments, "stretched_sums", sums_in_single_precision)
     assert agreement(played(kind, Machine("numpy", "float32"))[0], double[0]) < SAME

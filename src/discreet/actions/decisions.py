@@ -1,18 +1,35 @@
-"""Result of ``Learner.decide``: chosen actions, their ids and probabilities."""
+"""Result of ``Learner.decide``, and the explanation of a decision.
+
+An explanation is a function of what was published and of one context, so it costs no privacy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.actions.offers import Chances
+from discreet.actions.available_actions import available_actions
+from discreet.actions.offers import Chances, Offers, read_offers
 from discreet.design.action_names import ActionName
+from discreet.design.outcome import UNIT_LOSS, Outcome
+from discreet.errors import InvalidInput
 from discreet.features.frames import frame_like, is_series, new_frame, series_like
-from discreet.types import Frame, NumpyArray, Values
+from discreet.features.joint import Joint, feature_groups
+from discreet.features.offered import Offered
+from discreet.features.unit_ball import SQRT_HALF
+from discreet.oracles.mechanisms.pooled_statistics import (
+    PooledStatistics,
+    mean_row,
+    weight_covariance,
+)
+from discreet.plan.plan import Plan
+from discreet.releases.released import Released
+from discreet.text import html_table
+from discreet.types import Floats, Frame, NumpyArray, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,3 +109,236 @@ class Decisions:
         columns = {"id": ids, "action": names, "stored": ids >= 0, "action_index": actions}
         made = [series_like(frame, name, values) for name, values in columns.items()]
         return cls(*made, *rest)
+
+
+class Effect(NamedTuple):
+    """Effect of one feature on the predicted loss of an action, less the mean over the offer."""
+
+    feature: str
+    loss: float
+    error: float | None
+    """The standard error by the public noise; None where an oracle publishes no statistics."""
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """Predicted losses of an offer, and what moved that of ``action`` away from their mean.
+
+    ``effects`` add up to the predicted loss less the mean, before predictions are clipped; the
+    largest come first. Errors are those of privacy noise alone; ``error`` is that of the predicted
+    loss less the mean. All are losses in [0, 1]; text and frame have the units of ``outcome``. The
+    text says "not known yet" where an error exceeds the range.
+    """
+
+    action: ActionName
+    predicted: dict[ActionName, float]
+    probabilities: dict[ActionName, float]
+    effects: tuple[Effect, ...] = field(default=())
+    error: float | None = None
+    outcome: Outcome = UNIT_LOSS
+
+    def to_frame(self) -> Frame:
+        """A row per feature, in the units of ``outcome``."""
+        errors = [np.nan if each.error is None else each.error for each in self.effects]
+        losses = np.array([each.loss for each in self.effects])
+        names = np.array([each.feature for each in self.effects], dtype=object)
+        columns = {
+            "feature": names,
+            self.outcome.word: self.outcome.difference_of(losses),
+            "standard_error": self.outcome.error_of(np.array(errors)),
+        }
+        return new_frame(columns)
+
+    @property
+    def _lines(self) -> list[tuple[str, str]]:
+        return [(each.feature, self._text(each)) for each in self.effects]
+
+    def __repr__(self) -> str:
+        width = max([len(name) for name, _ in self._lines], default=0)
+        lines = [f"  {name:<{width}}  {text}" for name, text in self._lines]
+        return "\n".join([self._head, *lines])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._head, self._lines, ("feature", f"adds to the {self.outcome.word}"))
+
+    @property
+    def _head(self) -> str:
+        mean = float(np.mean(list(self.predicted.values())))
+        values = map(self.outcome.value_of, (self.predicted[self.action], mean))
+        value, usual = map(self.outcome.figure, values)
+        known = f"{value}, mean over {len(self.predicted)} offered {usual}"
+        if self.error is not None and self.error > 1:
+            known = f"not known yet, since the noise exceeds the range {self.outcome.range}"
+        return (
+            f"{self.action}: predicted {self.outcome.word} {known}; chosen with probability "
+            f"{self.probabilities[self.action]:.3f}"
+        )
+
+    def _text(self, effect: Effect) -> str:
+        outcome = self.outcome
+        change = outcome.figure(outcome.difference_of(effect.loss), "+")
+        if effect.error is None:
+            return change
+        noise = f"± {outcome.figure(outcome.error_of(effect.error))}"
+        return f"{change} {noise}" if effect.error <= 1 else f"not known yet ({noise})"
+
+
+def explain_decision(
+    source: object, context: object, action: object = None, *, actions: object = None
+) -> Explanation:
+    """Explain which features moved the predicted losses of the offered actions, for one context.
+
+    ``source`` is a learner, an evaluation, their ``released``, or a board. ``action`` is the one to
+    explain, by default the most probable; ``actions`` is the offer, as for ``decide``.
+
+    Returns:
+        ``predicted`` losses and ``probabilities`` by action, and ``effects`` by feature.
+
+    Raises:
+        InvalidInput: Nothing was released yet, or the plan does not know context or action.
+
+    >>> from discreet import Budget, Learner, UnitBall
+    >>> plan = Plan(actions=["a", "b"], features=UnitBall(2), budget=Budget.none(), first_batch=4)
+    >>> learner = Learner(plan, draws=np.random.default_rng(0))
+    >>> for _ in range(12):
+    ...     decision = learner.decide([0.5, 0.1])
+    ...     learner.observe(decision.id, loss=float(decision.action == "b"))
+    >>> explain_decision(learner, [0.5, 0.1], "a").predicted["a"] < 0.5
+    True
+    """
+    released = getattr(source, "released", source)
+    if not isinstance(released, Released) or released.plan is None:
+        raise InvalidInput(
+            "source must be a learner, an evaluation, its releases or a board; got "
+            f"{type(source).__name__}. Pass learner.released."
+        )
+    if released.latest is None:
+        raise InvalidInput(
+            "source must have a release to explain; there is none yet. All actions are alike: "
+            "go on deciding."
+        )
+    plan = getattr(source, "plan", None)
+    plan = plan if isinstance(plan, Plan) else Plan.from_config(released.plan)
+    if not plan.features.is_single(context):
+        raise InvalidInput("context must be one context; got many. Explain them one by one.")
+    blocks = released.blocks(len(released.items) + 1)
+    available = available_actions(plan, released.changes, blocks)
+    features = plan.features.map(context)
+    offers = read_offers(plan, available, features, actions, single=True)
+    names = list(offers.offered_names()[0])
+    chances = offers.chances(plan.played_policy, released, None)[0]
+    place = int(np.argmax(chances)) if action is None else _place(names, action)
+    offered = offers.groups[0].offered
+    losses = np.asarray(released.latest.predictor.losses(offered))[0]
+    return Explanation(
+        names[place],
+        dict(zip(names, losses.tolist(), strict=True)),
+        dict(zip(names, np.asarray(chances).tolist(), strict=True)),
+        *_effects(plan, released, offers, place),
+        plan.outcome,
+    )
+
+
+def _effects(
+    plan: Plan, released: Released, offers: Offers, place: int
+) -> tuple[tuple[Effect, ...], float | None]:
+    """Return the effects, the largest first, and the error of their sum."""
+    offered, count = offers.groups[0].offered, offers.groups[0].offered.count
+    covariance, mean = _noise(plan, released)
+    usual = replace(offered, contexts=_usual(plan, mean, offered.contexts))
+    blocks = np.array([int(offered.stored(np.array([each]))[1][0]) for each in range(count)])
+    latest: Any = released.latest
+    weights = np.asarray(latest.predictor.weights)
+    if (missing := int(blocks.max()) + 1 - len(weights)) > 0:
+        weights = np.vstack([weights, *[weights.mean(axis=0)[None]] * missing])
+    centred = (np.arange(count) == place) - 1.0 / count
+    here, there = (centred[:, None] * _rows(each) for each in (offered, usual))
+    found = []
+    for name, row in _parts(plan, here, there).items():
+        value = float((row * weights[blocks]).sum())
+        error = None if covariance is None else _error(covariance, blocks, row)
+        if abs(value) > 1e-12 or (error or 0.0) > 1e-12:
+            found.append(Effect(name, value, error))
+    total = None if covariance is None else _error(covariance, blocks, here)
+    return tuple(sorted(found, key=lambda each: -abs(each.loss))), total
+
+
+def _rows(offered: Offered) -> Floats:
+    """Features (K, p) of all that is offered."""
+    return np.stack([offered.stored(np.array([each]))[0][0] for each in range(offered.count)])
+
+
+def _parts(plan: Plan, here: Floats, there: Floats) -> dict[str, Floats]:
+    """Rows (K, p) whose products with the weights are the effects; together they are ``here``.
+
+    ``there`` are the rows of the usual person: the effect of an action on
+    everybody is separated from what this person's features add.
+    """
+    parts: dict[str, Floats] = {}
+
+    def add(name: str, rows: Floats, columns: list[int]) -> None:
+        kept = parts.setdefault(name, np.zeros_like(rows))
+        kept[:, columns] += rows[:, columns]
+
+    for name, columns in feature_groups(plan.features).items():
+        if not isinstance(plan.features, Joint):
+            add("for everybody", there, columns)
+            add(name, here - there, columns)
+            continue
+        action = name.rpartition(" × ")[2]
+        folded = name.startswith("products ")
+        add("the action" if folded else action, there, columns)
+        add("person × action" if folded else name, here - there, columns)
+    return parts
+
+
+def _error(covariance: Floats, blocks: Floats, rows: Floats) -> float:
+    """The deviation of Σ rows·θ; rows of one block share its noise."""
+    variance = 0.0
+    for block in set(blocks.tolist()):
+        if block < len(covariance):
+            total = rows[blocks == block].sum(axis=0)
+            variance += float(total @ covariance[block] @ total)
+    return float(np.sqrt(max(variance, 0.0)))
+
+
+def _usual(plan: Plan, mean: Floats | None, like: Floats) -> Floats:
+    """The context of the usual person, as far as releases tell; else one without features."""
+    usual = np.zeros_like(like)
+    usual[:, 0] = like[:, 0]
+    if mean is not None:
+        width = like.shape[1]
+        scale = plan.features.share if isinstance(plan.features, Joint) else 1.0
+        usual[0, 1:] = np.clip(mean[1:width] / scale, -SQRT_HALF, SQRT_HALF)
+    return usual
+
+
+def _noise(plan: Plan, released: Released) -> tuple[Floats | None, Floats | None]:
+    """The covariance of the newest weights, and the mean row; None where nothing tells them."""
+    pooling, latest = plan.pooling, released.latest
+    if pooling is None or latest is None or latest.statistics is None:
+        return None, None
+    return _weight_noise(_Pooled(latest.digest, pooling, released))
+
+
+@dataclass(frozen=True)
+class _Pooled:
+    """Releases of a mechanism, identified by the digest of the newest."""
+
+    digest: str
+    pooling: PooledStatistics = field(compare=False)
+    released: Released = field(compare=False)
+
+
+@lru_cache(maxsize=4)
+def _weight_noise(pooled: _Pooled) -> tuple[Floats, Floats]:
+    statistics = pooled.released.statistics
+    return weight_covariance(pooled.pooling, statistics), mean_row(pooled.pooling, statistics)
+
+
+def _place(names: list[ActionName], action: object) -> int:
+    if action in names:
+        return names.index(action)
+    raise InvalidInput(
+        "action must be one of those offered; got another. Offer it with actions=[…]."
+    )

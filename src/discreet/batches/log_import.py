@@ -13,9 +13,8 @@ import numpy as np
 
 from discreet.batch import Batch, PartitionedBatch, Sums, added
 from discreet.batches.batch_slots import batch_of
-from discreet.batches.evaluation_data import evaluation_data
 from discreet.batches.memory_store import Compute, MemoryStore
-from discreet.batches.observations import action_columns
+from discreet.batches.observations import action_columns, evaluation_data
 from discreet.batches.users import user_ids
 from discreet.design.action_names import action_index
 from discreet.design.schedule import Schedule

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from discreet.actions.offers import plain_name
-from discreet.actions.requested_actions import request_offers
+from discreet.actions.offers import request_offers
 from discreet.client.chain import Chain
 from discreet.client.documents import checked_public_key, digest
 from discreet.client.recomputation import recompute
@@ -156,7 +155,7 @@ class Billboard:
         available = chain.available_actions
         offers = request_offers(chain.declared, available, features, actions, single=single)
         names, _ = offers.named(offers.sample(chain.policy, chain.released, uniforms))
-        return plain_name(names[0]) if single else names
+        return names.tolist()[0] if single else names
 
     def _single(self, contexts: Any) -> bool:
         return self._chain.declared.features.is_single(contexts)

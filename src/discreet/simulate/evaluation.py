@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet.batch import Batch
-from discreet.batches.evaluation_data import evaluation_data
+from discreet.batches.observations import evaluation_data
 from discreet.batches.release_batch import release_batch
 from discreet.batches.users import numbered, slots_that_count, user_ids
 from discreet.design.outcome import UNIT_LOSS, Outcome

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from discreet.batch import Batch
-from discreet.batches.evaluation_data import evaluation_data
+from discreet.batches.observations import evaluation_data
 from discreet.design.action_names import action_index
 from discreet.errors import InvalidInput
 from discreet.features.frames import new_frame

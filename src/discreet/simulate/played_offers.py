@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.actions.available_actions import available_actions
-from discreet.actions.requested_actions import read_offers
+from discreet.actions.offers import read_offers
 from discreet.arrays.backend import as_like, namespace
 from discreet.errors import InvalidInput
 from discreet.features.offered import Offered

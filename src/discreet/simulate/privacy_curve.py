@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.batches.evaluation_data import evaluation_data
+from discreet.batches.observations import evaluation_data
 from discreet.errors import InvalidInput
 from discreet.features.frames import library_of, new_frame
 from discreet.features.unit_ball import UnitBall

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from discreet.actions.decision_explanation import Effect, Explanation
+from discreet.actions.decisions import Effect, Explanation
 from discreet.design.outcome import Loss, Reward
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation

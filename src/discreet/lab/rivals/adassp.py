@@ -16,7 +16,7 @@ from discreet.lab.rivals.rival_contract import CONSTANTS, noise_multiplier
 from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, needs_double
 from discreet.oracles.mechanisms.perturb import noisy_gram, noisy_response
-from discreet.oracles.mechanisms.structured_ridge import uncentred
+from discreet.oracles.mechanisms.ridge import uncentred
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, Composed, Gaussian
 from discreet.privacy.noise import Noise

@@ -23,7 +23,7 @@ from discreet.releases.statistics import Statistics
 from discreet.types import Array, Numbers
 
 if TYPE_CHECKING:
-    from discreet.oracles.finite_class import FiniteClass
+    from discreet.oracles.configurations import FiniteClass
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from discreet.oracles.mechanisms.geometry import (
 )
 from discreet.oracles.mechanisms.moments import NORMALISED, Bounds
 from discreet.oracles.mechanisms.perturb import noisy_statistics, structured_scales
-from discreet.oracles.mechanisms.structured_ridge import uncentred
+from discreet.oracles.mechanisms.ridge import uncentred
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
@@ -31,7 +31,7 @@ from discreet.releases.statistics import PUBLISHED, Statistics, remembered, shar
 from discreet.types import Array, Numbers, NumpyArray
 
 if TYPE_CHECKING:
-    from discreet.oracles.pooled_ridge import PooledRidge
+    from discreet.oracles.configurations import PooledRidge
 
 
 UNCLEAR_FLOOR = 5.0

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.actions.available_actions import AvailableActions
-from discreet.actions.requested_actions import request_offers
+from discreet.actions.offers import request_offers
 from discreet.client.chain import Chain
 from discreet.errors import InvalidInput
 from discreet.features.category import Category

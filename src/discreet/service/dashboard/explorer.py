@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from starlette.responses import Response
 
-from discreet.actions.decision_explanation import Explanation, explain_decision
+from discreet.actions.decisions import Explanation, explain_decision
 from discreet.client.chain import Chain
 from discreet.errors import InvalidInput
 from discreet.plan.plan import Plan

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as Path_
 from starlette.types import Message, Receive, Scope, Send
 
-from discreet.actions.requested_actions import read_offers
+from discreet.actions.offers import read_offers
 from discreet.adapters import personalizer
 from discreet.adapters.personalizer import RankedItem
 from discreet.errors import DecisionClosed, InvalidInput, LossConflict, ServiceError

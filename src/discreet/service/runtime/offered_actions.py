@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.actions.available_actions import AvailableActions, available_actions, catalogue_after
-from discreet.actions.offers import Offers, ranked
-from discreet.actions.requested_actions import read_offers
+from discreet.actions.offers import Offers, ranked, read_offers
 from discreet.design.action_names import action_name
 from discreet.design.control import UNIFORM
 from discreet.errors import InvalidInput
