@@ -62,7 +62,7 @@ def one_row_each(subject: Subject) -> Finding:
 def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) -> Batch:
     """The batch of a service in which one person answers this way and all others answer."""
     from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, DecisionRow, Sealer, pack_losses
-    from discreet.service.storage.migrations import migrate
+    from discreet.service.storage.database import create_tables
     from discreet.service.storage.people_table import OwnedSlot, People
     from discreet.service.storage.sealed_batch import read_batch
     from discreet.service.storage.sqlite import Sqlite
@@ -91,7 +91,7 @@ def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) 
     database, connection = Sqlite(Path()), sqlite3.connect(":memory:", isolation_level=None)
     connection.create_function("discreet_now", 0, lambda: 0.0)
     try:
-        migrate(database, connection)
+        create_tables(database, connection)
         connection.execute("INSERT INTO experiment VALUES (1, '', '', 1, '', 0, 0, 0, 0)")
         People(database, plan.participation).record_slots(connection, handed)
         place = f"{_EPOCH}, {_BATCH}"

@@ -115,9 +115,8 @@ def opened(
     from discreet.service.secrets.vault import Vault
     from discreet.service.settings import ServerSettings, Settings
     from discreet.service.storage.api_keys import DATABASE, VAULT
-    from discreet.service.storage.database import storage_errors
+    from discreet.service.storage.database import create_tables, storage_errors
     from discreet.service.storage.locations import open_database
-    from discreet.service.storage.migrations import migrate
     from discreet.service.storage.sqlite import Sqlite
 
     database: Database
@@ -129,5 +128,5 @@ def opened(
         server, vault = settings.server, Vault(settings.place(settings.vault))
         database = open_database(settings)
     with storage_errors(database), closing(database.connect()) as connection:
-        migrate(database, connection)
+        create_tables(database, connection)
         yield database, connection, vault, server

@@ -19,8 +19,7 @@ from discreet.service.secrets.vault import Vault
 from discreet.service.settings import ServerSettings
 from discreet.service.storage import api_keys
 from discreet.service.storage.api_keys import DATABASE, VAULT, Key
-from discreet.service.storage.database import Connection
-from discreet.service.storage.migrations import migrate
+from discreet.service.storage.database import Connection, create_tables
 from discreet.service.storage.sqlite import Sqlite
 
 T = TypeVar("T")
@@ -186,7 +185,7 @@ class ServerAccess(Access):
                 f"it back, or make new keys: discreet serve --folder {folder} --init."
             )
         self._connection = self._database.connect()
-        migrate(self._database, self._connection)
+        create_tables(self._database, self._connection)
         self.storage_errors = self._database.lost
         self._rare, self._changing = self._database.connect(), threading.Lock()
         self.members = Members(

@@ -5,7 +5,6 @@ from contextlib import closing
 from discreet.service.runtime import lifecycle
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import open_database
-from discreet.service.storage.migrations import history
 
 HERE = [0.3, -0.2]
 
@@ -54,26 +53,6 @@ def test_unconfirmed_changes_are_not_listed(settings, play, released):
         assert [each.what for each in both if each not in before] == ["released"]
 
     play(settings(), scenario)
-
-
-def test_an_older_database_has_a_history(settings, play, released):
-    chosen = settings()
-
-    async def scenario(service):
-        await fill(service, 4)
-        await released(service)
-
-    play(chosen, scenario)
-    database = open_database(chosen)
-    with closing(database.connect()) as connection:
-        for table in ("changes", "traffic"):
-            connection.execute(f"DROP TABLE {table}")
-        history(connection, database)
-        found = document_table.list_changes(connection, 1)
-    assert [(each.what, each.document) for each in found] == [
-        ("released", 1),
-        ("key created", None),
-    ]
 
 
 def test_decisions_are_counted_by_the_hour_for_all_workers(settings, play):

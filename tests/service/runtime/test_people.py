@@ -20,8 +20,8 @@ from discreet.privacy.budget import Participation
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.sealing import Sealer
+from discreet.service.storage.database import create_tables
 from discreet.service.storage.locations import open_database
-from discreet.service.storage.migrations import migrate
 from discreet.service.storage.people_table import OwnedSlot, People, slots_that_count
 from discreet.service.storage.sealed_batch import read_batch
 from discreet.service.storage.sqlite import Sqlite
@@ -324,7 +324,7 @@ def memory():
     database = Sqlite(Path())
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.create_function("discreet_now", 0, lambda: 0.0)
-    migrate(database, connection)
+    create_tables(database, connection)
     connection.execute("INSERT INTO experiment VALUES (1, '', '', 1, '', 0, 0, 0, 0)")
     return database, connection
 

@@ -11,7 +11,6 @@ import pytest
 from discreet.client.chain import Chain
 from discreet.errors import DecisionClosed, NotReady, StateClaimed
 from discreet.privacy.ledger import Ledger
-from discreet.releases.canonical import canonical
 from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.fit_process import fit
 from discreet.service.runtime.release_transaction import ReleaseRefused
@@ -375,36 +374,11 @@ def test_an_experiment_begins_once(settings):
         lifecycle.begin(chosen)
 
 
-def test_a_database_of_an_earlier_version_goes_on(settings, play):
-    """It held no people, a share to hold back, and an empty number of batches."""
+def test_a_database_of_another_version_is_refused(settings, play):
     chosen = settings()
     with closing(open_database(chosen).connect()) as connection:
-        older = canonical(chosen.fixed | {"max_batches": None}).decode()
-        for statement in (
-            "DROP TABLE people",
-            "DROP TABLE handed",
-            "DROP TABLE returned",
-            "DROP TABLE changes",
-            "DROP TABLE traffic",
-            *(f"DROP TABLE {name}" for name in ("members", "grants", "invitations")),
-            *(f"DROP TABLE {name}" for name in ("sessions", "member_versions")),
-            *(f"ALTER TABLE keys DROP COLUMN {name}" for name in ("expires", "rate", "used")),
-            "ALTER TABLE experiment DROP COLUMN missed",
-            "ALTER TABLE experiment ADD COLUMN holdback REAL NOT NULL DEFAULT 0.25",
-            "DELETE FROM migrations WHERE name NOT IN ('tables', 'ended_sessions')",
-        ):
-            connection.execute(statement)
-        connection.execute("UPDATE experiment SET plan = ?", (older,))
-    status = play(chosen, lambda service: service.status())
-    assert (status["unit"], status["participation"]) == ("decision", None)
-
-
-def test_a_database_of_newer_code_is_refused(settings, play):
-    chosen = settings()
-    database = open_database(chosen)
-    with closing(database.connect()) as connection:
-        connection.execute(f"INSERT INTO migrations VALUES (99, 'later', {database.now})")
-    with pytest.raises(StateClaimed, match="newer discreet"):
+        connection.execute("INSERT INTO versions VALUES (99)")
+    with pytest.raises(StateClaimed, match="version 1; this one has 99"):
         play(chosen, fill)
 
 

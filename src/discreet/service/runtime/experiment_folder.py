@@ -37,9 +37,14 @@ from discreet.service.settings import (
 from discreet.service.settings_sources import from_environment, named_files
 from discreet.service.storage.api_keys import DATABASE
 from discreet.service.storage.batches import under_way
-from discreet.service.storage.database import Connection, Database, step, storage_errors
+from discreet.service.storage.database import (
+    Connection,
+    Database,
+    create_tables,
+    step,
+    storage_errors,
+)
 from discreet.service.storage.locations import POINTER, anchor_of, open_database, put_anchor
-from discreet.service.storage.migrations import migrate
 from discreet.service.storage.sqlite import Sqlite
 
 
@@ -332,7 +337,7 @@ class ExperimentFolder:
                 "Put it back, or remove the folder of the experiment."
             )
         with storage_errors(database), closing(database.connect()) as connection:
-            migrate(database, connection)
+            create_tables(database, connection)
             yield settings, database, connection
 
     def adopt(self, path: str | Path, name: str | None = None) -> str:

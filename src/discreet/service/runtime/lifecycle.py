@@ -18,10 +18,9 @@ from discreet.service.settings import ENDED, Settings
 from discreet.service.storage import api_keys, document_table, journal
 from discreet.service.storage.anchor import Anchor, AnchorContent, AnchorMark, behind
 from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState, under_way
-from discreet.service.storage.database import Connection, Database, step
+from discreet.service.storage.database import Connection, Database, create_tables, step
 from discreet.service.storage.journal import forget
 from discreet.service.storage.locations import anchor_of, open_database
-from discreet.service.storage.migrations import migrate
 
 
 class PlanDiffers(StateClaimed):
@@ -67,7 +66,7 @@ def begin(settings: Settings, by: str = "") -> str:
     anchor = anchor_of(settings)
     document = genesis(settings.plan, settings.experiment, public_key(vault.signing))
     with closing(database.connect()) as connection:
-        migrate(database, connection)
+        create_tables(database, connection)
         with database.transaction(connection):
             if connection.execute("SELECT 1 FROM experiment").fetchone():
                 raise _not_empty()
@@ -126,7 +125,7 @@ def check_stored(
     settings: Settings, database: Database, connection: Connection, anchor: Anchor
 ) -> None:
     """Refuse a database that is empty, has another plan, or contradicts its anchor."""
-    migrate(database, connection)
+    create_tables(database, connection)
     row = connection.execute("SELECT plan, clock FROM experiment").fetchone()
     if row is None:
         raise StateClaimed(
@@ -187,7 +186,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
     anchor = anchor_of(settings)
     database.keep_private()  # a copied file may have another mode
     with database.guard(), closing(database.connect()) as connection:
-        migrate(database, connection)
+        create_tables(database, connection)
         with database.transaction(connection):
             row = connection.execute(
                 f"SELECT plan, clock FROM experiment {database.lock}"

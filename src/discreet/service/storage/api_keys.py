@@ -16,8 +16,7 @@ from discreet.design.window import seconds_of
 from discreet.errors import InvalidInput, ServiceError, StateClaimed
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage import document_table
-from discreet.service.storage.database import Connection, Database
-from discreet.service.storage.migrations import migrate
+from discreet.service.storage.database import Connection, Database, create_tables
 from discreet.service.storage.sqlite import Sqlite
 from discreet.validate import one_of, whole
 
@@ -209,7 +208,7 @@ def begin_server(folder: Path) -> str:
         )
     vault.create()
     with closing(database.connect()) as connection:
-        migrate(database, connection)
+        create_tables(database, connection)
         with database.transaction(connection):
             text, _ = create(database, connection, [SERVER], "first key", known=(SERVER,))
     return text

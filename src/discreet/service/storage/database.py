@@ -1,4 +1,4 @@
-"""Interface to the database, which SQLite and PostgreSQL implement; storage errors; kill points.
+"""Interface to the database, which SQLite and PostgreSQL implement; its tables; kill points.
 
 SQL is written once, with ``?`` for parameters; attributes hold the few words in which the two
 differ.
@@ -63,11 +63,6 @@ class Database(ABC):
 
     now: ClassVar[str]
     """SQL for the clock of the database, in seconds: the only clock that decides anything."""
-    whole: ClassVar[str]
-    blob: ClassVar[str]
-    real: ClassVar[str]
-    clustered: ClassVar[str]
-    """Words of CREATE TABLE."""
     begin: ClassVar[str] = "BEGIN"
     """Begins a transaction."""
     lock: ClassVar[str]
@@ -188,6 +183,30 @@ class Database(ABC):
     @abstractmethod
     def erase(self, connection: Connection) -> bool:
         """Remove all copies of deleted rows from the files that this process controls."""
+
+
+VERSION = 1
+"""Version of the tables; a database of another one is refused."""
+
+
+def create_tables(database: Database, connection: Connection) -> None:
+    """Create the tables of a new database; refuse one of another version."""
+    with database.transaction(connection):
+        database.alone(connection)
+        connection.execute("CREATE TABLE IF NOT EXISTS versions (number INTEGER PRIMARY KEY)")
+        found = connection.execute("SELECT max(number) FROM versions").fetchone()[0]
+        if found not in (None, VERSION):
+            raise StateClaimed(
+                f"database must be of version {VERSION}; this one has {found}. Another version of "
+                "discreet wrote it: use that version."
+            )
+        if found is None:
+            text = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
+            if not database.embedded:
+                text = text.replace(" WITHOUT ROWID", "")
+            for statement in text.split(";\n"):
+                connection.execute(statement)
+            connection.execute("INSERT INTO versions VALUES (?)", (VERSION,))
 
 
 FULL = ("SQLITE_FULL", "ENOSPC", "EDQUOT", "53100")

@@ -16,7 +16,7 @@ from discreet.errors import InvalidInput
 from discreet.service.storage.database import Claim, Commit, Connection, Database, Made, Rows
 
 _LOCK = 0x6469736372656574
-"""The advisory lock of migrations; its number spells "discreet"."""
+"""The advisory lock of new tables; its number spells "discreet"."""
 
 
 class _Connection:
@@ -41,7 +41,6 @@ class Postgres(Database):
     """Database on a server. Locks are rows, held until the transaction ends."""
 
     now = "extract(epoch FROM clock_timestamp())::float8"
-    whole, blob, real, clustered = "BIGINT", "BYTEA", "DOUBLE PRECISION", ""
     lock, claim, share = "FOR UPDATE", "FOR UPDATE SKIP LOCKED", "FOR KEY SHARE OF batches"
     lost = (psycopg.Error,)
     remedy = "Start the server, or correct database = 'postgresql://…' or DISCREET_DATABASE_URL."

@@ -70,7 +70,6 @@ class Sqlite(Database):
     """File in WAL mode; every commit reaches the disk before it is answered."""
 
     now = "discreet_now()"
-    whole, blob, real, clustered = "INTEGER", "BLOB", "REAL", "WITHOUT ROWID"
     # One process serves and one thread of it writes: BEGIN IMMEDIATE is all the locking needed.
     lock = claim = share = ""
     begin = "BEGIN IMMEDIATE"
