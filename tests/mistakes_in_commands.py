@@ -90,7 +90,7 @@ COMMANDS = [
     ),
     (
         "run --data sales.csv --schema kind.toml",
-        "fields[0].kind must be one of Number, Flag, Category, Hashed, Date; got 'number'",
+        "fields[0].kind must be one of 'Number', 'Flag', 'Category', 'Hashed', 'Date'",
         "Did you mean 'Number'?",
     ),
     (

@@ -172,20 +172,20 @@ SCHEMAS = [
     ),
     (
         "Number('age', 0, 100, stand_in=-1)",
-        "stand_in of 'age' must be a legal value of the field; got -1",
+        "stand_in of 'age' must be a legal value of the field, without indicator=True; got -1",
         "Choose one that a context may have.",
         "Number('age', 0, 100, stand_in=50)",
     ),
     (
         "Number('age', 0, 100, stand_in=50, indicator=True)",
-        "stand_in of 'age' must be left out with indicator=True; got 50",
-        "Choose one of them.",
+        "stand_in of 'age' must be a legal value of the field, without indicator=True; got 50",
+        "Choose one that a context may have.",
         "Number('age', 0, 100, indicator=True)",
     ),
     (
         "Number('income', 0, 1e6, log=True)",
-        "range of 'income' must be above 0 for a logarithm",
-        "Declare a low above 0, or leave log out.",
+        "range of 'income' must be two finite numbers low < high, above 0 and not too narrow",
+        "Declare a public range.",
         "Number('income', 1, 1e6, log=True)",
     ),
     (

@@ -27,13 +27,13 @@ CONTEXTS = [
     ),
     (
         "people.decide({'age': 40, 'device': 'phone'})",
-        "feature 'seen' must be given; it is missing",
-        "or declare this one with stand_in=… or indicator=True.",
+        "feature 'seen' must be a date such as '2026-03-29'; got a missing value",
+        GAP,
     ),
     (
         "people.decide({**person, 'age': '40'})",
         "feature 'age' must be a finite number; got text",
-        "Send a number, not a string.",
+        "Send one number, neither text nor a flag.",
         "people.decide({**person, 'age': 40})",
     ),
     (
@@ -51,12 +51,12 @@ CONTEXTS = [
     (
         "people.decide({**person, 'age': [40]})",
         "feature 'age' must be a finite number; got a list",
-        "Send one number, not a list.",
+        "Send one number, neither text nor a flag.",
     ),
     (
         "people.decide({**person, 'age': True})",
         "feature 'age' must be a finite number; got a truth value",
-        "Send a number, or declare the feature as a Flag.",
+        "Send one number, neither text nor a flag.",
     ),
     (
         "people.decide({**person, 'age': 140})",
@@ -67,22 +67,22 @@ CONTEXTS = [
     (
         "people.decide({**person, 'device': 'fone'})",
         "feature 'device' must be one of ['phone', 'desk']; got text",
-        "Compare its spelling, capitals and blanks with the list.",
+        "Compare its type, spelling, capitals and blanks with the list.",
     ),
     (
         "people.decide({**person, 'device': 1})",
         "feature 'device' must be one of ['phone', 'desk']; got a number",
-        "Send a string, not int.",
+        "Compare its type, spelling, capitals and blanks with the list.",
     ),
     (
         "people.decide({**person, 'seen': '29.03.2026'})",
         "feature 'seen' must be a date such as '2026-03-29'; got text",
-        "Send ISO 8601 text.",
+        "Send ISO 8601 text with each part, or leave out the part.",
     ),
     (
         "people.decide([person, {**person, 'age': '40'}])",
         "row 1: feature 'age' must be a finite number; got text",
-        "Send a number, not a string.",
+        "Send one number, neither text nor a flag.",
     ),
     (
         "people.decide(frame.drop(columns='device'))",
@@ -97,8 +97,8 @@ CONTEXTS = [
     ),
     (
         "people.decide(frame.iloc[0])",
-        "context must be a dict or a frame; got a Series",
-        "Call to_dict() on a row of a pandas frame.",
+        "context must be a dict of features; got Series",
+        "Pass {name: value} with the names of the schema.",
         "people.decide(frame.iloc[0].to_dict())",
     ),
     (

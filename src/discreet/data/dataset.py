@@ -13,8 +13,9 @@ import numpy as np
 from discreet.data.table import Column, SourceColumns, class_column, in_order, table
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
+from discreet.features.column_values import Field
 from discreet.features.flag import Flag
-from discreet.features.schema import Field, Schema
+from discreet.features.schema import Schema
 from discreet.features.unit_ball import SQRT_HALF
 from discreet.types import Array, NumpyArray
 from discreet.validate import nearest

@@ -1,4 +1,4 @@
-"""Values of a column: missing ones, distinct ones, and the errors for illegal ones.
+"""Base of all kinds of columns: values, missing values, and the errors for illegal ones.
 
 A missing value is an absent key, None, NaN, or the NaT and NA of NumPy and pandas. It is refused
 unless the field declares a ``stand_in``, a legal value that is used instead, or an ``indicator``:
@@ -7,8 +7,9 @@ one coordinate that is 1 for a missing value, when all others of the field are 0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,19 +17,67 @@ from discreet.errors import InvalidInput, kind_of
 from discreet.types import NumpyArray
 from discreet.validate import instance
 
+LARGEST = 2**53 - 1
+"""The largest whole number that every client reads exactly."""
 
-class Fillable(Protocol):
-    """The part of a field that the check of its declaration reads."""
+
+class Field(ABC):
+    """A column: a public rule that writes each value as a vector of squared length ``units``."""
+
+    name: str
+    width: int
+    stand_in: Any
+    indicator: bool
 
     @property
-    def name(self) -> str: ...
+    def units(self) -> int:
+        return 1
+
     @property
-    def stand_in(self) -> Any: ...
-    @property
-    def indicator(self) -> bool: ...
-    @property
-    def width(self) -> int: ...
-    def write(self, value: object, out: NumpyArray, at: int) -> None: ...
+    @abstractmethod
+    def rule(self) -> str:
+        """The rule for a value, as errors state it."""
+
+    @abstractmethod
+    def write(self, value: object, out: NumpyArray, at: int) -> None:
+        """Put the coordinates of a value at their places, which hold zeros."""
+
+    def write_column(self, values: NumpyArray, out: NumpyArray) -> None:
+        """Put the coordinates of a column into ``out`` (n, width)."""
+        distinct, codes = distinct_values(values)
+        rows = np.zeros((len(distinct), self.width))
+        for value, row in zip(distinct, rows, strict=True):
+            self.write(value, row, 0)
+        out[:] = rows[codes]
+
+    def check_declaration(self) -> None:
+        """Refuse a field without a name, with both ways to fill a gap, or an illegal stand-in."""
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidInput(
+                f"name of a field must be a word; got {self.name!r}. Use the name of the column."
+            )
+        instance(f"indicator of {self.name!r}", self.indicator, (bool,))
+        if self.stand_in is None:
+            return
+        try:
+            if self.indicator or is_missing(self.stand_in):
+                raise InvalidInput("two rules for a gap, or none")
+            self.write(self.stand_in, np.zeros(self.width), 0)
+        except InvalidInput:
+            raise InvalidInput(
+                f"stand_in of {self.name!r} must be a legal value of the field, without "
+                f"indicator=True; got {self.stand_in!r}. Choose one that a context may have."
+            ) from None
+
+    def refusal(self, value: object, step: str, rule: str = "", got: str = "") -> InvalidInput:
+        """The error for a value that breaks the rule; ``got`` describes one of a legal kind."""
+        words = f"{rule or self.rule}; got {got or kind_of(value)}. {step}"
+        return InvalidInput(f"feature {self.name!r} must be {words}")
+
+    def missing(self) -> InvalidInput:
+        """The error for a missing value where nothing is declared for it."""
+        step = "Send a value, or declare the feature with stand_in=… or indicator=True."
+        return self.refusal(None, step, got="a missing value")
 
 
 def is_missing(value: object) -> bool:
@@ -48,49 +97,6 @@ def is_missing(value: object) -> bool:
         return kind.__name__ == "NAType"
 
 
-def check_declaration(field: Fillable) -> None:
-    """Refuse a field without a name, with both ways to fill a gap, or with an illegal stand-in."""
-    if not isinstance(field.name, str) or not field.name:
-        raise InvalidInput(
-            f"name of a field must be a word; got {field.name!r}. Use the name of the column."
-        )
-    instance(f"indicator of {field.name!r}", field.indicator, (bool,))
-    if field.stand_in is None:
-        return
-    if field.indicator:
-        raise InvalidInput(
-            f"stand_in of {field.name!r} must be left out with indicator=True; "
-            f"got {field.stand_in!r}. Choose one of them."
-        )
-    try:
-        if is_missing(field.stand_in):
-            raise InvalidInput("missing")
-        field.write(field.stand_in, np.zeros(field.width), 0)
-    except InvalidInput:
-        raise InvalidInput(
-            f"stand_in of {field.name!r} must be a legal value of the field; "
-            f"got {field.stand_in!r}. Choose one that a context may have."
-        ) from None
-
-
-def refusal(name: str, rule: str, value: object, step: str, got: str | None = None) -> InvalidInput:
-    """The error for a value that breaks the rule of its feature; ``got`` describes the value
-    where its kind does not."""
-    return InvalidInput(f"feature {name!r} must be {rule}; got {got or kind_of(value)}. {step}")
-
-
-def missing(name: str, rule: str) -> InvalidInput:
-    """The error for None, NaN and their like in a feature that declares nothing for them."""
-    return InvalidInput(
-        f"feature {name!r} must be {rule}; got a missing value. "
-        "Send a value, or declare the feature with stand_in=… or indicator=True."
-    )
-
-
-LARGEST = 2**53 - 1
-"""The largest whole number that every client reads exactly."""
-
-
 def whole_number(value: object) -> int | None:
     """The value as an int; None for a word, a flag or a fraction.
 
@@ -106,7 +112,7 @@ def whole_number(value: object) -> int | None:
     return None
 
 
-def distinct_values(values: NumpyArray) -> tuple[Iterable[Any], NumpyArray]:
+def distinct_values(values: NumpyArray) -> tuple[Sequence[Any] | NumpyArray, NumpyArray]:
     """The distinct values, and for each row the place of its value among them."""
     if values.dtype.kind in "biuf":
         return np.unique(values, return_inverse=True)
@@ -118,10 +124,3 @@ def distinct_values(values: NumpyArray) -> tuple[Iterable[Any], NumpyArray]:
         return values, np.arange(len(values))
     codes = np.fromiter(map(places.__getitem__, keys), np.intp, len(keys))
     return [value for _, value in places], codes
-
-
-def write_one_hot(place: Callable[[Any], int], values: NumpyArray, out: NumpyArray) -> None:
-    """A one in the column that ``place`` gives for the value of each row."""
-    distinct, codes = distinct_values(values)
-    places = np.fromiter(map(place, distinct), np.intp)
-    out[np.arange(len(values)), places[codes]] = 1.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.features.column_values import check_declaration, distinct_values, refusal
+from discreet.features.column_values import Field
 from discreet.types import NumpyArray, added_later
 
 CYCLES = {"month": 12, "day": 31, "weekday": 7, "hour": 24}
@@ -32,7 +32,7 @@ _TABLES = {part: np.array(circle) for part, circle in _CIRCLES.items()}
 
 
 @dataclass(frozen=True)
-class Date:
+class Date(Field):
     """Parts of a date, each as (cos, sin) of its place in its cycle, so that 23 h is near 0 h.
 
     Parts are "month", "day" (of the month, a cycle of 31), "weekday" (from Monday) and "hour".
@@ -54,8 +54,8 @@ class Date:
     indicator: bool = added_later(False)
 
     def __post_init__(self) -> None:
-        listed = isinstance(self.parts, Sequence) and not isinstance(self.parts, str)
-        parts = tuple(self.parts) if listed else ()
+        several = isinstance(self.parts, Sequence) and not isinstance(self.parts, str)
+        parts = tuple(self.parts) if several else ()
         if not parts or not set(parts) <= CYCLES.keys() or len(set(parts)) != len(parts):
             raise InvalidInput(
                 f"parts of {self.name!r} must be a list of {', '.join(CYCLES)}, each at most once; "
@@ -64,10 +64,10 @@ class Date:
         object.__setattr__(self, "parts", parts)
         if isinstance(self.stand_in, datetime.date):  # a datetime is one too
             object.__setattr__(self, "stand_in", self.stand_in.isoformat())
-        check_declaration(self)
+        self.check_declaration()
 
     @property
-    def width(self) -> int:
+    def width(self) -> int:  # type: ignore[override]
         return 2 * len(self.parts)
 
     @property
@@ -75,27 +75,23 @@ class Date:
         return len(self.parts)
 
     def write(self, value: object, out: NumpyArray, at: int) -> None:
-        """Put the coordinates of a value at their places."""
         for part, place in zip(self.parts, self._places(value), strict=True):
             out[at], out[at + 1] = _CIRCLES[part][place]
             at += 2
 
     def write_column(self, values: NumpyArray, out: NumpyArray) -> None:
-        """Put the coordinates of a column into ``out`` (n, width)."""
-        if values.dtype.kind == "M":
-            places = self._places_of_array(values)
-        else:
-            distinct, codes = distinct_values(values)
-            read = np.array([self._places(value) for value in distinct], dtype=np.intp)
-            places = list(read.reshape(-1, len(self.parts))[codes].T)
-        for number, (part, column) in enumerate(zip(self.parts, places, strict=True)):
+        if values.dtype.kind != "M":
+            super().write_column(values, out)
+            return
+        columns = zip(self.parts, self._places_of_array(values), strict=True)
+        for number, (part, column) in enumerate(columns):
             out[:, 2 * number : 2 * number + 2] = _TABLES[part][column]
 
     @property
     def rule(self) -> str:
-        """The rule for a value, as errors state it."""
-        form = "2026-03-29T14:05" if "hour" in self.parts else "2026-03-29"
-        return f"a date{' with a time' if 'hour' in self.parts else ''} such as '{form}'"
+        if "hour" in self.parts:
+            return "a date with a time such as '2026-03-29T14:05'"
+        return "a date such as '2026-03-29'"
 
     def _places(self, value: object) -> list[int]:
         """The place of each part, from 0."""
@@ -105,13 +101,10 @@ class Date:
         day: datetime.date | None = None
         if isinstance(value, str):
             day, hour = _read(value)
-        elif isinstance(value, datetime.datetime):
-            day, hour = value, value.hour
         elif isinstance(value, datetime.date):
-            day = value
+            day, hour = value, getattr(value, "hour", None)
         if day is None or (hour is None and "hour" in self.parts):
-            step = "Send ISO 8601 text." if day is None else "Send the time too, or leave out hour."
-            raise refusal(self.name, self.rule, value, step)
+            raise self.refusal(value, "Send ISO 8601 text with each part, or leave out the part.")
         found = {"month": day.month - 1, "day": day.day - 1, "weekday": day.weekday(), "hour": hour}
         return [found[part] for part in self.parts]  # type: ignore[misc]
 
@@ -119,22 +112,15 @@ class Date:
         unit, _ = np.datetime_data(values.dtype)
         if unit in ("Y", "M", "W") or (unit == "D" and "hour" in self.parts):
             step = "Use a datetime64 with days, and with hours where hour is a part."
-            raise refusal(self.name, self.rule, values[0] if len(values) else values.dtype, step)
-        return [_place_in_cycle(part, values) for part in self.parts]
-
-
-def _place_in_cycle(part: str, values: NumpyArray) -> NumpyArray:
-    """The place of one part of many dates, from 0."""
-    months, days = values.astype("datetime64[M]"), values.astype("datetime64[D]")
-    if part == "month":
-        place = months.astype(np.int64) % 12
-    elif part == "day":
-        place = (days - months.astype("datetime64[D]")).astype(np.int64)
-    elif part == "weekday":
-        place = (days.astype(np.int64) + 3) % 7  # 1970 began on a Thursday
-    else:
-        place = (values - days).astype("timedelta64[h]").astype(np.int64)
-    return np.asarray(place)
+            raise self.refusal(values[0] if len(values) else values.dtype, step)
+        months, days = values.astype("datetime64[M]"), values.astype("datetime64[D]")
+        found = {
+            "month": months.astype(np.int64) % 12,
+            "day": (days - months.astype("datetime64[D]")).astype(np.int64),
+            "weekday": (days.astype(np.int64) + 3) % 7,  # 1970 began on a Thursday
+            "hour": (values - days).astype("timedelta64[h]").astype(np.int64),
+        }
+        return [found[part] for part in self.parts]
 
 
 def _read(text: str) -> tuple[datetime.date | None, int | None]:
@@ -142,13 +128,9 @@ def _read(text: str) -> tuple[datetime.date | None, int | None]:
     match = TEXT.fullmatch(text)
     if match is None:
         return None, None
-    year, month, day, hour, minute, second = match.groups()
+    year, month, day, hour, minute, second = (int(each or 0) for each in match.groups())
     try:
-        found = datetime.date(int(year), int(month), int(day))
+        found = datetime.datetime(year, month, day, hour, minute, second)
     except ValueError:
         return None, None
-    if hour is None:
-        return found, None
-    if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 59:
-        return None, None
-    return found, int(hour)
+    return found, None if match[4] is None else hour

@@ -7,13 +7,7 @@ import zlib
 from dataclasses import dataclass
 from functools import cached_property
 
-from discreet.features.column_values import (
-    LARGEST,
-    check_declaration,
-    refusal,
-    whole_number,
-    write_one_hot,
-)
+from discreet.features.column_values import LARGEST, Field, whole_number
 from discreet.types import NumpyArray, added_later
 from discreet.validate import whole
 
@@ -22,7 +16,7 @@ HALF_PAIRS = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Hashed:
+class Hashed(Field):
     """A word or a whole number, one-hot in one of ``width`` slots that a public hash chooses.
 
     The rule, which other languages follow: h = CRC-32 (of zlib, IEEE 802.3) of the UTF-8 bytes of
@@ -50,36 +44,26 @@ class Hashed:
     stand_in: str | int | None = added_later(None)
     indicator: bool = added_later(False)
 
-    units = 1
     rule = "a word or a whole number below 2**53"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", whole(f"width of {self.name!r}", self.width, 2))
-        check_declaration(self)
+        self.check_declaration()
 
     @cached_property
     def _start(self) -> int:
         return zlib.crc32(_bytes(f"{self.name}="))
 
     def write(self, value: object, out: NumpyArray, at: int) -> None:
-        """Put a one at the slot of a value."""
-        out[at + self._place(value)] = 1.0
-
-    def write_column(self, values: NumpyArray, out: NumpyArray) -> None:
-        """Put a one at the slots of a column into ``out`` (n, width)."""
-        write_one_hot(self._place, values, out)
-
-    def _place(self, value: object) -> int:
         if not isinstance(value, str):
             number = whole_number(value)
             if number is None or abs(number) > LARGEST:
-                step = "Send a larger number as a string." if number else "Send one."
-                raise refusal(self.name, self.rule, value, step)
+                raise self.refusal(value, "Send one, and a larger number as a string.")
             value = str(number)
         h = zlib.crc32(_bytes(value), self._start)
         h = ((h ^ h >> 16) * 0x85EBCA6B) & 0xFFFFFFFF
         h = ((h ^ h >> 13) * 0xC2B2AE35) & 0xFFFFFFFF
-        return (h ^ h >> 16) % self.width
+        out[at + (h ^ h >> 16) % self.width] = 1.0
 
 
 def _bytes(text: str) -> bytes:

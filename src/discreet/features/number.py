@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet.errors import InvalidInput
-from discreet.features.column_values import check_declaration, refusal
+from discreet.features.column_values import Field
 from discreet.types import NumpyArray, added_later
 from discreet.validate import instance
 
@@ -25,7 +25,7 @@ def _number(value: object) -> float:
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Field):
     """A number in [low, high], mapped to [−1, 1].
 
     With ``log`` its logarithm is mapped, for amounts whose ratios matter; low is then above 0.
@@ -48,52 +48,41 @@ class Number:
     stand_in: float | None = added_later(None)
     indicator: bool = added_later(False)
 
+    width = 1
+    rule = "a finite number"
+
     def __post_init__(self) -> None:
         for option in ("clip", "log"):
             instance(f"{option} of {self.name!r}", getattr(self, option), (bool,))
-        if not 0 < _number(self.high) - _number(self.low) < math.inf:  # false for NaN, ∞ − ∞
+        wide = 0 < _number(self.high) - _number(self.low) < math.inf  # false for NaN, ∞ − ∞
+        if not wide or (self.log and not (self.low > 0 and self._ends[0] < self._ends[1])):
+            log = ", above 0 and not too narrow for log" * self.log
             raise InvalidInput(
-                f"range of {self.name!r} must be two finite numbers low < high; "
+                f"range of {self.name!r} must be two finite numbers low < high{log}; "
                 f"got {self.low!r}, {self.high!r}. Declare a public range."
             )
-        if self.log and not (self.low > 0 and self._ends[0] < self._ends[1]):
-            raise InvalidInput(
-                f"range of {self.name!r} must be above 0 for a logarithm, and not too narrow; "
-                f"got {self.low!r}, {self.high!r}. Declare a low above 0, or leave log out."
-            )
-        check_declaration(self)
-
-    width = 1
-    units = 1
+        self.check_declaration()
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
         return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
 
     def write(self, value: object, out: NumpyArray, at: int) -> None:
-        """Put the coordinate of a value at its place."""
         number = value if type(value) is float else _number(value)
         if not math.isfinite(number):
-            raise self._no_number(value)
+            raise self.refusal(value, "Send one number, neither text nor a flag.")
         if self.clip:
             number = min(max(number, self.low), self.high)
         elif not self.low <= number <= self.high:
-            raise refusal(
-                self.name,
-                f"in [{self.low:g}, {self.high:g}]",
-                value,
-                "Clamp it yourself, or declare the number with clip=True.",
-                "a number outside",
-            )
+            step = "Clamp it yourself, or declare the number with clip=True."
+            raise self.refusal(value, step, f"in [{self.low:g}, {self.high:g}]", "a number outside")
         low, high = self._ends
         place = math.log(number) if self.log else number
         out[at] = 2.0 * ((place - low) / (high - low)) - 1.0
 
     def write_column(self, values: NumpyArray, out: NumpyArray) -> None:
-        """Put the coordinates of a column into ``out`` (n, 1)."""
         if values.dtype.kind not in "iuf":
-            for place, value in enumerate(values):
-                self.write(value, out[place], 0)
+            super().write_column(values, out)
             return
         numbers = values.astype(np.float64)
         if not bool(np.isfinite(numbers).all()):
@@ -105,19 +94,3 @@ class Number:
         low, high = self._ends
         places = np.log(numbers) if self.log else numbers
         out[:, 0] = 2.0 * ((places - low) / (high - low)) - 1.0
-
-    @property
-    def rule(self) -> str:
-        """The rule for a value, as errors state it."""
-        return "a finite number"
-
-    def _no_number(self, value: object) -> InvalidInput:
-        """The error for what is not a finite number, with a next step that fits it."""
-        step = f"Send one number, not a {type(value).__name__}."
-        if isinstance(value, str):
-            step = "Send a number, not a string."
-        elif isinstance(value, (bool, np.bool_)):
-            step = "Send a number, or declare the feature as a Flag."
-        elif isinstance(value, (int, float, np.integer, np.floating)):
-            step = "Send a number that is not too large for a float."
-        return refusal(self.name, self.rule, value, step)

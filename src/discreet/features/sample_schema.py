@@ -17,12 +17,12 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.features import frames
 from discreet.features.category import Category
-from discreet.features.column_values import is_missing
+from discreet.features.column_values import Field, is_missing
 from discreet.features.date import Date
 from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
 from discreet.features.number import Number
-from discreet.features.schema import Field, Schema
+from discreet.features.schema import Schema
 from discreet.features.schema_file import schema_text
 from discreet.types import NumpyArray
 
@@ -68,10 +68,9 @@ def is_identifier(values: NumpyArray, name: str = "") -> bool:
         return False
     if np.unique(values).size < len(values):
         return False
-    counted = values.max() - values.min() < 2 * len(values)
-    steps = np.diff(values)
-    in_order = bool((steps > 0).all()) or bool((steps < 0).all())
-    return bool(counted) or in_order or _NAME.search(name.lower()) is not None
+    counted, steps = np.ptp(values) < 2 * len(values), np.diff(values)
+    in_order = (steps > 0).all() or (steps < 0).all()
+    return bool(counted or in_order) or _NAME.search(name.lower()) is not None
 
 
 def identifies_people(name: str, present: list[Any]) -> bool:
@@ -122,6 +121,8 @@ HASHED_WIDTH = 32
 """Slots of a suggested hash: few enough for their noise."""
 SKEWED = 50.0
 """A range of positive numbers is logarithmic if its end is so many times its middle."""
+DATES = (("weekday", "hour"), ("weekday",))
+"""Parts of a suggested date, by what the words hold."""
 ALIKE = 0.9
 """A column with so many distinct values per row names rows instead of describing them."""
 
@@ -165,56 +166,48 @@ def draft_text(found: list[Suggestion], head: str) -> str:
 
 def frame_columns(frame: object, without: Iterable[str]) -> dict[str, NumpyArray]:
     """Columns of a frame, NaN or None where a value is missing."""
-    read = frames.opened(frame)
-    found = {name: frames.column(read, name) for name in read.columns}
-    for name in without:
+    read, left_out = frames.opened(frame), list(without)
+    for name in left_out:
         frames.column(read, name, "without")
-        found.pop(name)
-    return {str(name): _with_gaps(each) for name, each in found.items()}
-
-
-def _with_gaps(column: frames.Column) -> NumpyArray:
-    numbers = column.values.dtype.kind in "fiu"
-    values = column.values.astype(np.float64 if numbers else object)
-    values[column.missing] = np.nan if numbers else None
-    return values
+    made = {}
+    for name in read.columns:
+        if name not in left_out:
+            column = frames.column(read, name)
+            numbers = column.values.dtype.kind in "fiu"
+            made[str(name)] = column.values.astype(np.float64 if numbers else object)
+            made[str(name)][column.missing] = np.nan if numbers else None
+    return made
 
 
 def _suggestion(name: str, values: NumpyArray) -> Suggestion:
     present = [value for value in values.tolist() if not is_missing(value)]
-    gaps = len(present) < len(values)
-    distinct = set(present)
-    if len(distinct) < 2:
-        return Suggestion(name, None, "It has a single value, which has no information.")
-    if identifies_people(name, present):
-        return Suggestion(name, None, OF_PEOPLE)
-    if values.dtype.kind in "fiub" and values.dtype.kind != "b":
-        return _number(name, np.asarray(present, dtype=np.float64), gaps)
-    if values.dtype.kind == "b" or distinct <= {True, False}:
-        return Suggestion(name, Flag(name, indicator=gaps), "Two values: true and false.")
+    gaps, distinct = len(present) < len(values), set(present)
     words = [str(value) for value in present]
-    for parts in (("weekday", "hour"), ("weekday",)):
-        if _are_dates(name, words, parts):
-            return Suggestion(
-                name, Date(name, parts, indicator=gaps), "Dates, read as written (no time zones)."
-            )
-    if len(present) >= FEWEST and len(distinct) >= ALIKE * len(present):
-        return Suggestion(name, None, "It differs in nearly every row: an identifier or a text.")
-    if len(distinct) > FEW_WORDS:
-        return Suggestion(
-            name,
-            Hashed(name, HASHED_WIDTH, indicator=gaps),
-            f"{len(distinct)} words in the sample: hashed into {HASHED_WIDTH} slots.",
-        )
-    return Suggestion(
-        name,
-        Category(name, tuple(sorted(set(words))), other=True, indicator=gaps),
-        "All words of the sample; any other word is 'other'. Add those that you know.",
-    )
+    parts = next((each for each in DATES if _are_dates(name, words, each)), None)
+    field: Field | None = None
+    if len(distinct) < 2:
+        reason = "It has a single value, which has no information."
+    elif identifies_people(name, present):
+        reason = OF_PEOPLE
+    elif values.dtype.kind in "fiu":
+        return _number(name, np.asarray(present, dtype=np.float64), gaps)
+    elif values.dtype.kind == "b" or distinct <= {True, False}:
+        field, reason = Flag(name, indicator=gaps), "Two values: true and false."
+    elif parts is not None:
+        field = Date(name, parts, indicator=gaps)
+        reason = "Dates, read as written (no time zones)."
+    elif len(present) >= FEWEST and len(distinct) >= ALIKE * len(present):
+        reason = "It differs in nearly every row: an identifier or a text."
+    elif len(distinct) > FEW_WORDS:
+        field = Hashed(name, HASHED_WIDTH, indicator=gaps)
+        reason = f"{len(distinct)} words in the sample: hashed into {HASHED_WIDTH} slots."
+    else:
+        field = Category(name, tuple(sorted(set(words))), other=True, indicator=gaps)
+        reason = "All words of the sample; any other word is 'other'. Add those that you know."
+    return Suggestion(name, field, reason)
 
 
 def _number(name: str, values: NumpyArray, gaps: bool) -> Suggestion:
-    whole = bool((values == np.rint(values)).all())
     distinct = np.unique(values)
     if set(distinct.tolist()) == {0.0, 1.0}:
         return Suggestion(name, Flag(name, indicator=gaps), "Only 0 and 1.")
@@ -224,7 +217,7 @@ def _number(name: str, values: NumpyArray, gaps: bool) -> Suggestion:
     log = least > 0 and most > SKEWED * middle
     low, high = rounded_powers(least, most) if log else rounded_range(least, most)
     reason = f"From {least:g} to {most:g} in the sample, rounded outwards; others are clipped."
-    if whole and len(distinct) <= 10:
+    if bool((values == np.rint(values)).all()) and len(distinct) <= 10:
         reason += " If these are codes and not amounts, use a Category of whole numbers."
     return Suggestion(name, Number(name, low, high, clip=True, log=log, indicator=gaps), reason)
 
@@ -246,7 +239,10 @@ def rounded_range(low: float, high: float) -> tuple[float, float]:
     """
     if 0 < low < (high - low) / 2:
         low = 0.0
-    step = _round_step((high - low) / 4)
+    # The largest of 1, 2, 5 times a power of ten that is at most a quarter of the range.
+    width = (high - low) / 4
+    power = 10.0 ** math.floor(math.log10(width))
+    step = next(times * power for times in (5.0, 2.0, 1.0) if times * power <= width)
     return _decimal(math.floor(low / step) * step), _decimal(math.ceil(high / step) * step)
 
 
@@ -257,12 +253,6 @@ def rounded_powers(low: float, high: float) -> tuple[float, float]:
     (1.0, 10000.0)
     """
     return _decimal(10.0 ** math.floor(math.log10(low))), 10.0 ** math.ceil(math.log10(high))
-
-
-def _round_step(width: float) -> float:
-    """The largest of 1, 2, 5 times a power of ten that is at most ``width``."""
-    power = 10.0 ** math.floor(math.log10(width))
-    return next(times * power for times in (5.0, 2.0, 1.0) if times * power <= width)
 
 
 def _decimal(value: float) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.features import frames
 from discreet.features.category import Category
-from discreet.features.column_values import is_missing, missing
+from discreet.features.column_values import Field, is_missing
 from discreet.features.date import Date
 from discreet.features.flag import Flag
 from discreet.features.hashed import Hashed
@@ -28,80 +28,10 @@ from discreet.text import listed
 from discreet.types import Frame, NumpyArray, added_later
 from discreet.validate import instance, nearest
 
-
-@dataclass(frozen=True)
-class Span:
-    """The place of a field among the features, its indicator included and its square left out."""
-
-    start: int
-    width: int
-    units: int
-
-
-@dataclass(frozen=True)
-class Product:
-    """The outer product of some fields, and where it stands."""
-
-    spans: tuple[Span, ...]
-    start: int
-
-    @property
-    def width(self) -> int:
-        return math.prod(span.width for span in self.spans)
-
-    @property
-    def units(self) -> int:
-        """A bound on its squared length: that of each field is at most its number of units."""
-        return math.prod(span.units for span in self.spans)
-
-    def write(self, rows: NumpyArray) -> None:
-        """Multiply the fields of rows (n, width of all), in place."""
-        vectors = [rows[:, span.start : span.start + span.width] for span in self.spans]
-        made = vectors[0]
-        for vector in vectors[1:]:
-            width = made.shape[1] * vector.shape[1]
-            made = (made[:, :, None] * vector[:, None, :]).reshape(len(rows), width)
-        rows[:, self.start : self.start + self.width] = made
-
-
-def checked_products(products: Any, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Tuples of two or more distinct names each, none twice."""
-    listed = isinstance(products, Sequence) and not isinstance(products, str)
-    rows = list(products) if listed else [products]
-    seen: set[frozenset[str]] = set()
-    for each in rows:
-        several = isinstance(each, Sequence) and not isinstance(each, str)
-        if not several or len(each) < 2 or len(set(map(str, each))) != len(each):
-            raise InvalidInput(
-                "products must be a list of products of two or more distinct fields; "
-                f"got {each!r}. Write [('age', 'device')] with names of yours."
-            )
-        for name in each:
-            if name not in names:
-                raise InvalidInput(
-                    f"products must name fields of the schema; got {name!r}. {nearest(name, names)}"
-                )
-        if frozenset(each) in seen:
-            raise InvalidInput(
-                f"products must be distinct; got {tuple(each)!r} twice. Leave one of them out."
-            )
-        seen.add(frozenset(each))
-    return tuple(tuple(each) for each in rows)
-
-
-def placed_products(
-    products: Sequence[Sequence[str]], spans: Mapping[str, Span], start: int
-) -> list[Product]:
-    """The products one after the other, from the place where the fields end."""
-    placed = []
-    for names in products:
-        placed.append(Product(tuple(spans[name] for name in names), start))
-        start += placed[-1].width
-    return placed
-
-
-Field = Number | Flag | Category | Hashed | Date
-
+KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Number, Flag, Category, Hashed, Date)
+}
+"""Kinds of fields by the names that files give them."""
 FEW_NUMBERS = 12
 """Up to so many numbers their squares are worth their noise: docs/results/defaults.md."""
 MOST_FEATURES = 4096
@@ -115,6 +45,36 @@ class _Place(NamedTuple):
     start: int
     gap: int | None
     square: int | None
+
+    @property
+    def vector(self) -> slice:
+        """Its features without the square."""
+        return slice(self.start, self.start + self.field.width + self.field.indicator)
+
+
+class _Product(NamedTuple):
+    """The outer product of some fields, and where it stands."""
+
+    places: list[_Place]
+    start: int
+
+    @property
+    def width(self) -> int:
+        vectors = [place.vector for place in self.places]
+        return math.prod(each.stop - each.start for each in vectors)
+
+    @property
+    def units(self) -> int:
+        """A bound on its squared length: that of each field is at most its number of units."""
+        return math.prod(place.field.units for place in self.places)
+
+    def write(self, rows: NumpyArray) -> None:
+        """Multiply the fields of rows (n, width of all), in place."""
+        made, *vectors = (rows[:, place.vector] for place in self.places)
+        for vector in vectors:
+            width = made.shape[1] * vector.shape[1]
+            made = (made[:, :, None] * vector[:, None, :]).reshape(len(rows), width)
+        rows[:, self.start : self.start + self.width] = made
 
 
 @dataclass(frozen=True)
@@ -155,7 +115,7 @@ class Schema:
             )
         object.__setattr__(self, "fields", tuple(fields))
         for place, field in enumerate(self.fields):
-            instance(f"fields[{place}]", field, (Number, Flag, Category, Hashed, Date))
+            instance(f"fields[{place}]", field, tuple(KINDS.values()))
         if squares is None:
             numbers = [field for field in self.fields if isinstance(field, Number)]
             squares = len(numbers) <= FEW_NUMBERS
@@ -166,7 +126,7 @@ class Schema:
                 f"fields must be one or more, with distinct names; got {names}. "
                 "Give every column a field with a name of its own."
             )
-        object.__setattr__(self, "products", checked_products(products, names))
+        object.__setattr__(self, "products", _checked_products(products, names))
         if self.p > MOST_FEATURES:
             raise InvalidInput(
                 f"schema must have at most {MOST_FEATURES} features; got {self.p}. "
@@ -246,7 +206,7 @@ class Schema:
             places.append(_Place(field, start, gap, square))
         return places
 
-    @property
+    @cached_property
     def spans(self) -> dict[str, range]:
         """The place of each field among the numbers after the constant, its square included."""
         starts = [place.start for place in self._places]
@@ -254,42 +214,32 @@ class Schema:
         names = [place.field.name for place in self._places]
         return {name: range(*each) for name, *each in zip(names, starts, ends, strict=True)}
 
-    @property
+    @cached_property
     def _squared(self) -> int:
         return sum(place.square is not None for place in self._places)
 
     @cached_property
     def _fields_end(self) -> int:
-        widths = [field.width + field.indicator for field in self.fields]
-        return sum(widths) + self._squared
+        return sum(field.width + field.indicator for field in self.fields) + self._squared
 
     @cached_property
-    def _products(self) -> list[Product]:
-        spans = {
-            each.field.name: Span(
-                each.start, each.field.width + each.field.indicator, each.field.units
-            )
-            for each in self._places
-        }
-        return placed_products(self.products, spans, self._fields_end)
+    def _products(self) -> list[_Product]:
+        places = {place.field.name: place for place in self._places}
+        made, start = [], self._fields_end
+        for names in self.products:
+            made.append(_Product([places[name] for name in names], start))
+            start += made[-1].width
+        return made
 
     @cached_property
     def _length(self) -> float:
         """No context is longer than this before the division."""
-        parts = (*self.fields, *self._products)
-        return math.sqrt(sum(part.units for part in parts) + self._squared)
-
-    @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(field.name for field in self.fields)
+        units = [part.units for part in self.fields] + [part.units for part in self._products]
+        return math.sqrt(sum(units) + self._squared)
 
     def _of_rows(self, contexts: object) -> NumpyArray:
-        if frames.is_series(contexts):
-            raise InvalidInput(
-                f"context must be a dict or a frame; got a {type(contexts).__name__}. "
-                "Call to_dict() on a row of a pandas frame."
-            )
-        if not isinstance(contexts, Iterable) or isinstance(contexts, (str, bytes)):
+        words = isinstance(contexts, (str, bytes))
+        if words or frames.is_series(contexts) or not isinstance(contexts, Iterable):
             raise _no_dict(contexts)
         rows = list(contexts)
         encoded = np.zeros((len(rows), self.p - 1))
@@ -304,7 +254,7 @@ class Schema:
         """The fields of one context, without products."""
         if not self.is_single(row):
             raise _no_dict(row)
-        if not row.keys() <= self._names:
+        if not row.keys() <= self.spans.keys():
             raise self._unknown(row)
         for field, start, gap, square in self._places:
             name = field.name
@@ -314,7 +264,7 @@ class Schema:
                     out[gap] = 1.0
                     continue
                 if field.stand_in is None:
-                    raise missing(name, field.rule) if name in row else _absent(name)
+                    raise field.missing()
                 value = field.stand_in
             field.write(value, out, start)
             if square is not None:
@@ -324,7 +274,7 @@ class Schema:
         """The error for keys that are not in the schema, which may be private themselves."""
         absent = [repr(field.name) for field in self.fields if field.name not in row]
         step = f"Is a name misspelt? Missing here: {listed(absent)}." if absent else "Leave it out."
-        count = len(row.keys() - self._names)
+        count = len(row.keys() - self.spans.keys())
         return InvalidInput(
             "context must have the features of the schema and no others; "
             f"got {count} of another name. {step}"
@@ -341,48 +291,60 @@ class Schema:
         """One field of every row, without products."""
         field = place.field
         gaps, present = np.flatnonzero(column.missing), np.flatnonzero(~column.missing)
-        out = encoded[:, place.start : place.start + field.width]
+        out = np.zeros((len(encoded), field.width))
         if len(gaps) and place.gap is not None:
             encoded[gaps, place.gap] = 1.0
         elif len(gaps):
             if field.stand_in is None:
-                raise InvalidInput(f"row {gaps[0]}: {missing(field.name, field.rule)}")
+                raise InvalidInput(f"row {gaps[0]}: {field.missing()}")
             filled = np.zeros(field.width)
             field.write(field.stand_in, filled, 0)
             out[gaps] = filled
         values = column.values[present]
-        written = np.zeros((len(present), field.width)) if len(gaps) else out
+        written = out if not len(gaps) else out[present]
         try:
             field.write_column(values, written)
         except InvalidInput:
-            _refuse_first(field, present, values)
+            for row, value in zip(present, values, strict=True):  # the first that is refused
+                try:
+                    field.write(value, np.zeros(field.width), 0)
+                except InvalidInput as error:
+                    raise InvalidInput(f"row {row}: {error}") from None
             raise
         if len(gaps):
             out[present] = written
+        encoded[:, place.start : place.start + field.width] = out
         if place.square is not None:
             known = slice(None) if place.gap is None else present
             encoded[known, place.square] = 1.5 * encoded[known, place.start] ** 2 - 0.5
 
 
-def _refuse_first(field: Field, rows: NumpyArray, values: NumpyArray) -> None:
-    """Raise the error of the first row that the field refuses."""
-    scratch = np.zeros(field.width)
-    for row, value in zip(rows, values, strict=True):
-        try:
-            field.write(value, scratch, 0)
-        except InvalidInput as error:
-            raise InvalidInput(f"row {row}: {error}") from None
+def _checked_products(products: Any, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Tuples of two or more distinct names each, none twice."""
+    several = isinstance(products, Sequence) and not isinstance(products, str)
+    rows = list(products) if several else [products]
+    seen: set[frozenset[str]] = set()
+    for each in rows:
+        listed = isinstance(each, Sequence) and not isinstance(each, str)
+        chosen = frozenset(map(str, each)) if listed else frozenset()
+        if (
+            len(chosen) < 2
+            or len(chosen) != len(each)
+            or chosen in seen
+            or not chosen <= set(names)
+        ):
+            unknown = sorted(chosen - set(names))
+            step = nearest(unknown[0], names) if unknown else "Write [('age', 'device')]."
+            raise InvalidInput(
+                "products must be a list of distinct products of two or more distinct fields of "
+                f"the schema; got {each!r}. {step}"
+            )
+        seen.add(chosen)
+    return tuple(tuple(each) for each in rows)
 
 
 def _no_dict(row: object) -> InvalidInput:
     return InvalidInput(
         f"context must be a dict of features; got {type(row).__name__}. "
         "Pass {name: value} with the names of the schema."
-    )
-
-
-def _absent(name: str) -> InvalidInput:
-    return InvalidInput(
-        f"feature {name!r} must be given; it is missing. Send every feature of the schema, or "
-        "declare this one with stand_in=… or indicator=True."
     )

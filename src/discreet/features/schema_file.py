@@ -14,25 +14,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.features.category import Category
-from discreet.features.date import Date
-from discreet.features.flag import Flag
-from discreet.features.hashed import Hashed
-from discreet.features.number import Number
-from discreet.features.schema import Schema
+from discreet.features.schema import KINDS, Schema
 from discreet.text import read_toml
-from discreet.validate import nearest
+from discreet.validate import nearest, one_of
 
-KINDS: Mapping[str, type[Any]] = {
-    kind.__name__: kind for kind in (Number, Flag, Category, Hashed, Date)
-}
-KEYS = ("fields", "squares", "products")
 HEAD = """\
 # A schema: what a context is, declared before the first person comes.
 # Ranges and categories must be public knowledge; never read them from people's data.
@@ -43,21 +34,14 @@ def read_schema(path: str | Path) -> Schema:
     """The schema of a file; unknown keys and kinds are refused by name."""
     document = read_toml(path, "schema")
     document.pop("kind", None)  # as in the table [features] of an experiment
-    for key in document:
-        if key not in KEYS:
-            raise InvalidInput(
-                f"schema must have only known keys; got {key!r}. {nearest(key, KEYS)}"
-            )
+    _refuse_unknown("schema", document, ("fields", "squares", "products"))
     tables = document.get("fields")
     if not isinstance(tables, list) or not tables:
         raise InvalidInput(
             "schema must have at least one field; got none. Write [[fields]] above each."
         )
-    return Schema(
-        [_field(table, f"fields[{place}]") for place, table in enumerate(tables)],
-        squares=document.get("squares"),
-        products=document.get("products", ()),
-    )
+    document["fields"] = [_field(table, f"fields[{place}]") for place, table in enumerate(tables)]
+    return Schema(**document)
 
 
 def schema_text(schema: Schema, notes: Mapping[str, str] | None = None, head: str = HEAD) -> str:
@@ -69,7 +53,7 @@ def schema_text(schema: Schema, notes: Mapping[str, str] | None = None, head: st
         note = (notes or {}).get(field.name, "")
         lines += ["", *(f"# {line}" for line in note.splitlines()), "[[fields]]"]
         lines.append(f"kind = {_value(type(field).__name__)}")
-        for each in fields(field):
+        for each in fields(field):  # type: ignore[arg-type]
             value = getattr(field, each.name)
             if each.default is MISSING or value != each.default:
                 lines.append(f"{each.name} = {_value(value)}")
@@ -78,21 +62,21 @@ def schema_text(schema: Schema, notes: Mapping[str, str] | None = None, head: st
 
 def _field(table: object, where: str) -> Any:
     given = dict(table) if isinstance(table, Mapping) else {}
-    kind = given.pop("kind", None)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise InvalidInput(
-            f"{where}.kind must be one of {', '.join(KINDS)}; got {kind!r}. {nearest(kind, KINDS)}"
-        )
-    known = {each.name: each for each in fields(KINDS[kind])}
-    for key in given:
-        if key not in known:
-            raise InvalidInput(
-                f"{where} must have only known keys; got {key!r}. {nearest(key, known)}"
-            )
+    kind = KINDS[one_of(f"{where}.kind", given.pop("kind", None), KINDS)]
+    known = {each.name: each for each in fields(kind)}
+    _refuse_unknown(where, given, known)
     for name, each in known.items():
-        if each.default is MISSING and each.default_factory is MISSING and name not in given:
+        if each.default is MISSING and name not in given:
             raise InvalidInput(f"{where}.{name} must be given; it is missing. Add it.")
-    return KINDS[kind](**given)
+    return kind(**given)
+
+
+def _refuse_unknown(where: str, given: Iterable[str], known: Iterable[str]) -> None:
+    unknown = next((key for key in given if key not in known), None)
+    if unknown is not None:
+        raise InvalidInput(
+            f"{where} must have only known keys; got {unknown!r}. {nearest(unknown, known)}"
+        )
 
 
 def _value(value: object) -> str:

@@ -16,10 +16,10 @@ from discreet.actions.offers import request_offers
 from discreet.client.chain import Chain
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
+from discreet.features.column_values import Field
 from discreet.features.date import Date
 from discreet.features.flag import Flag
 from discreet.features.number import Number
-from discreet.features.schema import Field
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
 from discreet.releases.policy_view import PolicyView

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import msgspec
 
 from discreet.features.category import Category
+from discreet.features.column_values import Field
 from discreet.features.date import Date
 from discreet.features.flag import Flag
 from discreet.features.number import Number
-from discreet.features.schema import Field, Schema
+from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
 from discreet.service.error_responses import ErrorDetail
