@@ -5,6 +5,7 @@
 
 The log has so many rows, played at random; it is imported as batch zero, so it costs the same ε as
 every other batch. The public column has the same log as a prior, without noise: what privacy costs.
+The last two columns are of the first batch, of a cold start and with the prior, which decides it.
 Behind ± is the standard error over seeds. Without --data the generated sets are played.
 """
 
@@ -28,9 +29,10 @@ SETS = (
 )
 
 
-def played(learner: dc.Learner, x: np.ndarray, y: np.ndarray) -> float:
-    """Mean loss of all rounds; each call is a batch, so that every release decides at once."""
-    lost, first = 0, 0
+def played(learner: dc.Learner, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Mean losses of all rounds and of the first batch; each call is a batch, so that every
+    release decides at once."""
+    lost, first = [], 0
     while first < len(x):
         batches = learner.status().batches
         free = batches[-1].size - batches[-1].taken if batches else len(x)
@@ -38,12 +40,13 @@ def played(learner: dc.Learner, x: np.ndarray, y: np.ndarray) -> float:
         made = learner.decide(x[rows])
         losses = (made.action_index != y[rows]) * 1.0
         learner.observe(made.id, losses)
-        lost, first = lost + losses.sum(), rows.stop
-    return float(lost / len(x))
+        lost, first = [*lost, losses], rows.stop
+    return float(np.concatenate(lost).mean()), float(lost[0].mean())
 
 
 def one(data: dc.data.Dataset, epsilon: float, log: int, rounds: int, seed: int) -> list[float]:
-    """Losses of a cold start, a warm one, and one with a public prior; the best fixed action's."""
+    """Losses of a cold start, a warm one, and one with a public prior; the best fixed action's;
+    and those of the first batch, cold and with the prior."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(data.rows)
     log = min(log, data.rows // 2)
@@ -62,7 +65,9 @@ def one(data: dc.data.Dataset, epsilon: float, log: int, rounds: int, seed: int)
             learner.import_log(x[before], actions, losses)
         found.append(played(learner, x[after], y[after]))
     counts = np.bincount(y[after], minlength=data.n_actions)
-    return [*found, 1.0 - counts.max() / counts.sum()]
+    cold_one, warm_one, prior_one = found
+    best = 1.0 - counts.max() / counts.sum()
+    return [cold_one[0], warm_one[0], prior_one[0], best, cold_one[1], prior_one[1]]
 
 
 def cell(losses: np.ndarray) -> str:
@@ -84,7 +89,8 @@ def main() -> None:
     if args.quick:
         args.log, args.rounds, args.seeds, args.epsilon = 500, 500, 2, [4.0]
     names = args.sets or (SETS.split() if args.data else ["fried", "waveform", "twonorm"])
-    print("| set | ε | cold | warm | public prior | best fixed |\n|---|---|---|---|---|---|")
+    print("| set | ε | cold | warm | public prior | best fixed | first batch, cold | prior |")
+    print("|---|---|---|---|---|---|---|---|")
     gains: dict[float, list[float]] = {epsilon: [] for epsilon in args.epsilon}
     for name in names:
         rows = args.log + args.rounds
@@ -101,7 +107,8 @@ def main() -> None:
             table = np.asarray(runs)
             gains[epsilon].append(float(table[:, 1].mean() - table[:, 0].mean()))
             cells = " | ".join(cell(column) for column in table.T[:3])
-            print(f"| {name} | {epsilon:g} | {cells} | {table[:, 3].mean():.3f} |", flush=True)
+            rest = " | ".join(f"{column.mean():.3f}" for column in table.T[3:])
+            print(f"| {name} | {epsilon:g} | {cells} | {rest} |", flush=True)
     for epsilon, each in gains.items():
         print(f"ε = {epsilon:g}: warm minus cold {np.mean(each):+.3f} over {len(each)} sets")
 

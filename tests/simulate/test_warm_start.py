@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from client.chains import KEY
+from client.chains import chain as documents_of
+from discreet.client.chain import Chain
 from discreet.client.recomputation import recompute
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan.plan import Plan
+from discreet.policies.floored import Floored
 from discreet.privacy.events import NonPrivate
+from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
 
 RNG = np.random.default_rng(1)
@@ -100,6 +105,54 @@ def test_a_plan_with_a_prior_survives_documents_and_recomputation(tmp_path):
         recompute(replace(read, prior=None))
 
 
+def first_decisions(plan, seed=0):
+    learner = dc.Learner(plan, draws=np.random.default_rng(seed))
+    return learner.decide(X[1_500:1_564])
+
+
+@pytest.mark.parametrize("source", ["logs", "releases"])
+def test_a_prior_decides_the_first_batch(source):
+    plan = replace(PLAN, first_batch=64)
+    logs = prior(plan)
+    made = logs if source == "logs" else dc.prior_from_released(plan, run(plan, 1_500))
+    cold, warm = (
+        np.mean([first_decisions(each, seed).action_index != Y[1_500:1_564] for seed in range(8)])
+        for each in (plan, replace(plan, prior=made))
+    )
+    assert warm < cold - 0.2
+    played = dc.evaluate(replace(plan, prior=made), X[1_500:], Y[1_500:], seed=0).losses[:64]
+    assert played.mean() < cold - 0.2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"policy": dc.VanillaPO()}, {"floor": 0.2}, {"policy": dc.LinUCB()}, {"feedback": "full"}],
+)
+def test_the_first_batch_is_decided_by_the_public_prediction_of_the_prior(change):
+    """Learner, one row or many, and a chain of documents have the same probabilities."""
+    plan = replace(PLAN, **change)
+    losses = LOSSES if plan.feedback == "bandit" else (np.arange(3) != Y[:, None]) * 1.0
+    made = dc.prior_from_logs(plan, X, None if losses.ndim > 1 else PLAYED, losses)
+    plan = replace(plan, prior=made)
+    chances = plan.played_policy.probabilities(plan.nothing_released(), plan.features.map(X[:9]))
+    assert np.abs(chances - 1 / 3).max() > 0.1
+    learner = dc.Learner(plan, draws=np.random.default_rng(0))
+    many = learner.decide(X[:9])
+    np.testing.assert_array_equal(many.propensity, chances[np.arange(9), many.action_index])
+    one = learner.decide(X[0])
+    assert one.propensity == pytest.approx(chances[0, one.action_index], abs=1e-12)
+    chain = Chain(KEY).extended(documents_of(plan, plan.nothing_released()))
+    features = plan.features.map(X[:9])
+    np.testing.assert_array_equal(chain.policy.probabilities(chain.deciding, features), chances)
+    released = plan.nothing_released().add(Release(1, 16, Predictor(np.zeros((3, 4)), "clip")))
+    bare = plan.policy if plan.floor is None else Floored(plan.policy, plan.floor)
+    if not plan.policy.uses_radii:  # after a release the prior says no more
+        np.testing.assert_array_equal(
+            plan.played_policy.probabilities(released, features),
+            bare.probabilities(released, features),
+        )
+
+
 def test_the_first_batch_uses_the_geometry_of_the_prior():
     plan = replace(PLAN, prior=prior())
     first = run(plan).items[0].statistics
@@ -143,6 +196,7 @@ def test_one_release_without_protection_is_enough():
 def test_explain_names_source_and_weight():
     words = " ".join(replace(PLAN, prior=prior(weight=0.25, source="a trial")).explain().split())
     assert "a trial: 1,500 records, each worth 0.25" in words
+    assert "decide the first batch" in words
 
 
 def test_frames_names_and_rewards():

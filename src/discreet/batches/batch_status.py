@@ -113,7 +113,8 @@ def learner_status(store: MemoryStore, automatic: bool, outcomes: str) -> Learne
     releases = len(store.released.items)
     sentences = [f"Release {releases} is the newest: it decides until the next one."]
     if releases == 0:
-        sentences = ["Nothing was released yet: the policy decides without having learnt anything."]
+        knows = "with the prior" if store.released.prior else "without having learnt anything"
+        sentences = [f"Nothing was released yet: the policy decides {knows}."]
     sentences += filter(None, [store.released.rule_text])
     rules = releases + 1, automatic, outcomes, store.on_last_answer
     sentences += [_sentence(each, *rules) for each in batches]

@@ -14,7 +14,7 @@ from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.config import from_config
-from discreet.plan.plan import FEATURES
+from discreet.plan.plan import FEATURES, Plan
 from discreet.plan.registry import POLICIES
 from discreet.policies import Policy
 from discreet.policies.floored import Floored
@@ -285,7 +285,9 @@ class Chain:
 
     @cached_property
     def policy(self) -> Policy:
-        """The policy with its floor, since only a learner needs the noise of the whole plan."""
+        """The policy with its floor; only a prior needs the noise of the whole plan."""
+        if self.config.get("prior") is not None:
+            return Plan.from_config(self.config).played_policy
         made: Policy = from_config(POLICIES, self.config["policy"], "plan.policy")
         floor = self.config.get("floor")
         return made if floor is None else Floored(made, float(floor))

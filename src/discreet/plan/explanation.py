@@ -121,8 +121,8 @@ def explained(plan: Plan) -> str:
         )
     if plan.prior is not None:
         paragraphs["Prior"] = (
-            f"{plan.prior.text}. They are public, part of this plan, and enter the pool as a "
-            "batch without cost."
+            f"{plan.prior.text}. They are public, part of this plan, decide the first batch, "
+            "and enter the pool as a batch without cost."
         )
     return "\n".join(
         textwrap.fill(f"{subject + ' ':<10}{words}", 88, subsequent_indent=" " * 10)

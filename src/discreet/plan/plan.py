@@ -42,7 +42,7 @@ from discreet.plan.config import Classes, build, fields_to_config, from_config
 from discreet.plan.explanation import chosen_fields, explained
 from discreet.plan.registry import ORACLES, POLICIES, refuse_unregistered
 from discreet.policies import AdaptivePO, Policy
-from discreet.policies.floored import Floored
+from discreet.policies.floored import Floored, FromPrior
 from discreet.privacy import events
 from discreet.privacy.budget import ONCE, USUAL, Budget, Participation
 from discreet.privacy.ledger import Ledger, disjoint
@@ -242,8 +242,11 @@ class Plan:
 
     @cached_property
     def played_policy(self) -> Policy:
-        """The policy, with its floor where the plan has one."""
-        return self.policy if self.floor is None else Floored(self.policy, self.floor)
+        """The policy, with the prior and the floor that the plan has."""
+        policy = self.policy
+        if self.prior is not None and self.pooling is not None:
+            policy = FromPrior(policy, self.pooling.first_release(self.prior.statistics))
+        return policy if self.floor is None else Floored(policy, self.floor)
 
     @property
     def participation(self) -> Participation | None:

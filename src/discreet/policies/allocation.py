@@ -41,7 +41,7 @@ class Policy(ABC):
 
     @abstractmethod
     def probabilities(self, view: PolicyView, features: Array) -> Array:
-        """(..., n, p) -> (..., n, A), rows on the simplex; uniform before the first release.
+        """(..., n, p) -> (..., n, A), rows on the simplex; uniform without any release.
 
         Args:
             view: What was published so far.

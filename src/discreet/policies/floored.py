@@ -1,4 +1,4 @@
-"""Floored: a policy with a lower bound on every probability."""
+"""Rules around the policy of a plan: a floor, and a prior that decides the first batch."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from discreet.arrays.backend import at_most, namespace, per_run
 from discreet.policies import one_row
 from discreet.policies.allocation import Policy
 from discreet.releases.policy_view import PolicyView
+from discreet.releases.release import DecidingRelease
 from discreet.types import Array, Numbers
 
 
@@ -65,3 +66,29 @@ class Floored(Policy):
 
     def _least(self, view: PolicyView) -> Numbers:
         return np.minimum(self.floor, 1.0 / view.n_actions)
+
+
+@dataclass(frozen=True, eq=False)
+class FromPrior(Policy):
+    """The rule of ``policy``, which reads ``prior`` as a release until there is one.
+
+    A plan with a prior decides its first batch by this rule. Priors are public, so the first
+    batch is decided by public numbers, as all others are, and privacy costs no more.
+    """
+
+    policy: Policy
+    prior: DecidingRelease
+
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        return self.policy.probabilities(self._view(view), features)
+
+    def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
+        return self.policy.sample(self._view(view), features, u)
+
+    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
+        return one_row.made(self.policy, self._view(view))
+
+    def _view(self, view: PolicyView) -> PolicyView:
+        if view.items:
+            return view
+        return PolicyView(view.n_actions, view.schedule, (self.prior,), view.plan, view.changes)

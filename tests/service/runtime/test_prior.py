@@ -1,6 +1,7 @@
 """A service that begins with a public prior: its first release follows from it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,6 +63,20 @@ def test_the_first_release_follows_from_the_prior(
     reported.save(tmp_path / "released.json")
     assert main(["release", "verify", str(tmp_path / "released.json")]) == 0
     assert "recomputed every predictor" in capsys.readouterr().out
+
+
+def test_the_prior_decides_the_first_batch(settings, named, play):
+    """Under the predicted probabilities, fewer than 20 of 30 have a probability below 1e-9."""
+    plan = replace(Plan.from_config(PLAN), prior=prior())
+    row = plan.features.map([0.3, -0.01])
+    chances = plan.played_policy.probabilities(plan.nothing_released(), row)[0]
+    assert chances[1] > 0.97
+
+    async def scenario(service):
+        made = [await service.decisions.decide("caller", [0.3, -0.01]) for _ in range(30)]
+        assert sum(each.action == 1 for each in made) >= 20
+
+    play(settings(plan=named), scenario)
 
 
 def test_a_release_that_ignores_the_prior_is_refused(settings, named, play, monkeypatch):

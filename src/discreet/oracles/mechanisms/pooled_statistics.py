@@ -26,7 +26,7 @@ from discreet.oracles.mechanisms.ridge import uncentred
 from discreet.privacy.budget import Budget
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre
-from discreet.releases.release import Fit, Gram, Predictor
+from discreet.releases.release import DecidingRelease, Fit, Gram, Predictor
 from discreet.releases.statistics import PUBLISHED, Statistics, remembered, share
 from discreet.types import Array, Numbers, NumpyArray
 
@@ -141,6 +141,14 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         kept = Gram(as_like(gram, like), False, step) if self.problem.radii else None
         new = new.concluded(following, signal)
         return Fit(Predictor(as_like(weights, like), "clip"), kept, new)
+
+    def first_release(self, prior: Statistics) -> DecidingRelease:
+        """Return what the statistics of a prior alone predict: it decides the first batch."""
+        weights, _, signal = self.conclusion((prior,))
+        step = math.sqrt(2 * self.problem.p * prior.variance) + 1e-12 * prior.records
+        gram = Gram(prior.gram, False, step) if self.problem.radii else None
+        predictor, found = Predictor(weights, "clip"), prior.concluded(prior.following, signal)
+        return DecidingRelease(0, prior.records, predictor, gram, found, digest="")
 
     def row_bounds(self, records: int, earlier: Sequence[Statistics]) -> Bounds:
         """The bounds (low, high) of a batch of so many records, after these releases.
