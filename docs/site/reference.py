@@ -91,7 +91,7 @@ def _parsers() -> dict[str, ArgumentParser]:
     from discreet.cli.main import build_parser
 
     os.environ["COLUMNS"] = COLUMNS
-    return dict(build_parser()[1].choices)
+    return dict(build_parser()[1])
 
 
 def _help(command: str) -> str:

@@ -8,7 +8,6 @@ import pytest
 from discreet.audit import finding as finding_module
 from discreet.audit import suite
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
-from discreet.cli import audit_command
 from discreet.cli.main import main
 from discreet.privacy.accounting import epsilon_in_different_batches, epsilon_in_one_batch
 from discreet.privacy.events import Gaussian, NonPrivate, ObjectivePerturbation
@@ -133,7 +132,6 @@ def test_a_real_audit_of_one_mechanism(capsys, monkeypatch):
         (["--part", "black"], "Did you mean 'black-box'"),
         (["--mechanism", "finite", "--part", "transcript"], "part must be one that"),
         (["--epsilon", "0"], "epsilon must be a number in [0.25, 16]"),
-        (["--quick", "--full"], "not allowed with"),
         (["--jobs", "-1"], "jobs must be at least 0"),
     ],
 )
@@ -141,12 +139,6 @@ def test_what_cannot_be_is_refused(capsys, arguments, word):
     ended, _, err = run(capsys, "audit", *arguments)
     assert ended == 2
     assert word in err
-
-
-def test_the_meter_only_speaks_to_people(capsys):
-    assert audit_command._meter(3, quiet=True) is None
-    assert audit_command._meter(3, quiet=False) is None  # standard error is not a terminal here
-    assert capsys.readouterr().err == ""
 
 
 def test_powers_and_rates_are_those_of_the_documents():

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -272,34 +273,36 @@ class Terminal(io.StringIO):
         return True
 
 
-def half_done():
-    return Progress(
-        tasks=4, rounds=4_000_000, tasks_done=2, rounds_done=2_000_000, seconds=1.0, latest="a b"
-    )
+@pytest.fixture
+def screen(monkeypatch):
+    """A terminal, while a campaign of four tasks is played that ends after two."""
+
+    def play(_, show):
+        found = Progress(tasks=4, rounds=4_000_000)
+        show(found)
+        found = replace(found, tasks_done=2, rounds_done=2_000_000, seconds=1.0, latest="a b")
+        show(found)
+
+    monkeypatch.setattr("discreet.lab.campaign.run_campaign.run", play)
+    return Terminal()
 
 
-def test_a_terminal_sees_one_line(monkeypatch):
-    screen = Terminal()
+PLAYED = ["campaign", "run", "--data", "fried:100", "--preset", "quick", "--out"]
+
+
+def test_a_terminal_sees_one_line(screen, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stderr", screen)
-    shown = campaign_command.Meter()
-    shown.begin()
-    shown.show(Progress(tasks=4, rounds=4_000_000))
-    shown.show(half_done())
-    shown.close()
-    before, first, second, last = screen.getvalue().replace("\n", "\r\n").split("\r")
-    assert before == "reading data …"
+    assert main([*PLAYED, str(tmp_path / "out")]) == 0
+    _, before, first, second, last = screen.getvalue().replace("\n", "\r\n").split("\r")
+    assert before.startswith("reading data …")
     assert first.startswith("[                    ] 0 of 4 tasks")
     assert second.startswith("[##########          ] 2 of 4 tasks, 2.0 million rounds/s, 1 s left")
     assert last == "\n"
 
 
-def test_a_quiet_meter_says_nothing(monkeypatch):
-    screen = Terminal()
+def test_json_comes_without_progress(screen, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stderr", screen)
-    quiet = campaign_command.Meter(quiet=True)
-    quiet.begin()
-    quiet.show(half_done())
-    quiet.close()
+    assert main([*PLAYED, str(tmp_path / "out"), "--json"]) == 0
     assert screen.getvalue() == ""
 
 

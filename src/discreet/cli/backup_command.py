@@ -1,14 +1,14 @@
-"""``discreet backup``: copy the database of a service while it runs."""
+"""``discreet backup``, ``restore`` and ``export``: copies of the database of a service."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Commands, command
-from discreet.cli.serve_command import config_flag, need_extra
+from discreet.cli.command_line import Answer, Command, flag
+from discreet.cli.flags import CONFIG, SERVICE_FOLDER, need_extra, service_settings
 
-TEXT = """\
+BACKUP_TEXT = """\
 The copy has mode 0600, and missing folders are created. It contains no key of the vault, so rows
 cannot be read after their release. A PostgreSQL database is copied with pg_dump, for pg_restore.
 With --folder all experiments of a server and its API keys are copied. discreet restore continues
@@ -17,30 +17,95 @@ from a copy.
 examples:
   discreet backup backup/2026-05-01.db
   discreet backup --folder . backup/2026-05-01"""
+RESTORE_TEXT = """\
+Run this command after the database was restored from a backup, while the service is stopped. A new
+epoch begins. Every batch that was open or pending is deleted, since releasing its rows could
+publish them with a second draw of noise. Releases that are missing in the backup are charged."""
+EXPORT_TEXT = """\
+The file has a row for each stored decision of the batches under way: epoch, batch, slot and
+release, the action, the loss or reward if one came, and the features. After the release of its
+batch a decision cannot be exported any more. PRIVATE: these are rows of people, without noise. The
+file's metadata says so, only its owner may read it, and GET /v1/changes lists the export. Delete
+it when you are done: no release erases it.
 
-
-def add(commands: Commands) -> None:
-    """Add the flags of the copy."""
-    parser = command(commands, "backup", "copy the database of a service", backup, TEXT)
-    config_flag(parser)
-    parser.add_argument(
-        "--folder", metavar="DIR", help="folder of experiments, all of which are copied"
-    )
-    parser.add_argument("file", metavar="FILE", help="new file, or with --folder new folder")
+example:
+  discreet export decisions --to decisions.parquet"""
 
 
 def backup(args: argparse.Namespace) -> Answer:
     """Copy the database as it is now, or all databases of a folder."""
     need_extra()
     from discreet.service.runtime.experiment_folder import ExperimentFolder, back_up
-    from discreet.service.settings import Settings
     from discreet.service.storage.locations import open_database
 
     target = Path(args.file)
     if args.folder is None:
-        back_up(open_database(Settings.read(args.config)), target)
+        back_up(open_database(service_settings(args)), target)
         return Answer({"file": str(target)}, f"wrote {target}, which only its owner may read")
     files, keys = ExperimentFolder(args.folder).back_up(target)
     lines = [f"wrote {each}, which only its owner may read" for each in (*files.values(), keys)]
     document = {"files": {name: str(file) for name, file in files.items()}, "keys": str(keys)}
-    return Answer(document, "\n".join(lines))
+    return Answer(document, lines)
+
+
+def restore(args: argparse.Namespace) -> Answer:
+    """Begin a new epoch; open batches are burned."""
+    settings = service_settings(args)
+    from discreet.service.runtime import lifecycle
+    from discreet.service.storage.database import storage_errors
+    from discreet.service.storage.locations import open_database
+
+    with storage_errors(open_database(settings)):
+        made = lifecycle.restore(settings, anchor_lost=args.anchor_lost)
+    burned, charged = (", ".join(map(str, numbers)) for numbers in (made.burned, made.charged))
+    text = "a new epoch has begun"
+    text += f"; burned: batch {burned}" * bool(burned)
+    text += f"; charged, though the backup lacks it: document {charged}" * bool(charged)
+    if charged and settings.unit == "user":
+        text += f"; batches that every user counts as having entered: {len(made.charged)}"
+    return Answer({"burned": made.burned, "charged": made.charged}, text)
+
+
+def export(args: argparse.Namespace) -> Answer:
+    """Write the decisions that are stored now."""
+    settings = service_settings(args)
+    from discreet.data.warehouse import write_private_table
+    from discreet.service.runtime.decision_export import NOTE, decision_columns
+
+    columns = decision_columns(settings)
+    write_private_table(args.to, columns, NOTE, experiment=settings.experiment)
+    rows = len(columns["slot"])
+    words = f"wrote {rows:,} decisions to {args.to}, which only its owner may read\n{NOTE}"
+    return Answer({"file": args.to, "rows": rows, "private": True}, words)
+
+
+COMMANDS = [
+    Command(
+        "backup",
+        "copy the database of a service",
+        backup,
+        BACKUP_TEXT,
+        [CONFIG, SERVICE_FOLDER, flag("file FILE", "new file, or with --folder new folder")],
+    ),
+    Command(
+        "restore",
+        "continue after a database was restored from a backup",
+        restore,
+        RESTORE_TEXT,
+        [
+            CONFIG,
+            flag("--anchor-lost", "the anchor is lost, and nothing newer was published"),
+        ],
+    ),
+    Command(
+        "export",
+        "export decisions as a private file",
+        export,
+        EXPORT_TEXT,
+        [
+            CONFIG,
+            flag("what ROWS", "decisions: rows of batches under way", choices=["decisions"]),
+            flag("--to FILE", "a new .parquet file", required=True),
+        ],
+    ),
+]

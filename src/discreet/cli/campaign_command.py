@@ -3,79 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.command_line import Answer, Commands, command, table
-from discreet.cli.flags import import_flag, often_flags, schema_flag, target_flag, user_flag
+from discreet.cli.command_line import Answer, Command, Flag, flag, progress, table
+from discreet.cli.flags import IMPORT, OFTEN_FLAGS, SCHEMA, TARGET, USER
 from discreet.text import duration, epsilon_text
 from discreet.types import JsonObject
 from discreet.validate import installed
 
-BAR = 20
-
-
-class Meter:
-    """Progress on standard error: one line that changes, or one line per task."""
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        from discreet.lab.campaign.run_campaign import Progress
-
-        self._quiet = quiet
-        self._in_place = sys.stderr.isatty()
-        self.latest = Progress()
-
-    def begin(self) -> None:
-        """Show that data are read, before the first task is known."""
-        if self._in_place and not self._quiet:
-            print("reading data …", end="", file=sys.stderr, flush=True)
-
-    def show(self, progress: Progress) -> None:
-        self.latest = progress
-        if self._quiet or not progress.tasks:
-            return
-        if self._in_place:
-            width = shutil.get_terminal_size().columns - 1
-            line = f"{bar(progress)} {words(progress)}"[:width].ljust(width)
-            print(f"\r{line}", end="", file=sys.stderr, flush=True)
-        elif progress.tasks_done:
-            print(words(progress), file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        if self._in_place and not self._quiet:
-            print(file=sys.stderr)
-
-
-def bar(progress: Progress) -> str:
-    """Return [########            ], by rounds, since tasks differ in size."""
-    full = BAR * progress.rounds_done // max(1, progress.rounds)
-    return f"[{'#' * full}{' ' * (BAR - full)}]"
-
-
-def words(progress: Progress) -> str:
-    """Return tasks done, rounds per second, time left and the latest task."""
-    counted = f"{progress.tasks_done} of {progress.tasks} tasks"
-    if not progress.tasks_done or not progress.seconds:
-        return counted
-    rate = progress.rounds_done / progress.seconds
-    parts = [counted, f"{rounds(rate)}/s"]
-    left = (progress.rounds - progress.rounds_done) / rate if rate else 0.0
-    if left:
-        parts.append(f"{duration(round(left))} left")
-    return ", ".join([*parts, progress.latest])
-
-
-def rounds(count: float) -> str:
-    """Return ``40,000 rounds`` or ``2.6 million rounds``."""
-    return f"{count / 1e6:,.1f} million rounds" if count >= 1e6 else f"{count:,.0f} rounds"
-
-
 if TYPE_CHECKING:
     from discreet.lab.campaign.run_campaign import Progress
 
+BAR = 20
 NEEDED = ("pyarrow", "joblib", "sklearn")
 TEXT = """\
 A campaign plays a grid of settings on many data sets and stores every result in a folder. Stored
@@ -89,119 +31,101 @@ examples:
   discreet campaign run --preset paper --data paper --out results --device cuda
   discreet campaign run campaign.toml --seeds 20
 """
+FOLDER = flag("folder DIR", "folder of results, as --out of campaign run")
+SELECT = """choose settings on the seeds that are reported, as the paper does, or on half of them \
+and report the other half"""
+CURVES = "data sets with a plot of curves: paper (its six), all, or names"
 
 
-def add(commands: Commands) -> None:
-    """Add ``run``, which takes a grid and data, and commands that take its folder."""
-    group = command(commands, "campaign", "evaluate thousands of settings on many data sets")
-    kinds = group.add_subparsers(dest="kind", metavar="run|status|report|compare", required=True)
-    command(kinds, "run", "compute the runs that are missing", run, TEXT).flags_on_use = _run_flags
-    looks = (
-        (status, "report complete, missing and failed runs"),
-        (report, "write tables, figures and one page from the results"),
-        (compare, "compare win rates with those of the paper"),
-    )
-    for call, summary in looks:
-        name = call.__name__
-        example = f"example:\n  discreet campaign {name} results"
-        parser = command(kinds, name, summary, call, example)
-        import_flag(parser)
-        flag = parser.add_argument
-        flag("folder", metavar="DIR", help="folder of results, as --out of campaign run")
-        if call is report:
-            flag("--out", metavar="DIR", help="output folder (default: DIR/report)")
-            flag(
-                "--select",
-                default="seeds",
-                metavar="seeds|split",
-                help="choose settings on the seeds that are reported, as the paper does, "
-                "or on half of them and report the other half",
-            )
-            flag(
-                "--curves",
-                nargs="+",
-                default=["paper"],
-                metavar="NAME",
-                help="data sets with a plot of curves: paper (its six), all, or names",
-            )
-        if call is compare:
-            flag("--cells", action="store_true", help="also print every cell")
-
-
-def _run_flags(parser: argparse.ArgumentParser) -> None:
+def _run_flags() -> list[Flag]:
     from discreet.lab.campaign.campaign_settings import SETTINGS
 
-    parser.add_argument("file", nargs="?", metavar="campaign.toml", help="file with these keys")
-    import_flag(parser)
+    flags = [flag("file campaign.toml", "file with these keys", nargs="?"), IMPORT]
     for key, each in SETTINGS.items():
         if each.metavar is not None:
-            parser.add_argument(
-                f"--{key.replace('_', '-')}",
-                nargs="+" if each.many else None,
-                type=str if each.many else each.kind,
-                metavar=each.metavar,
-                help=each.help,
-            )
-    schema_flag(parser)
-    target_flag(parser)
-    user_flag(parser)
-    often_flags(parser)
+            name, kind = f"--{key.replace('_', '-')}", str if each.many else each.kind
+            many = {"nargs": "+"} if each.many else {}
+            flags.append(flag(f"{name} {each.metavar}", each.help, kind, **many))
+    return [*flags, SCHEMA, TARGET, USER, *OFTEN_FLAGS]
+
+
+def words(found: Progress) -> str:
+    """Return tasks done, rounds per second, time left and the latest task."""
+    counted = f"{found.tasks_done} of {found.tasks} tasks"
+    if not found.tasks_done or not found.seconds:
+        return counted
+    rate = found.rounds_done / found.seconds
+    left = (found.rounds - found.rounds_done) / rate if rate else 0.0
+    remaining = [f"{duration(round(left))} left"] if left else []
+    return ", ".join([counted, f"{rounds(rate)}/s", *remaining, found.latest])
+
+
+def rounds(count: float) -> str:
+    """Return ``40,000 rounds`` or ``2.6 million rounds``."""
+    return f"{count / 1e6:,.1f} million rounds" if count >= 1e6 else f"{count:,.0f} rounds"
 
 
 def run(args: argparse.Namespace) -> Answer:
     """Compute the missing runs; exit code 1 if a task failed, 130 after Ctrl-C."""
     installed("campaign", "for campaigns", *NEEDED)
     from discreet.lab.campaign.campaign_settings import SETTINGS, Campaign, read_campaign
+    from discreet.lab.campaign.run_campaign import Progress
     from discreet.lab.campaign.run_campaign import run as play
 
     document = read_campaign(args.file) if args.file else {}
     given = {key: getattr(args, key, None) for key in SETTINGS}  # plans have no flag
     document |= {key: value for key, value in given.items() if value is not None}
-    campaign = Campaign.from_document(document)
-    meter = Meter(quiet=args.json)
-    code = 0
-    meter.begin()
+    campaign, found, code = Campaign.from_document(document), Progress(), 0
+
+    def show(latest: Progress) -> None:
+        nonlocal found
+        found = latest
+        if args.json or not found.tasks:
+            return
+        if sys.stderr.isatty():  # one line that changes, with a bar by rounds: tasks differ in size
+            full = BAR * found.rounds_done // max(1, found.rounds)
+            progress(f"[{'#' * full}{' ' * (BAR - full)}] {words(found)}")
+        elif found.tasks_done:
+            print(words(found), file=sys.stderr, flush=True)
+
+    if not args.json:
+        progress("reading data …")
     try:
-        play(campaign, meter.show)
+        play(campaign, show)
     except KeyboardInterrupt:
         code = 130
     finally:
-        meter.close()
-    progress = meter.latest
+        if sys.stderr.isatty() and not args.json:
+            print(file=sys.stderr)
     document = {
         "out": str(campaign.out),
-        "tasks": progress.tasks,
-        "tasks_done": progress.tasks_done,
-        "runs": progress.runs_done,
-        "rounds": progress.rounds_done,
-        "seconds": progress.seconds,
-        "failed": progress.failed,
-        "too_wide": progress.too_wide,
+        "tasks": found.tasks,
+        "tasks_done": found.tasks_done,
+        "runs": found.runs_done,
+        "rounds": found.rounds_done,
+        "seconds": found.seconds,
+        "failed": found.failed,
+        "too_wide": found.too_wide,
         "stopped": bool(code),
     }
     if code:
-        kept = f"{progress.tasks_done} of {progress.tasks} tasks are done and kept"
+        kept = f"{found.tasks_done} of {found.tasks} tasks are done and kept"
         return Answer(document, f"stopped: {kept}. Run the same command again to go on.", code)
-    text = "\n".join(_run_lines(document, campaign.max_columns))
-    return Answer(document, text, code=1 if progress.failed else 0)
+    return Answer(document, _run_lines(found, campaign), code=int(bool(found.failed)))
 
 
-def _run_lines(document: JsonObject, max_columns: int | None) -> list[str]:
-
-    failed, out, seconds = document["failed"], document["out"], document["seconds"]
-    if not document["tasks"] and not failed:
-        first = "no run was missing"
-    else:
-        rate = f" ({rounds(document['rounds'] / seconds)} per second)" if seconds else ""
-        first = f"{document['runs']:,} runs in {duration(round(seconds))}{rate}"
-    wide = document["too_wide"]
-    return [
-        first,
-        *([f"wider than {max_columns} columns, left out: {', '.join(wide)}"] if wide else []),
-        *(f"failed: {name}: {why}" for name, why in failed.items()),
-        *(["Run the same command again to retry these."] if failed else []),
-        f"results  {out} (try: discreet campaign report {out})",
-    ]
+def _run_lines(found: Progress, campaign: Any) -> list[str]:
+    first = "no run was missing"
+    if found.tasks or found.failed:
+        rate = f" ({rounds(found.rounds_done / found.seconds)} per second)" * bool(found.seconds)
+        first = f"{found.runs_done:,} runs in {duration(round(found.seconds))}{rate}"
+    lines = [first]
+    if found.too_wide:
+        wide = ", ".join(found.too_wide)
+        lines.append(f"wider than {campaign.max_columns} columns, left out: {wide}")
+    lines += [f"failed: {name}: {why}" for name, why in found.failed.items()]
+    lines += ["Run the same command again to retry these."] * bool(found.failed)
+    return [*lines, f"results  {campaign.out} (try: discreet campaign report {campaign.out})"]
 
 
 def status(args: argparse.Namespace) -> Answer:
@@ -209,49 +133,43 @@ def status(args: argparse.Namespace) -> Answer:
     from discreet.lab.campaign.result_files import status as look
 
     found = look(Path(args.folder))
-    grid = found.grid.to_document()
-    runs = sum(each.runs for each in found.datasets.values())
-    expected = sum(each.expected for each in found.datasets.values())
-    sets = {name: asdict(each) for name, each in found.datasets.items()}
+    grid, sets = found.grid, {name: asdict(each) for name, each in found.datasets.items()}
+    runs, expected = (sum(each[key] for each in sets.values()) for key in ("runs", "expected"))
     document = {
         "folder": args.folder,
         "running": found.running,
         "runs": runs,
         "expected": expected,
         "device": found.device,
-        "grid": grid,
+        "grid": grid.to_document(),
         "not_private": found.not_private,
         "datasets": sets,
         "unreadable": found.unreadable,
     }
-    rows = [
-        [name, f"{each['runs']:,}", f"{each['expected']:,}", f"{each['seconds']:.1f}", _state(each)]
-        for name, each in sets.items()
-    ]
-    levels = ", ".join(epsilon_text(epsilon) for epsilon in found.grid.epsilons)
-    often = found.grid.participation
     lines = [
-        f"{runs:,} of {expected:,} runs are there" + ("; the campaign is running" * found.running),
-        f"preset {found.grid.preset}, mechanism {found.grid.mechanism}, features "
-        f"{found.grid.features}{' (NonPrivate)' * bool(found.not_private)}, ε = {levels}, "
-        f"{found.grid.seeds} seeds; made on {found.device or 'nothing yet'}",
-        *([] if often is None else [f"ε is for one user, who contributes {often.text}"]),
-        *(["", *table(["data set", "runs", "of", "seconds", "state"], rows)] if rows else []),
-        *(
-            f"{name} {family}: {why}"
-            for name, each in sets.items()
-            for family, why in each["failed"].items()
-        ),
-        *(f"{name} could not be read: {why}" for name, why in found.unreadable.items()),
+        f"{runs:,} of {expected:,} runs are there" + "; the campaign is running" * found.running,
+        f"preset {grid.preset}, mechanism {grid.mechanism}, features "
+        f"{grid.features}{' (NonPrivate)' * bool(found.not_private)}, "
+        f"ε = {', '.join(map(epsilon_text, grid.epsilons))}, "
+        f"{grid.seeds} seeds; made on {found.device or 'nothing yet'}",
     ]
-    return Answer(document, "\n".join(lines))
+    if grid.participation is not None:
+        lines.append(f"ε is for one user, who contributes {grid.participation.text}")
+    if sets:
+        rows = [
+            [name, each["runs"], each["expected"], f"{each['seconds']:.1f}", _state(each)]
+            for name, each in sets.items()
+        ]
+        lines += ["", *table(["data set", "runs", "of", "seconds", "state"], rows)]
+    for name, each in sets.items():
+        lines += [f"{name} {family}: {why}" for family, why in each["failed"].items()]
+    lines += [f"{name} could not be read: {why}" for name, why in found.unreadable.items()]
+    return Answer(document, lines)
 
 
 def _state(each: JsonObject) -> str:
-    if each["failed"]:
-        return "failed"
-    if each["damaged"]:
-        return "damaged"
+    if each["failed"] or each["damaged"]:
+        return "failed" if each["failed"] else "damaged"
     return "complete" if each["runs"] >= each["expected"] else "incomplete"
 
 
@@ -264,8 +182,8 @@ def report(args: argparse.Namespace) -> Answer:
     out = Path(args.out) if args.out else folder / "report"
     curves = args.curves if len(args.curves) > 1 else args.curves[0]
     document = write(folder, out, args.select, curves)
-    lines = [str(line) for key in ("summary", "missing") for line in _listed(document.get(key))]
-    return Answer(document, "\n".join([*lines, f"page     {out / 'index.html'}"]))
+    lines = [*document["summary"], *document["missing"], f"page     {out / 'index.html'}"]
+    return Answer(document, lines)
 
 
 def compare(args: argparse.Namespace) -> Answer:
@@ -274,27 +192,51 @@ def compare(args: argparse.Namespace) -> Answer:
     from discreet.lab.report.paper_comparison import compare as compared
 
     comparison = compared(Path(args.folder))
-    document = comparison.document()
-    lines = comparison.sentences()
-    if args.cells:
-        header = ["ε", "row", "column", "sets", "ours", "paper", "difference"]
-        rows = [
-            [
-                epsilon_text(cell.epsilon),
-                cell.row_algorithm,
-                cell.column_algorithm,
-                str(cell.datasets),
-                f"{cell.ours:.1f}",
-                "–" if cell.published is None else f"{cell.published:.1f}",
-                "–" if cell.difference is None else f"{cell.difference:+.1f}",
-            ]
-            for cell in comparison.cells
+    document, lines = comparison.document(), comparison.sentences()
+    if not args.cells:
+        return Answer({key: document[key] for key in document if key != "cells"}, lines)
+    header = ["ε", "row", "column", "sets", "ours", "paper", "difference"]
+    rows = [
+        [
+            epsilon_text(cell.epsilon),
+            cell.row_algorithm,
+            cell.column_algorithm,
+            cell.datasets,
+            f"{cell.ours:.1f}",
+            None if cell.published is None else f"{cell.published:.1f}",
+            None if cell.difference is None else f"{cell.difference:+.1f}",
         ]
-        lines = [*lines, "", *table(header, rows)]
-    else:
-        document = {name: value for name, value in document.items() if name != "cells"}
-    return Answer(document, "\n".join(lines))
+        for cell in comparison.cells
+    ]
+    return Answer(document, [*lines, "", *table(header, rows)])
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+def _of_a_folder(name: str, summary: str, call: Any, *flags: Flag) -> Command:
+    example = f"example:\n  discreet campaign {name} results"
+    return Command(name, summary, call, example, [IMPORT, FOLDER, *flags])
+
+
+COMMANDS = [
+    Command(
+        "campaign",
+        "evaluate thousands of settings on many data sets",
+        kinds=[
+            Command("run", "compute the runs that are missing", run, TEXT, _run_flags),
+            _of_a_folder("status", "report complete, missing and failed runs", status),
+            _of_a_folder(
+                "report",
+                "write tables, figures and one page from the results",
+                report,
+                flag("--out DIR", "output folder (default: DIR/report)"),
+                flag("--select seeds|split", SELECT, "seeds"),
+                flag("--curves NAME", CURVES, str, nargs="+", default=["paper"]),
+            ),
+            _of_a_folder(
+                "compare",
+                "compare win rates with those of the paper",
+                compare,
+                flag("--cells", "also print every cell"),
+            ),
+        ],
+    )
+]

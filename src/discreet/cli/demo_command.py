@@ -6,22 +6,31 @@ import argparse
 import json
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
-from discreet.cli.command_line import Answer, Commands, as_json, command, folder, table, write
+from discreet.cli.command_line import Answer, Command, as_json, flag, folder, table, write_all
 from discreet.text import epsilon_text
 from discreet.types import JsonMapping
 from discreet.validate import installed, whole
 
+FLAGS = (
+    flag("--out DIR", "output folder (default: demo)", "demo"),
+    flag("--rows N", argparse.SUPPRESS, 20_000),
+    flag("--seeds N", argparse.SUPPRESS, 5),
+)
+LEGEND = """\
+Mean loss ± standard error, seeds 0 to {last}; smaller is better.
+Noise scale of ε; seeded noise, not private. Settings are fixed, not tuned per ε.
 
-def add(commands: Commands) -> None:
-    """Add the flag of the folder."""
-    summary = "nine algorithms, three privacy levels: a table and a page"
-    example = "example:\n  discreet demo --out demo"
-    flag = command(commands, "demo", summary, demo, example).add_argument
-    flag("--out", default="demo", metavar="DIR", help="output folder (default: demo)")
-    flag("--rows", type=int, default=20_000, help=argparse.SUPPRESS)
-    flag("--seeds", type=int, default=5, help=argparse.SUPPRESS)
+Default     the plan of discreet when you name no policy and no oracle; not tuned
+Supervised  a reference, not a bandit: it sees the losses of all actions. It fits one
+            batch at a time, as the paper's algorithms do; Default adds up all batches
+
+{statement}
+
+page     {out}/index.html
+figure   {out}/losses.png, {out}/losses.svg
+results  {out}/results.json
+release  {out}/released.json (try: discreet release show {out}/released.json)"""
 
 
 def demo(args: argparse.Namespace) -> Answer:
@@ -44,13 +53,11 @@ def demo(args: argparse.Namespace) -> Answer:
     sets = [load("fried", rows=args.rows)]
     if find_spec("sklearn") is not None:
         sets.append(load("digits"))
-    runs = []
+    runs, counts = [], f"{len(ALGORITHMS)} algorithms, {len(EPSILONS)} privacy levels"
     for data in sets:
         if not args.json:
-            line = (
-                f"playing {data.name}: {len(ALGORITHMS)} algorithms, {len(EPSILONS)} privacy levels"
-            )
-            print(f"{line}, seeds 0 to {args.seeds - 1} …", file=sys.stderr, flush=True)
+            line = f"playing {data.name}: {counts}, seeds 0 to {args.seeds - 1} …"
+            print(line, file=sys.stderr, flush=True)
         runs += play_set(data, EPSILONS, args.seeds)
     results = demo_document(sets, runs, args.seeds)
     results["private"] = private_run(sets[0], out / "released.json")
@@ -64,41 +71,25 @@ def demo(args: argparse.Namespace) -> Answer:
         "losses.svg": figure.svg(),
         "index.html": demo_page(results),
     }
-    for name, content in files.items():
-        write(out / name, content)
-    document = {**results, "files": [str(out / name) for name in (*files, "released.json")]}
-    return Answer(document, "\n".join(_lines(document, out)))
-
-
-def _lines(document: JsonMapping, out: Path) -> list[str]:
+    results["files"] = [*write_all(args.out, files), str(out / "released.json")]
     lines = []
-    for data in document["sets"]:
-        runs = [run for run in document["runs"] if run["data"] == data["name"]]
-        header = [data["name"], *(f"ε = {epsilon_text(float(e))}" for e in document["epsilons"])]
+    for data in results["sets"]:
+        played = [run for run in results["runs"] if run["data"] == data["name"]]
+        header = [data["name"], *(f"ε = {epsilon_text(float(e))}" for e in results["epsilons"])]
         rows = [
-            [each["name"], *(_loss(run) for run in runs if run["algorithm"] == each["name"])]
-            for each in document["algorithms"]
+            [each["name"], *(_loss(run) for run in played if run["algorithm"] == each["name"])]
+            for each in results["algorithms"]
         ]
         plain = f"best fixed action {data['best_fixed']:.3f}, uniform {data['uniform']:.3f}"
         lines += [*table(header, rows), f"without contexts: {plain}", ""]
-    return [
-        *lines,
-        f"Mean loss ± standard error, seeds 0 to {document['seeds'] - 1}; smaller is better.",
-        "Noise scale of ε; seeded noise, not private. Settings are fixed, not tuned per ε.",
-        "",
-        "Default     the plan of discreet when you name no policy and no oracle; not tuned",
-        "Supervised  a reference, not a bandit: it sees the losses of all actions. It fits one",
-        "            batch at a time, as the paper's algorithms do; Default adds up all batches",
-        "",
-        *document["private"]["statement"].split("\n"),
-        "",
-        f"page     {out / 'index.html'}",
-        f"figure   {out / 'losses.png'}, {out / 'losses.svg'}",
-        f"results  {out / 'results.json'}",
-        f"release  {out / 'released.json'} (try: discreet release show {out / 'released.json'})",
-    ]
+    legend = {"last": args.seeds - 1, "statement": results["private"]["statement"], "out": out}
+    return Answer(results, [*lines, LEGEND.format(**legend)])
 
 
 def _loss(run: JsonMapping) -> str:
     error = run["standard_error"]
     return f"{run['loss']:.3f}" + ("" if error is None else f" ± {error:.3f}")
+
+
+SUMMARY = "nine algorithms, three privacy levels: a table and a page"
+COMMANDS = [Command("demo", SUMMARY, demo, "example:\n  discreet demo --out demo", FLAGS)]

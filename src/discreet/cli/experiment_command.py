@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import Answer, Commands, command, table
-from discreet.cli.serve_command import need_extra
+from discreet.cli.command_line import Answer, Command, flag, table
+from discreet.cli.flags import need_extra
 
 if TYPE_CHECKING:
     from discreet.service.runtime.experiment_folder import ExperimentFolder
@@ -19,44 +19,6 @@ A running server applies each change within two seconds.
 example:
   discreet serve --folder experiments --init
   discreet experiment new welcome --folder experiments --from welcome.toml"""
-
-
-def add(commands: Commands) -> None:
-    """Add commands with ``--folder``, most of them with the name of an experiment."""
-    parent = command(
-        commands, "experiment", "create, pause, end or archive experiments of a server", text=TEXT
-    )
-    kinds = parent.add_subparsers(
-        dest="kind", metavar="new|list|pause|resume|end|archive|adopt", required=True
-    )
-    made = command(kinds, "new", "create an experiment and print its admin key", new)
-    made.add_argument("name", metavar="NAME", help="small letters, digits and hyphens")
-    made.add_argument(
-        "--from", dest="source", metavar="FILE", help="experiment file (default: an example)"
-    )
-    listed = command(kinds, "list", "list the experiments of the folder", list_)
-    paused = command(kinds, "pause", "continue to decide, but store nothing", pause)
-    resumed = command(kinds, "resume", "store decisions again", resume)
-    ended = command(kinds, "end", "stop storing permanently, and release pending batches", end)
-    put_away = command(
-        kinds, "archive", "end an experiment and move its folder to archive/", archive
-    )
-    put_away.add_argument(
-        "--burn",
-        action="store_true",
-        help="delete stored rows that are not released; this cannot be undone",
-    )
-    for kind in (paused, resumed, ended, put_away):
-        kind.add_argument("name", metavar="NAME", help="name of the experiment")
-    adopted = command(kinds, "adopt", "move a single experiment into the folder", adopt)
-    adopted.add_argument("path", metavar="PATH", help="folder of the experiment, or its file")
-    adopted.add_argument(
-        "--name", metavar="NAME", help="name of the experiment (default: as in its file)"
-    )
-    for kind in (made, listed, paused, resumed, ended, put_away, adopted):
-        kind.add_argument(
-            "--folder", default=".", metavar="DIR", help="folder with server.toml (default: .)"
-        )
 
 
 def _folder(args: argparse.Namespace) -> ExperimentFolder:
@@ -83,19 +45,19 @@ def new(args: argparse.Namespace) -> Answer:
         f"anchor, which notices restored backups: {begun.anchor}",
         f"its address: {folder.server.address(begun.name)}/decide",
     ]
-    return Answer(asdict(begun) | {"config": str(file)}, "\n".join(lines))
+    return Answer(asdict(begun) | {"config": str(file)}, lines)
 
 
 def list_(args: argparse.Namespace) -> Answer:
     """List experiments with their modes and the number of published documents."""
     folder = _folder(args)
     found, archived = folder.listed(), folder.archived()
-    rows = [[e.name, e.mode, f"{e.documents:,}", f"{e.under_way:,}"] for e in found]
+    rows = [[each.name, each.mode, each.documents, each.under_way] for each in found]
     lines = table(["experiment", "mode", "published", "batches under way"], rows)
     lines += [f"{each.name}: {each.wrong}" for each in found if each.wrong]
     lines += [f"archived: {', '.join(archived)}"] if archived else []
     document = {"experiments": [asdict(each) for each in found], "archived": archived}
-    return Answer(document, "\n".join(lines))
+    return Answer(document, lines)
 
 
 def pause(args: argparse.Namespace) -> Answer:
@@ -134,4 +96,31 @@ def adopt(args: argparse.Namespace) -> Answer:
         f"its address is now {address}/decide, its page {address}/ui",
         "host, port, prefix, connections and cors_origins are those of server.toml",
     ]
-    return Answer({"name": name, "config": str(folder.file(name))}, "\n".join(lines))
+    return Answer({"name": name, "config": str(folder.file(name))}, lines)
+
+
+NAME = flag("name NAME", "name of the experiment: small letters, digits and hyphens")
+FOLDER = flag("--folder DIR", "folder with server.toml (default: .)", ".")
+FROM = flag("--from FILE", "experiment file (default: an example)", dest="source")
+BURN = flag("--burn", "delete stored rows that are not released; this cannot be undone")
+PATH = flag("path PATH", "folder of the experiment, or its file")
+AS = flag("--name NAME", "name of the experiment (default: as in its file)")
+KINDS = [
+    Command("new", "create an experiment and print its admin key", new, "", [NAME, FROM, FOLDER]),
+    Command("list", "list the experiments of the folder", list_, "", [FOLDER]),
+    Command("pause", "continue to decide, but store nothing", pause, "", [NAME, FOLDER]),
+    Command("resume", "store decisions again", resume, "", [NAME, FOLDER]),
+    Command(
+        "end", "stop storing permanently, and release pending batches", end, "", [NAME, FOLDER]
+    ),
+    Command(
+        "archive",
+        "end an experiment and move its folder to archive/",
+        archive,
+        "",
+        [NAME, BURN, FOLDER],
+    ),
+    Command("adopt", "move a single experiment into the folder", adopt, "", [PATH, AS, FOLDER]),
+]
+SUMMARY = "create, pause, end or archive experiments of a server"
+COMMANDS = [Command("experiment", SUMMARY, text=TEXT, kinds=KINDS)]

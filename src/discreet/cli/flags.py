@@ -1,10 +1,11 @@
-"""Flags that several commands share."""
+"""Flags that several commands share, and what they mean."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import table
+from discreet.cli.command_line import flag, table
 from discreet.errors import InvalidInput
 from discreet.plan.registry import ORACLES, POLICIES
 from discreet.privacy.budget import USUAL
@@ -12,6 +13,10 @@ from discreet.simulate.experiment import DEFAULT, Experiment, assign, experiment
 from discreet.simulate.plan_forecast import ExpectedRewards
 from discreet.text import about, epsilon_text
 from discreet.types import JsonObject
+from discreet.validate import installed
+
+if TYPE_CHECKING:
+    from discreet.service.settings import Settings
 
 EXPERIMENT = """\
 An experiment is a TOML file, or flags, or a file that flags correct. The policy is AdaptivePO
@@ -19,58 +24,81 @@ and the oracle PooledRidge by default: they need no tuning. --set changes any pa
 policy, the oracle and the plan: scale=16, ridge=0.001, mechanism=paper, first_batch=64.
 Supervised is --policy Greedy --set feedback=full --set losses=one_label.
 """
-
-
-def experiment_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that ``discreet run``, ``plan`` and ``import`` share."""
-    flag = parser.add_argument
+TARGET = flag(
+    "--target COLUMN", "column of the class in a file, by name or by number from 1 (default: last)"
+)
+USER = flag("--user COLUMN", "column of user ids in a file; ε then protects all records of a user")
+SCHEMA = flag("--schema FILE.toml", "schema of the columns of a file (default: numbers, unscaled)")
+GROUP = flag("--group COLUMN", "public column of a file: also report the loss of each group")
+QUIET = flag("--quiet", "print no warnings about the data or the plan")
+IMPORT = flag(
+    "--import MODULE",
+    "module that registers policies or oracles, imported first; may be repeated",
+    action="append",
+    dest="imports",
+)
+OFTEN_FLAGS = (
     flag(
-        "file",
+        "--batches-per-user M",
+        f"with --user: number of batches in which one user counts (default: {USUAL.batches})",
+        int,
+    ),
+    flag(
+        "--records-per-batch K",
+        f"with --user: records of one user in each batch (default: {USUAL.records})",
+        int,
+    ),
+)
+"""The number of contributions of a user, where no plan has it."""
+EXPERIMENT_FLAGS = (
+    flag(
+        "file experiment.toml",
+        "keys of a plan, and data, rows, seeds; or the file of a service",
         nargs="?",
-        metavar="experiment.toml",
-        help="keys of a plan, and data, rows, seeds; or the file of a service",
-    )
-    flag("--data", metavar="NAME|FILE", help="fried, linear, logistic, digits, …, .npz or .csv")
-    target_flag(parser)
-    user_flag(parser)
-    schema_flag(parser)
-    flag("--rows", type=int, metavar="N", help="size of a generated set")
-    flag("--policy", metavar="NAME", help=", ".join(POLICIES))
-    flag("--oracle", metavar="NAME", help=", ".join(ORACLES))
+    ),
+    flag("--data NAME|FILE", "fried, linear, logistic, digits, …, .npz or .csv"),
+    *(TARGET, USER, SCHEMA),
+    flag("--rows N", "size of a generated set", int),
+    flag("--policy NAME", ", ".join(POLICIES)),
+    flag("--oracle NAME", ", ".join(ORACLES)),
+    flag("--set KEY=VALUE", "value of a parameter; may be repeated", action="append"),
+    flag("--epsilon E", "privacy level ε; inf for no noise (default: 1)", float),
+    flag("--delta D", "privacy parameter δ; 0 for pure mechanisms (default: 1e-5)", float),
+    flag("--seeds N", "number of runs, with seeds 0 … N−1 (default: 5)", int),
+    *(QUIET, IMPORT),
+)
+REWARD_FLAGS = (
     flag(
-        "--set", action="append", metavar="KEY=VALUE", help="value of a parameter; may be repeated"
-    )
+        "--reward-mean M",
+        "expected mean reward: also report how many decisions detect a difference",
+        float,
+    ),
+    flag("--reward-spread S", "standard deviation of a reward (default: that of clicks)", float),
     flag(
-        "--epsilon", type=float, metavar="E", help="privacy level ε; inf for no noise (default: 1)"
-    )
-    flag(
-        "--delta",
-        type=float,
-        metavar="D",
-        help="privacy parameter δ; 0 for pure mechanisms (default: 1e-5)",
-    )
-    flag("--seeds", type=int, metavar="N", help="number of runs, with seeds 0 … N−1 (default: 5)")
-    quiet_flag(parser)
-    import_flag(parser)
-    parser.set_defaults(horizon=None, actions=None, dimension=None)
+        "--reward-range R",
+        "declared range of rewards (default: that of the experiment file, or 0 1)",
+        float,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+    ),
+    flag("--difference D", "difference between two actions (default: a tenth of the mean)", float),
+)
+CONFIG = flag("--config FILE", "settings of the service (default: %(default)s)", "experiment.toml")
+SERVICE_FOLDER = flag("--folder DIR", "folder of a server: its keys, members or experiments")
 
 
-def target_flag(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for the class column of a file."""
-    words = "column of the class in a file, by name or by number from 1 (default: the last)"
-    parser.add_argument("--target", metavar="COLUMN", help=words)
+def need_extra() -> None:
+    """Refuse a command on a service where its libraries are missing."""
+    libraries = ("argon2", "jinja2", "msgspec", "prometheus_client", "starlette", "uvicorn")
+    installed("serve", "to serve", *libraries)
 
 
-def schema_flag(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for the schema of a file."""
-    words = "schema of the columns of a file (default: numbers, unscaled)"
-    parser.add_argument("--schema", metavar="FILE.toml", help=words)
+def service_settings(args: argparse.Namespace) -> Settings:
+    """Return the settings in the file of ``--config``."""
+    need_extra()
+    from discreet.service.settings import Settings
 
-
-def group_flag(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for the column by which losses are broken down."""
-    words = "public column of a file: also report the loss of each of its groups"
-    parser.add_argument("--group", metavar="COLUMN", help=words)
+    return Settings.read(args.config)
 
 
 def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
@@ -84,65 +112,25 @@ def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Ex
         )
     if args.file:
         document = read_experiment(args.file)
-    apply_flags(document, args)
-    return experiment_of(document, needs_data=needs_data)
-
-
-def apply_flags(document: JsonObject, args: argparse.Namespace) -> None:
-    """Change a document by flags, which take precedence."""
+    given = {name: value for name, value in vars(args).items() if value is not None}
     for name in ("data", "target", "user", "schema", "rows", "seeds", "horizon"):
-        if getattr(args, name) is not None:
-            document[name] = getattr(args, name)
-    if args.actions is not None:  # a count or names, instead of those in the file
+        if name in given:
+            document[name] = given[name]
+    if "actions" in given:  # a count or names, instead of those in the file
         for name in ("n_actions", "actions"):
             document.pop(name, None)
         document["n_actions" if isinstance(args.actions, int) else "actions"] = args.actions
-    if args.dimension is not None:
+    if "dimension" in given:
         document["features"] = {"kind": "UnitBall", "dimension": args.dimension}
     for part in DEFAULT:
-        if getattr(args, part) is not None:
-            document[part] = {"kind": getattr(args, part)}
-    if args.epsilon is not None or args.delta is not None:
+        if part in given:
+            document[part] = {"kind": given[part]}
+    if budget := {name: given[name] for name in ("epsilon", "delta") if name in given}:
         known = document.get("budget")
-        budget = {"delta": 1e-5, **(known if isinstance(known, dict) else {})}
-        given = {"epsilon": args.epsilon, "delta": args.delta}
-        document["budget"] = budget | {
-            key: value for key, value in given.items() if value is not None
-        }
+        document["budget"] = {"delta": 1e-5, **(known if isinstance(known, dict) else {}), **budget}
     for assignment in args.set or ():
         assign(document, assignment)
-
-
-def user_flag(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for the column of user ids."""
-    words = "column of user ids in a file; ε then protects all records of one user"
-    parser.add_argument("--user", metavar="COLUMN", help=words)
-
-
-def often_flags(parser: argparse.ArgumentParser) -> None:
-    """Add flags for the number of contributions of a user, where no plan has them."""
-    flag = parser.add_argument
-    batches = f"with --user: number of batches in which one user counts (default: {USUAL.batches})"
-    flag("--batches-per-user", type=int, metavar="M", help=batches)
-    records = f"with --user: records of one user in each batch (default: {USUAL.records})"
-    flag("--records-per-batch", type=int, metavar="K", help=records)
-
-
-def quiet_flag(parser: argparse.ArgumentParser) -> None:
-    """Add ``--quiet``, for commands that give advice."""
-    words = "print no warnings about the data or the plan"
-    parser.add_argument("--quiet", action="store_true", help=words)
-
-
-def import_flag(parser: argparse.ArgumentParser) -> None:
-    """Add ``--import``, for commands that may use registered policies and oracles."""
-    parser.add_argument(
-        "--import",
-        action="append",
-        dest="imports",
-        metavar="MODULE",
-        help="module that registers policies or oracles, imported first; may be repeated",
-    )
+    return experiment_of(document, needs_data=needs_data)
 
 
 def import_modules(args: argparse.Namespace) -> None:
@@ -151,19 +139,6 @@ def import_modules(args: argparse.Namespace) -> None:
         from discreet.plan.registry import import_module
 
         import_module(name)
-
-
-def reward_flags(parser: argparse.ArgumentParser) -> None:
-    """Add flags for the mean reward, its spread, its range, and the difference to detect."""
-    flag = parser.add_argument
-    mean = "expected mean reward: also report how many decisions detect a difference"
-    flag("--reward-mean", type=float, metavar="M", help=mean)
-    spread = "standard deviation of a reward between decisions (default: that of clicks)"
-    flag("--reward-spread", type=float, metavar="S", help=spread)
-    ends = "declared range of rewards (default: that of the experiment file, or 0 1)"
-    flag("--reward-range", type=float, nargs=2, metavar=("LOW", "HIGH"), help=ends)
-    difference = "difference between two actions (default: a tenth of the mean)"
-    flag("--difference", type=float, metavar="D", help=difference)
 
 
 def expected_rewards(args: argparse.Namespace) -> ExpectedRewards | None:
@@ -186,7 +161,7 @@ def reward_lines(rewards: JsonObject | None) -> list[str]:
     rows = [
         [
             epsilon_text(size["epsilon"]),
-            *("–" if size[name] is None else about(size[name]) for name in ("means", "personal")),
+            *(n if n is None else about(n) for n in (size["means"], size["personal"])),
         ]
         for size in rewards["sample_sizes"]
     ]

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import Answer, Commands, as_json, command, write
-from discreet.cli.flags import experiment_flags, experiment_from
+from discreet.cli.command_line import Answer, Command, as_json, flag, write
+from discreet.cli.flags import EXPERIMENT_FLAGS, experiment_from, need_extra
 from discreet.errors import InvalidInput
 from discreet.plan.config import to_config
 from discreet.text import guarantee_text, read_toml
@@ -47,44 +47,25 @@ examples:
   discreet import experiment.toml --log visits.csv --action shown --loss lost
   discreet import plan.toml --log visits/ --scheduler tcp://10.0.0.5:8786 --out welcome
 """
+FLAGS = (
+    *EXPERIMENT_FLAGS,
+    flag("--log FILE", "log with one row per decision", required=True),
+    flag("--action COLUMN", "column of actions (default: action)", "action"),
+    flag("--loss COLUMN", "column of losses (default: loss, or cost in a log of Vowpal Wabbit)"),
+    flag("--reward COLUMN", "column of rewards, if the plan declares rewards"),
+    flag("--ignore COLUMN", "column that is no feature", str, action="append", default=[]),
+    flag("--public", "make a prior without noise; the log must be public"),
+    flag("--weight W", "weight of a row of the prior, at most 1 (default: 1)", float),
+    flag("--out NAME", "prefix of the output files"),
+    flag("--jobs N", "processes that sum up Parquet files (default: 1)", int),
+    flag("--scheduler ADDRESS", "Dask cluster that sums them up: tcp://…"),
+)
 FIXED = (
     *("data", "target", "schema", "rows", "policy", "oracle", "set"),
     *("epsilon", "delta", "seeds"),
 )
 """Flags that would change the plan of a service, or have no meaning for it."""
-
-
-def add(commands: Commands) -> None:
-    """Add flags for the log, its columns, and for public logs."""
-    summary = "import a log of earlier decisions"
-    parser = command(commands, "import", summary, import_, TEXT)
-    experiment_flags(parser)
-    flag = parser.add_argument
-    flag("--log", required=True, metavar="FILE", help="log with one row per decision")
-    flag("--action", default="action", metavar="COLUMN", help="column of actions (default: action)")
-    flag(
-        "--loss",
-        metavar="COLUMN",
-        help="column of losses (default: loss, or cost in a log of Vowpal Wabbit)",
-    )
-    flag("--reward", metavar="COLUMN", help="column of rewards, if the plan declares rewards")
-    flag(
-        "--ignore",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="column that is no feature; may be repeated",
-    )
-    flag("--public", action="store_true", help="make a prior without noise; the log must be public")
-    flag(
-        "--weight",
-        type=float,
-        metavar="W",
-        help="weight of a row of the prior, at most 1 (default: 1)",
-    )
-    flag("--out", metavar="NAME", help="prefix of the output files")
-    flag("--jobs", type=int, metavar="N", help="processes that sum up Parquet files (default: 1)")
-    flag("--scheduler", metavar="ADDRESS", help="Dask cluster that sums them up: tcp://…")
+STILL_THERE = "The log itself is still in {}, without protection: delete it, or restrict access."
 
 
 def import_(args: argparse.Namespace) -> Answer:
@@ -109,13 +90,8 @@ def import_(args: argparse.Namespace) -> Answer:
     plan = experiment_from(args).plan if settings is None else settings.plan
     if args.jobs is not None or args.scheduler or "://" in args.log or Path(args.log).is_dir():
         return _from_files(args, plan, private_state=settings is None and not args.public)
-    named = ("action", "loss", "reward", "ignore")
-    log = read_log(
-        plan,
-        args.log,
-        **{name: getattr(args, name) for name in named},
-        user=user,
-    )
+    named = {name: getattr(args, name) for name in ("action", "loss", "reward", "ignore")}
+    log = read_log(plan, args.log, **named, user=user)
     if args.public:
         return _prior(args, log)
     if settings is not None:
@@ -127,10 +103,9 @@ def _service(args: argparse.Namespace) -> Settings | None:
     """Return the settings of a service, if the file has a table for its plan."""
     if not args.file or not isinstance(read_toml(args.file, "experiment").get("plan"), dict):
         return None
-    from discreet.cli.serve_command import need_extra
+    need_extra()
     from discreet.service.settings import Settings
 
-    need_extra()
     for name in FIXED:
         if getattr(args, name) is not None:
             raise InvalidInput(
@@ -157,9 +132,9 @@ def _into_service(args: argparse.Namespace, settings: Settings, log: PlanLog) ->
     lines = [
         f"{count:,} rows in {batches} sealed batches of {settings.experiment!r}",
         f"next: discreet serve --config {args.file}, which releases them and destroys their keys",
-        _still_there(args.log),
+        STILL_THERE.format(args.log),
     ]
-    return Answer({"rows": count, "batches": batches}, "\n".join(lines))
+    return Answer({"rows": count, "batches": batches}, lines)
 
 
 def _prior(args: argparse.Namespace, log: PlanLog) -> Answer:
@@ -168,11 +143,9 @@ def _prior(args: argparse.Namespace, log: PlanLog) -> Answer:
     replace(log.plan, prior=prior)  # fails now, if at all
     path = f"{args.out}.prior.json"
     write(path, as_json(to_config(prior)) + "\n")
-    lines = [
-        f"{prior.text}",
-        f"wrote {path}: public, without noise. In an experiment file: prior = {path!r}",
-    ]
-    return Answer({"records": prior.records, "weight": weight, "files": [path]}, "\n".join(lines))
+    use = f"wrote {path}: public, without noise. In an experiment file: prior = {path!r}"
+    document = {"records": prior.records, "weight": weight, "files": [path]}
+    return Answer(document, [prior.text, use])
 
 
 def _into_state(args: argparse.Namespace, import_log: Callable[[], Learner]) -> Answer:
@@ -192,10 +165,10 @@ def _into_state(args: argparse.Namespace, import_log: Callable[[], Learner]) -> 
         f"{plan.imported:,} rows in {plan.schedule.imported_batches} batches: {cost} for one "
         f"{plan.unit}; the rows are not kept.",
         f"wrote {files[0]} (private: Learner.load continues from it) and {files[1]} (public)",
-        _still_there(args.log),
+        STILL_THERE.format(args.log),
     ]
     facts = {"rows": plan.imported, "epsilon": spent.epsilon, "delta": spent.delta, "files": files}
-    return Answer(facts, "\n".join(lines))
+    return Answer(facts, lines)
 
 
 def _from_files(args: argparse.Namespace, plan: Plan, *, private_state: bool) -> Answer:
@@ -228,5 +201,4 @@ def _from_files(args: argparse.Namespace, plan: Plan, *, private_state: bool) ->
     return _into_state(args, import_log)
 
 
-def _still_there(path: str) -> str:
-    return f"The log itself is still in {path}, without protection: delete it, or restrict access."
+COMMANDS = [Command("import", "import a log of earlier decisions", import_, TEXT, FLAGS)]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import Answer, Commands, command, table
-from discreet.cli.serve_command import config_flag, need_extra
+from discreet.cli.command_line import Answer, Command, flag, table
+from discreet.cli.flags import CONFIG, SERVICE_FOLDER, need_extra, service_settings
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,58 +18,19 @@ if TYPE_CHECKING:
     from discreet.service.storage.database import Connection, Database
 
 
-def add(commands: Commands) -> None:
-    """Add ``create``, ``list`` and ``revoke``."""
-    keys = command(commands, "keys", "create, list or revoke keys of a service")
-    kinds = keys.add_subparsers(dest="kind", metavar="create|list|revoke", required=True)
-    example = "example:\n  discreet keys create --scope decide --scope observe --label shop"
-    created = command(kinds, "create", "create a key and print it once", create, example)
-    created.add_argument(
-        "--scope",
-        action="append",
-        metavar="SCOPE",
-        help="decide, observe, ticket, release:read, audit or admin; may be repeated",
-    )
-    created.add_argument("--label", default="", metavar="TEXT", help="description of the key")
-    created.add_argument(
-        "--expires-in", metavar="TIME", help="lifetime, such as 90d (default: unlimited)"
-    )
-    created.add_argument(
-        "--rate", type=int, metavar="N", help="requests per second instead of rate_limit"
-    )
-    listed = command(kinds, "list", "list all keys, without their secrets", list_)
-    revoked = command(kinds, "revoke", "revoke a key; it stops working within a second", revoke)
-    revoked.add_argument("id", metavar="ID", help="id of the key, from discreet keys list")
-    for kind in (created, listed, revoked):
-        config_flag(kind)
-        kind.add_argument(
-            "--folder",
-            metavar="DIR",
-            help="folder of a server, whose keys are meant",
-        )
-
-
 def create(args: argparse.Namespace) -> Answer:
     """Create a key; its text is printed and not stored."""
     from discreet.service.storage import api_keys
 
-    scopes = [api_keys.SERVER] if args.folder is not None and not args.scope else args.scope
+    known = api_keys.SCOPES if args.folder is None else (api_keys.SERVER,)
+    scopes = args.scope or (() if args.folder is None else known)
     if not scopes:
-        raise InvalidInput(
-            f"--scope must be given; it is missing. Choose of {', '.join(api_keys.SCOPES)}."
-        )
+        raise InvalidInput(f"--scope must be given; it is missing. Choose of {', '.join(known)}.")
+    given = {"expires_in": args.expires_in, "rate": args.rate, "known": known}
     with opened(args) as (database, connection, *_), database.transaction(connection):
-        text, key = api_keys.create(
-            database,
-            connection,
-            scopes,
-            args.label,
-            expires_in=args.expires_in,
-            rate=args.rate,
-            known=api_keys.SCOPES if args.folder is None else (api_keys.SERVER,),
-        )
-    lines = f"key {key.id} for {' '.join(scopes)}, shown this once:\n{text}"
-    return Answer(key.shown() | {"key": text}, lines)
+        text, key = api_keys.create(database, connection, scopes, args.label, **given)
+    words = f"key {key.id} for {' '.join(scopes)}, shown this once:\n{text}"
+    return Answer(key.shown() | {"key": text}, words)
 
 
 def list_(args: argparse.Namespace) -> Answer:
@@ -90,7 +51,7 @@ def list_(args: argparse.Namespace) -> Answer:
         for key in keys
     ]
     header = ["id", "state", "scopes", "works until", "last used", "label"]
-    return Answer({"keys": keys}, "\n".join(table(header, rows)))
+    return Answer({"keys": keys}, table(header, rows))
 
 
 def _day(moment: float | None) -> str:
@@ -113,7 +74,7 @@ def opened(
     """Open the database of a server or an experiment; yield also its vault and server settings."""
     need_extra()
     from discreet.service.secrets.vault import Vault
-    from discreet.service.settings import ServerSettings, Settings
+    from discreet.service.settings import ServerSettings
     from discreet.service.storage.api_keys import DATABASE, VAULT
     from discreet.service.storage.database import create_tables, storage_errors
     from discreet.service.storage.locations import open_database
@@ -124,9 +85,28 @@ def opened(
         server = ServerSettings.read(args.folder)
         database, vault = Sqlite(server.folder / DATABASE), Vault(server.folder / VAULT)
     else:
-        settings = Settings.read(args.config)
+        settings = service_settings(args)
         server, vault = settings.server, Vault(settings.place(settings.vault))
         database = open_database(settings)
     with storage_errors(database), closing(database.connect()) as connection:
         create_tables(database, connection)
         yield database, connection, vault, server
+
+
+PLACE = (CONFIG, SERVICE_FOLDER)
+SCOPES = "decide, observe, ticket, release:read, audit or admin; may be repeated"
+CREATE = (
+    flag("--scope SCOPE", SCOPES, action="append"),
+    flag("--label TEXT", "description of the key", ""),
+    flag("--expires-in TIME", "lifetime, such as 90d (default: unlimited)"),
+    flag("--rate N", "requests per second instead of rate_limit", int),
+    *PLACE,
+)
+ID = flag("id ID", "id of the key, from discreet keys list")
+EXAMPLE = "example:\n  discreet keys create --scope decide --scope observe --label shop"
+KINDS = [
+    Command("create", "create a key and print it once", create, EXAMPLE, CREATE),
+    Command("list", "list all keys, without their secrets", list_, "", PLACE),
+    Command("revoke", "revoke a key; it stops working within a second", revoke, "", [ID, *PLACE]),
+]
+COMMANDS = [Command("keys", "create, list or revoke keys of a service", kinds=KINDS)]

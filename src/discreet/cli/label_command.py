@@ -6,10 +6,9 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Commands, command, write
+from discreet.cli.command_line import Answer, Command, flag, write
 from discreet.errors import InvalidInput
 from discreet.text import guarantee_text
-from discreet.types import JsonObject
 from discreet.validate import installed
 
 TEXT = """\
@@ -23,18 +22,14 @@ examples:
   discreet label released.json
   discreet label documents.jsonl --key vault/signing.key --facts facts.toml --audit audit.json
 """
-
-
-def add(commands: Commands) -> None:
-    """Add flags for the source, statements of the operator, and the output."""
-    summary = "write one page that explains the privacy guarantee"
-    parser = command(commands, "label", summary, label, TEXT)
-    parser.add_argument("source", metavar="SOURCE", help="a file, or the address of a service")
-    parser.add_argument("--out", default="label", metavar="NAME", help="NAME.html and NAME.json")
-    parser.add_argument("--key", metavar="FILE", help="the private key that signs the document")
-    parser.add_argument("--audit", metavar="FILE", help="output of discreet audit --json")
-    parser.add_argument("--facts", metavar="FILE", help="TOML: operator, contact, data held")
-    parser.add_argument("--registry", action="store_true", help="write NAME.yaml for a registry")
+FLAGS = (
+    flag("source SOURCE", "a file, or the address of a service"),
+    flag("--out NAME", "NAME.html and NAME.json", "label"),
+    flag("--key FILE", "the private key that signs the document"),
+    flag("--audit FILE", "output of discreet audit --json"),
+    flag("--facts FILE", "TOML: operator, contact, data held"),
+    flag("--registry", "write NAME.yaml for a registry"),
+)
 
 
 def label(args: argparse.Namespace) -> Answer:
@@ -45,9 +40,14 @@ def label(args: argparse.Namespace) -> Answer:
     from discreet.releases.canonical import canonical
 
     name = args.out.removesuffix(".html").removesuffix(".json")
-    files = {"html": f"{name}.html", "json": f"{name}.json"}
-    files |= {"yaml": f"{name}.yaml"} if args.registry else {}
-    _refuse_overwriting([args.source, args.key, args.audit, args.facts], files)
+    kinds = ("html", "json", "yaml") if args.registry else ("html", "json")
+    files = {kind: f"{name}.{kind}" for kind in kinds}
+    given = {Path(p).resolve() for p in (args.source, args.key, args.audit, args.facts) if p}
+    for path in files.values():
+        if Path(path).resolve() in given:
+            raise InvalidInput(
+                f"out must be another name; {path} is a file that is read. Choose a new name."
+            )
     source = read(args.source)
     ledger, facts = checked(source, args.source), labels.read_facts(args.facts)
     document = labels.label_document(
@@ -63,17 +63,13 @@ def label(args: argparse.Namespace) -> Answer:
         write(files["yaml"], labels.registry_entry(document, ledger, facts.registry))
     write(files["json"], content + b"\n")
     write(files["html"], page)
-    return Answer({**document, "files": files}, "\n".join(_lines(document, files, args.key)))
-
-
-def _refuse_overwriting(given: list[str | None], files: dict[str, str]) -> None:
-    """Refuse a name under which a file that is read would be lost."""
-    kept = {Path(each).resolve() for each in given if each}
-    for path in files.values():
-        if Path(path).resolve() in kept:
-            raise InvalidInput(
-                f"out must be another name; {path} is a file that is read. Choose a new name."
-            )
+    spent = guarantee_text(float(document["epsilon"]), float(document["delta"]))
+    lines = [
+        f"{spent} for one {document['unit']}: {document['neighbours']}",
+        document["attacker"]["sentence"],
+        f"wrote {' and '.join(files.values())}, {'signed' if args.key else 'not signed'}",
+    ]
+    return Answer({**document, "files": files}, lines)
 
 
 def _key(path: str) -> bytes:
@@ -87,10 +83,5 @@ def _key(path: str) -> bytes:
         ) from None
 
 
-def _lines(document: JsonObject, files: dict[str, str], key: str | None) -> list[str]:
-    spent = guarantee_text(float(document["epsilon"]), float(document["delta"]))
-    return [
-        f"{spent} for one {document['unit']}: {document['neighbours']}",
-        document["attacker"]["sentence"],
-        f"wrote {' and '.join(files.values())}, {'signed' if key else 'not signed'}",
-    ]
+SUMMARY = "write one page that explains the privacy guarantee"
+COMMANDS = [Command("label", SUMMARY, label, TEXT, FLAGS)]

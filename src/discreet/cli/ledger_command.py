@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 
-from discreet.cli.command_line import Answer, Commands, command
+from discreet.cli.command_line import Answer, Command, flag
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.text import guarantee_text
-from discreet.types import JsonObject
 
 TEXT = """\
 A ledger is recomputed from its events by separate code, with dp_accounting, and compared with the
@@ -21,8 +20,6 @@ examples:
   discreet ledger verify documents.jsonl
   discreet ledger verify https://bandit.example.org/v1/ledger
 """
-
-
 ADD_TEXT = """\
 Report the total cost for a person who takes part in several experiments. Each source is one that
 verify accepts, and is verified first. Costs compose at the sum of the δs. All units must be equal.
@@ -31,16 +28,6 @@ examples:
   discreet ledger add spring/released.json autumn/released.json
   discreet ledger add documents.jsonl https://bandit.example.org/v1/ledger
 """
-
-
-def add(commands: Commands) -> None:
-    """Add ``verify``, with one source, and ``add``, with several."""
-    ledger = command(commands, "ledger", "verify and add privacy ledgers")
-    kinds = ledger.add_subparsers(dest="kind", metavar="verify|add", required=True)
-    parser = command(kinds, "verify", "recompute ε and δ independently", verify, TEXT)
-    parser.add_argument("source", metavar="FILE|URL", help="a file, or the address of a service")
-    parser = command(kinds, "add", "report the total cost of several experiments", added, ADD_TEXT)
-    parser.add_argument("sources", nargs="+", metavar="FILE|URL", help="one for each experiment")
 
 
 def verify(args: argparse.Namespace) -> Answer:
@@ -52,7 +39,19 @@ def verify(args: argparse.Namespace) -> Answer:
     except CorruptRelease as error:
         document = {"source": args.source, "valid": False, "error": str(error)}
         return Answer(document, f"not valid: {error}", code=1)
-    return Answer(document, "\n".join(_lines(document)), code=0 if document["valid"] else 1)
+    found, budget = document["recomputed"], document["budget"]
+    spent = guarantee_text(found["epsilon"], found["delta"])
+    lines = [
+        f"{document['kind']}: {document['charges']} charges, recomputed with dp_accounting: {spent}"
+    ]
+    if document["charges"]:
+        lines.append(f"the largest is on {found['partition']!r}")
+    if math.isinf(found["epsilon"]):
+        lines.append("NOT PRIVATE: a release has no noise, or noise that can be reproduced")
+    lines.append(f"budget: {guarantee_text(budget['epsilon'], budget['delta'])}")
+    lines += [f"not valid: {each}" for each in document["errors"]]
+    lines += [] if document["errors"] else ["valid: the ledger says the same"]
+    return Answer(document, lines, code=0 if document["valid"] else 1)
 
 
 def added(args: argparse.Namespace) -> Answer:
@@ -75,20 +74,13 @@ def added(args: argparse.Namespace) -> Answer:
         sentence,
         *(f"assumed: {each}" for each in document["assumed"]),
     ]
-    return Answer(document, "\n".join(lines))
+    return Answer(document, lines)
 
 
-def _lines(document: JsonObject) -> list[str]:
-    found, budget = document["recomputed"], document["budget"]
-    spent = guarantee_text(found["epsilon"], found["delta"])
-    lines = [
-        f"{document['kind']}: {document['charges']} charges, recomputed with dp_accounting: {spent}"
-    ]
-    if document["charges"]:
-        lines.append(f"the largest is on {found['partition']!r}")
-    if math.isinf(found["epsilon"]):
-        lines.append("NOT PRIVATE: a release has no noise, or noise that can be reproduced")
-    lines.append(f"budget: {guarantee_text(budget['epsilon'], budget['delta'])}")
-    if document["errors"]:
-        return [*lines, *(f"not valid: {each}" for each in document["errors"])]
-    return [*lines, "valid: the ledger says the same"]
+ONE = flag("source FILE|URL", "a file, or the address of a service")
+MANY = flag("sources FILE|URL", "one for each experiment", nargs="+")
+KINDS = [
+    Command("verify", "recompute ε and δ independently", verify, TEXT, [ONE]),
+    Command("add", "report the total cost of several experiments", added, ADD_TEXT, [MANY]),
+]
+COMMANDS = [Command("ledger", "verify and add privacy ledgers", kinds=KINDS)]

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import Answer, Commands, command, table
-from discreet.cli.keys_command import opened
-from discreet.cli.serve_command import config_flag
+from discreet.cli.command_line import Answer, Command, flag, table
+from discreet.cli.keys_command import PLACE, opened
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,31 +28,6 @@ examples:
   discreet members role ada editor"""
 
 
-def add(commands: Commands) -> None:
-    """Add ``list``, ``invite``, ``role``, ``remove`` and ``passphrase``."""
-    names = "list|invite|role|remove|passphrase"
-    members = command(commands, "members", "people who use the dashboard", text=TEXT)
-    kinds = members.add_subparsers(dest="kind", metavar=names, required=True)
-    listed = command(kinds, "list", "list all members and their roles", list_)
-    invited = command(kinds, "invite", "print a link with which one person can join", invite)
-    invited.add_argument("--role", required=True, metavar="ROLE", help="owner, editor or viewer")
-    invited.add_argument("--expires-in", default="7d", metavar="TIME", help="(default: 7d)")
-    invited.add_argument("--url", metavar="URL", help="address of the service in the link")
-    changed = command(kinds, "role", "give a member another role", role)
-    removed = command(kinds, "remove", "remove a member, who is signed out everywhere", remove)
-    text = "set a passphrase, typed twice or read from standard input"
-    reset = command(kinds, "passphrase", text, passphrase)
-    for kind in (changed, removed, reset):
-        kind.add_argument("member", metavar="NAME", help="name or e-mail address of the member")
-    changed.add_argument("role", metavar="ROLE", help="owner, editor, viewer or none")
-    for kind in (invited, changed):
-        help = "role for this experiment of the folder alone"
-        kind.add_argument("--experiment", default="", metavar="NAME", help=help)
-    for kind in (listed, invited, changed, removed, reset):
-        config_flag(kind)
-        kind.add_argument("--folder", metavar="DIR", help="folder of a server, whose members it is")
-
-
 def list_(args: argparse.Namespace) -> Answer:
     """List all members."""
     with _members(args) as (tables, connection, _):
@@ -62,8 +36,8 @@ def list_(args: argparse.Namespace) -> Answer:
         [
             each.name,
             each.role,
-            ", ".join(f"{role} of {name}" for name, role in sorted(each.grants.items())) or "–",
-            each.email or "–",
+            ", ".join(f"{role} of {name}" for name, role in sorted(each.grants.items())) or None,
+            each.email or None,
             "changed after the backup: set the role again" if each.outdated else "",
         ]
         for each in members
@@ -71,7 +45,7 @@ def list_(args: argparse.Namespace) -> Answer:
     names = ("id", "name", "email", "role", "grants", "outdated", "sessions")
     document = [{name: getattr(each, name) for name in names} for each in members]
     header = ["name", "role", "for experiments", "e-mail", ""]
-    return Answer({"members": document}, "\n".join(table(header, rows)))
+    return Answer({"members": document}, table(header, rows))
 
 
 def invite(args: argparse.Namespace) -> Answer:
@@ -149,3 +123,25 @@ def _members(
         if name:
             ExperimentFolder(args.folder).file(name)
         yield MemberTables(database, vault), connection, server
+
+
+MEMBER = flag("member NAME", "name or e-mail address of the member")
+GRANT = flag("--experiment NAME", "role for this experiment of the folder alone", "")
+INVITE = (
+    flag("--role ROLE", "owner, editor or viewer", required=True),
+    flag("--expires-in TIME", "(default: 7d)", "7d"),
+    flag("--url URL", "address of the service in the link"),
+    *(GRANT, *PLACE),
+)
+ROLE = (MEMBER, flag("role ROLE", "owner, editor, viewer or none"), GRANT, *PLACE)
+TYPED = "set a passphrase, typed twice or read from standard input"
+KINDS = [
+    Command("list", "list all members and their roles", list_, "", PLACE),
+    Command("invite", "print a link with which one person can join", invite, "", INVITE),
+    Command("role", "give a member another role", role, "", ROLE),
+    Command(
+        "remove", "remove a member, who is signed out everywhere", remove, "", [MEMBER, *PLACE]
+    ),
+    Command("passphrase", TYPED, passphrase, "", [MEMBER, *PLACE]),
+]
+COMMANDS = [Command("members", "people who use the dashboard", text=TEXT, kinds=KINDS)]

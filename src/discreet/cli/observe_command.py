@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import Answer, Commands, command
-from discreet.cli.serve_command import config_flag, need_extra
+from discreet.cli.command_line import Answer, Command, flag, progress
+from discreet.cli.flags import CONFIG, service_settings
+from discreet.design.outcome import Guardrail, declared, declared_guardrails
 from discreet.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from discreet.design.outcome import Guardrail
 
 TEXT = """\
 The table is a .parquet or .csv file, or a query of a DuckDB file or of PostgreSQL. It has a column
@@ -32,25 +28,21 @@ examples:
   discreet observe --from outcomes.parquet --url http://127.0.0.1:8000 --key dk_…
   discreet observe --from shop.duckdb --query 'SELECT decision, spent FROM orders' \\
       --id decision --value spent --progress orders.progress"""
+FLAGS = (
+    CONFIG,
+    flag("--from SOURCE", "file or postgresql://…", required=True, dest="source"),
+    flag("--query SQL", "query, for a database"),
+    flag("--id COLUMN", "ids of decisions (id)", "id"),
+    flag("--value COLUMN", "their losses or rewards (loss or reward)"),
+    flag("--guardrails NAMES", "columns of guardrails, as complaints,latency; none"),
+    flag("--url URL", "a running service, instead of the experiment file"),
+    flag("--key KEY", "an API key with the scope observe (DISCREET_API_KEY)"),
+    flag("--progress FILE", "file that records which rows are done"),
+)
 SHOWN, KEPT = 20, 1000
 """Refused rows that are printed, and that --json lists."""
 LARGE = 200_000
 """Rows from which a second process helps."""
-
-
-def add(commands: Commands) -> None:
-    """Add flags for the table, its columns, and where rows go."""
-    parser = command(commands, "observe", "report late outcomes from a table", observe, TEXT)
-    config_flag(parser)
-    flag = parser.add_argument
-    flag("--from", dest="source", required=True, metavar="SOURCE", help="file or postgresql://…")
-    flag("--query", metavar="SQL", help="query, for a database")
-    flag("--id", default="id", metavar="COLUMN", help="ids of decisions (id)")
-    flag("--value", metavar="COLUMN", help="their losses or rewards (loss or reward)")
-    flag("--guardrails", metavar="NAMES", help="columns of guardrails, as complaints,latency; none")
-    flag("--url", metavar="URL", help="a running service, instead of the experiment file")
-    flag("--key", metavar="KEY", help="an API key with the scope observe (DISCREET_API_KEY)")
-    flag("--progress", metavar="FILE", help="file that records which rows are done")
 
 
 def observe(args: argparse.Namespace) -> Answer:
@@ -58,7 +50,6 @@ def observe(args: argparse.Namespace) -> Answer:
     from discreet.client.http_client import Client
     from discreet.client.reported_outcomes import DONE, ProgressFile, send_outcomes
     from discreet.data.warehouse import OutcomeTable
-    from discreet.design.outcome import declared, declared_guardrails
 
     key = args.key or os.environ.get("DISCREET_API_KEY")
     client = None if args.url is None else Client(args.url, key, timeout=60.0)
@@ -66,37 +57,32 @@ def observe(args: argparse.Namespace) -> Answer:
         schema = client.schema()
         outcome, rails = declared(schema), declared_guardrails(schema)
     else:
-        need_extra()
-        from discreet.service.runtime.outcome_import import import_outcomes
-        from discreet.service.settings import Settings
-
-        settings = Settings.read(args.config)
+        settings = service_settings(args)
         outcome, rails = settings.plan.outcome, tuple(settings.plan.guardrails or ())
     rails = _chosen(rails, args.guardrails)
     names = tuple(each.name for each in rails)
     table = OutcomeTable(args.source, args.query, args.id, args.value or outcome.word, names)
     rows = table.count()
-    progress = ProgressFile(args.progress, table.mark, rows)
-    began, chunks = progress.done, table.chunks(progress.done)
+    done = ProgressFile(args.progress, table.mark, rows)
+    began, chunks = done.done, table.chunks(done.done)
     if client is not None:
         results = send_outcomes(client, outcome, chunks, rails)
     else:
-        helpers = int(rows > LARGE)
-        results = import_outcomes(settings, chunks, helpers=helpers, guardrails=names)
+        from discreet.service.runtime.outcome_import import import_outcomes
+
+        results = import_outcomes(settings, chunks, helpers=int(rows > LARGE), guardrails=names)
     counts, refused = Counter[str](), list[tuple[int, str]]()
     for each in results:
         counts += each.counts
         refused += each.refused[: KEPT - len(refused)]
-        progress.add(each.counts.total())
-        if sys.stderr.isatty():
-            ends = "\n" if progress.done == rows else ""
-            print(f"\r{progress.done:,} of {rows:,} rows", end=ends, file=sys.stderr, flush=True)
-    read = progress.done - began
+        done.add(each.counts.total())
+        progress(f"{done.done:,} of {rows:,} rows", last=done.done == rows)
+    read = done.done - began
     lines = [f"{read:,} of {rows:,} rows read"]
     lines += [f"{counts[result]:,} {result}" for result in counts]
     lines += [f"row {row}: {reason}" for row, reason in sorted(refused)[:SHOWN]]
     document = {"rows": rows, "read": read, "results": dict(counts), "refused": refused}
-    return Answer(document, "\n".join(lines), code=int(any(each not in DONE for each in counts)))
+    return Answer(document, lines, code=int(any(each not in DONE for each in counts)))
 
 
 def _chosen(declared: tuple[Guardrail, ...], given: str | None) -> tuple[Guardrail, ...]:
@@ -110,3 +96,6 @@ def _chosen(declared: tuple[Guardrail, ...], given: str | None) -> tuple[Guardra
             f"--guardrails {','.join(known) or 'none'}, or none to report outcomes alone."
         )
     return tuple(each for name in names for each in declared if each.name == name)
+
+
+COMMANDS = [Command("observe", "report late outcomes from a table", observe, TEXT, FLAGS)]

@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 import math
 
-from discreet.cli.command_line import Answer, Commands, command, table
+from discreet.cli.command_line import Answer, Command, flag, table
 from discreet.cli.flags import (
     EXPERIMENT,
+    EXPERIMENT_FLAGS,
+    REWARD_FLAGS,
     expected_rewards,
-    experiment_flags,
     experiment_from,
-    reward_flags,
     reward_lines,
 )
 from discreet.design.outcome import UNIT_LOSS, Outcome, declared
 from discreet.plan.config import config_text
-from discreet.plan.noise_forecast import (
-    EPSILONS,
-)
+from discreet.plan.noise_forecast import EPSILONS
 from discreet.simulate.plan_forecast import forecast_for_person, plan_forecast
 from discreet.text import epsilon_text, guarantee_text, listed
 from discreet.types import JsonObject
@@ -34,37 +32,23 @@ examples:
 """
 
 
-def add(commands: Commands) -> None:
-    """Add flags for an experiment or a problem without data, and for records of a person."""
-    summary = "forecast batches, noise and cost before any data"
-    parser = command(commands, "plan", summary, forecast, EXPERIMENT + EXAMPLES)
-    experiment_flags(parser)
-    flag = parser.add_argument
-    flag("--horizon", type=int, metavar="T", help="number of rounds, if known in advance")
-    flag(
-        "--actions",
-        type=_count_or_names,
-        metavar="A|NAMES",
-        help="number of actions, or their names (none,mail,call), without data",
-    )
-    flag("--dimension", type=int, metavar="D", help="number of columns of a context, without data")
-    flag(
-        "--records-per-person",
-        type=int,
-        metavar="K",
-        help="also report the guarantee for a person with K records",
-    )
-    reward_flags(parser)
-    flag(
-        "--per-day",
-        type=float,
-        metavar="N",
-        help="expected decisions per day: also report when releases come, and how long it takes",
-    )
-
-
 def _count_or_names(text: str) -> int | list[str]:
     return int(text) if text.isdecimal() else text.split(",")
+
+
+FLAGS = (
+    *EXPERIMENT_FLAGS,
+    flag("--horizon T", "number of rounds, if known in advance", int),
+    flag(
+        "--actions A|NAMES",
+        "number of actions, or their names (none,mail,call), without data",
+        type=_count_or_names,
+    ),
+    flag("--dimension D", "number of columns of a context, without data", int),
+    flag("--records-per-person K", "also report the guarantee for a person with K records", int),
+    *REWARD_FLAGS,
+    flag("--per-day N", "expected decisions per day: also report the times of releases", float),
+)
 
 
 def forecast(args: argparse.Namespace) -> Answer:
@@ -79,7 +63,7 @@ def forecast(args: argparse.Namespace) -> Answer:
     if args.records_per_person is not None:
         count = whole("records-per-person", args.records_per_person, 1)
         document["person"] = forecast_for_person(plan, count)
-    return Answer(document, "\n".join(_lines(document, args.quiet)))
+    return Answer(document, _lines(document, args.quiet))
 
 
 def _lines(document: JsonObject, quiet: bool) -> list[str]:
@@ -88,55 +72,46 @@ def _lines(document: JsonObject, quiet: bool) -> list[str]:
     names = plan.get("actions") or []
     names = names["ids"] if isinstance(names, dict) else names  # of a catalogue
     named = f" ({listed(names)})" if names else ""
-    return [
+    lines = [
         f"Plan {document['plan_digest'][:12]}: {plan['n_actions']} actions{named}, "
         f"{document['features']} features ({dimension} from the context, and the bias)",
         f"{config_text(plan['policy'])} with {config_text(plan['oracle'])}",
         "",
         *_guarantee_lines(document["guarantee"]),
         f"Attacker   {document['attacker']['sentence']}",
-        *_person_lines(document.get("person")),
-        *_noise_lines(noise),
-        "",
-        *_batch_table(document),
-        "",
-        *_horizon_lines(document, quiet),
-        "",
-        *reward_lines(document["rewards"]),
-        *(line for sentence in document["sentences"] for line in (sentence, "")),
-        document["explanation"],
     ]
+    if person := document.get("person"):
+        apart, together = person["epsilon_in_different_batches"], person["epsilon_in_one_batch"]
+        lines.append(
+            f"A person   with {person['records']} records: ε = {epsilon_text(apart)} if they lie "
+            f"in different batches, {epsilon_text(together)} if all lie in one, "
+            f"at δ = {person['delta']:g}"
+        )
+    if noise["expected_norm"]:
+        scales = [f"{name} {value:.4g}" for name, value in noise["scales"].items() if value]
+        lines.append(f"Noise      calibrated to {', '.join(scales)}")
+        lines.append(f"           expected norm {noise['expected_norm']:.4g}")
+    else:
+        lines.append("Noise      none")
+    lines += ["", *_batch_table(document), ""]
+    if plan["horizon"] is None:
+        lines.append("No horizon: batches go on growing, and every one is released.")
+    else:
+        lines.append("The last batch is played and never fitted.")
+    warnings = (document["warning"], document["size"]["warning"])
+    lines += [f"Warning: {words}" for words in warnings if words and not quiet]
+    lines += ["", *reward_lines(document["rewards"])]
+    lines += [line for sentence in document["sentences"] for line in (sentence, "")]
+    return [*lines, document["explanation"]]
 
 
 def _guarantee_lines(guarantee: JsonObject) -> list[str]:
+    text = guarantee_text(guarantee["epsilon"], guarantee["delta"])
     if math.isinf(guarantee["epsilon"]):
-        return [f"Guarantee  none: {guarantee_text(math.inf, 0.0)}"]
+        return [f"Guarantee  none: {text}"]
     return [
-        f"Guarantee  {guarantee_text(guarantee['epsilon'], guarantee['delta'])} for one "
-        f"{guarantee['unit']}, when neighbours {guarantee['relation']}",
+        f"Guarantee  {text} for one {guarantee['unit']}, when neighbours {guarantee['relation']}",
         *(f"  assumes  {sentence}" for sentence in guarantee["assumptions"]),
-    ]
-
-
-def _person_lines(person: JsonObject | None) -> list[str]:
-    if person is None:
-        return []
-    different, together = (
-        epsilon_text(person[f"epsilon_in_{where}"]) for where in ("different_batches", "one_batch")
-    )
-    return [
-        f"A person   with {person['records']} records: ε = {different} if they lie in different "
-        f"batches, {together} if all lie in one, at δ = {person['delta']:g}"
-    ]
-
-
-def _noise_lines(noise: JsonObject) -> list[str]:
-    if not noise["expected_norm"]:
-        return ["Noise      none"]
-    listed = ", ".join(f"{name} {value:.4g}" for name, value in noise["scales"].items() if value)
-    return [
-        f"Noise      calibrated to {listed}",
-        f"           expected norm {noise['expected_norm']:.4g}",
     ]
 
 
@@ -148,13 +123,13 @@ def _batch_table(document: JsonObject) -> list[str]:
         release, noise = each["release"], each["prediction_noise"]
         rows.append(
             [
-                str(each["number"]),
-                f"{each['rounds_before']:,}",
-                f"{each['records']:,}",
+                each["number"],
+                each["rounds_before"],
+                each["records"],
                 "yes" if each["fitted"] else "no, the last",
-                epsilon_text(release["epsilon"]) if release else "–",
-                f"{release['delta']:g}" if release else "–",
-                *([_noise_text(outcome, noise) if noise else "–"] * known),
+                epsilon_text(release["epsilon"]) if release else None,
+                f"{release['delta']:g}" if release else None,
+                *([_noise_text(outcome, noise) if noise else None] * known),
             ]
         )
     header = ["batch", "rounds before", "records", "released", "ε", "δ"]
@@ -172,9 +147,5 @@ def _noise_text(outcome: Outcome, noise: float) -> str:
     return f"±{value:.2f}" if outcome == UNIT_LOSS else f"±{float(f'{value:.2g}'):,g}"
 
 
-def _horizon_lines(document: JsonObject, quiet: bool) -> list[str]:
-    lines = ["The last batch is played and never fitted."]
-    if document["plan"]["horizon"] is None:
-        lines = ["No horizon: batches go on growing, and every one is released."]
-    warnings = (document["warning"], document["size"]["warning"])
-    return lines + [f"Warning: {words}" for words in warnings if words and not quiet]
+SUMMARY = "forecast batches, noise and cost before any data"
+COMMANDS = [Command("plan", SUMMARY, forecast, EXPERIMENT + EXAMPLES, FLAGS)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime
 
-from discreet.cli.command_line import Answer, Commands, as_json, command, folder, write
+from discreet.cli.command_line import Answer, Command, as_json, flag, write_all
 from discreet.text import guarantee_text
 from discreet.validate import installed
 
@@ -19,14 +19,10 @@ examples:
   discreet report released.json
   discreet report http://127.0.0.1:8000 --out report
 """
-
-
-def add(commands: Commands) -> None:
-    """Add flags for the source and the output folder."""
-    summary = "write one page with results, lift and privacy label"
-    parser = command(commands, "report", summary, report, TEXT)
-    parser.add_argument("source", metavar="SOURCE", help="releases, or the address of a service")
-    parser.add_argument("--out", default="report", metavar="DIR", help="folder (default: report)")
+FLAGS = (
+    flag("source SOURCE", "releases, or the address of a service"),
+    flag("--out DIR", "folder (default: report)", "report"),
+)
 
 
 def report(args: argparse.Namespace) -> Answer:
@@ -41,21 +37,17 @@ def report(args: argparse.Namespace) -> Answer:
 
     released, source = read_released(args.source), read(args.source)
     made = datetime.now(UTC).date().isoformat()
-    about = {"kind": source.kind, **source.about}
     # Releases of an evaluation have seeded noise and exceed any budget: the page says so.
     simulated = any(isinstance(item.event, NonPrivate) for item in released.items)
     ledger = Ledger.from_json(source.ledger) if simulated else checked(source, args.source)
-    label = label_document(ledger, about, made=made)
+    label = label_document(ledger, {"kind": source.kind, **source.about}, made=made)
     document = report_document(released, label)
-    files = {
+    files: dict[str, str | bytes] = {
         "index.html": report_page(released, document, "label.html"),
         "label.html": label_page(label),
         "report.json": as_json(document) + "\n",
     }
-    out = folder(args.out)
-    for name, content in files.items():
-        write(out / name, content)
-    document["files"] = [str(out / name) for name in files]
+    document["files"] = write_all(args.out, files)
     found = document["lift"]
     spent = guarantee_text(float(document["epsilon"]), float(document["delta"]))
     lines = [
@@ -64,4 +56,8 @@ def report(args: argparse.Namespace) -> Answer:
         f"{spent} for one {document['unit']}",
         *(f"written to {file}" for file in document["files"]),
     ]
-    return Answer(document, "\n".join(lines))
+    return Answer(document, lines)
+
+
+SUMMARY = "write one page with results, lift and privacy label"
+COMMANDS = [Command("report", SUMMARY, report, TEXT, FLAGS)]

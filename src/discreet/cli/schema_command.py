@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from discreet.cli.command_line import Answer, Commands, command, write
-from discreet.errors import InvalidInput
-from discreet.validate import nearest
+from discreet.cli.command_line import Answer, Command, flag, write
+from discreet.types import JsonMapping
+from discreet.validate import one_of
 
 TEXT = """\
 The sample must be PUBLIC: synthetic, published, or of people who are not in the experiment. Ranges
@@ -21,22 +20,11 @@ examples:
   discreet schema sample.csv --without clicked id
   discreet run --data public.csv --target clicked --schema schema.toml
   discreet schema requests.jsonl --out experiment.toml"""
-
-
-def add(commands: Commands) -> None:
-    """Add flags for the sample and the schema."""
-    summary = "a first schema (TOML) from a public sample of columns"
-    parser = command(commands, "schema", summary, schema, TEXT)
-    flag = parser.add_argument
-    flag("sample", metavar="SAMPLE", help=".csv or .parquet, or requests in .jsonl")
-    flag(
-        "--without",
-        nargs="+",
-        default=[],
-        metavar="COLUMN",
-        help="columns that are not part of the context",
-    )
-    flag("--out", metavar="FILE", help="output file; an existing file is not overwritten")
+FLAGS = (
+    flag("sample SAMPLE", ".csv or .parquet, or requests in .jsonl"),
+    flag("--without COLUMN", "columns that are no part of the context", nargs="+", default=[]),
+    flag("--out FILE", "output file; an existing file is not overwritten"),
+)
 
 
 def schema(args: argparse.Namespace) -> Answer:
@@ -49,29 +37,20 @@ def schema(args: argparse.Namespace) -> Answer:
         return _experiment(args)
     columns = sample_columns(args.sample)
     for name in args.without:
-        if name not in columns:
-            raise InvalidInput(
-                f"--without must name columns of {args.sample}; got {name!r}. "
-                f"{nearest(name, columns)}"
-            )
+        one_of("--without", name, columns)
     found = suggestions({name: columns[name] for name in columns if name not in args.without})
     made = schema_of(found)
-    text = draft_text(found, HEAD.format(sample=Path(args.sample).name))
-    left_out = [each for each in found if each.field is None]
+    left_out = [each.name for each in found if each.field is None]
     document = {
         "format": "discreet-schema-sample/1",
         "schema": to_config(made),
         "features": made.p,
         "reasons": {each.name: each.reason for each in found},
-        "left_out": [each.name for each in left_out],
+        "left_out": left_out,
     }
-    if args.out is None:
-        return Answer(document, text.rstrip("\n"))
-    write(args.out, text, keep=True)
-    counts = f"{len(made.fields)} columns with {made.p} features; {len(left_out)} left out"
-    return Answer(
-        document, f"written to {args.out}: {counts}\nRead it and correct it before you use it."
-    )
+    counts = f": {len(made.fields)} columns with {made.p} features; {len(left_out)} left out"
+    text = draft_text(found, HEAD.format(sample=Path(args.sample).name))
+    return _written(args, document, text, counts)
 
 
 def _experiment(args: argparse.Namespace) -> Answer:
@@ -80,12 +59,24 @@ def _experiment(args: argparse.Namespace) -> Answer:
     draft = draft_experiment(args.sample)
     text = draft.experiment()
     parts = {"contexts": draft.contexts, "actions": draft.actions}
-    document: dict[str, Any] = {
+    document = {
         "format": "discreet-experiment-sample/1",
         "experiment": text,
         "reasons": {part: {each.name: each.reason for each in parts[part]} for part in parts},
     }
+    return _written(args, document, text)
+
+
+def _written(
+    args: argparse.Namespace, document: JsonMapping, text: str, counts: str = ""
+) -> Answer:
     if args.out is None:
         return Answer(document, text.rstrip("\n"))
     write(args.out, text, keep=True)
-    return Answer(document, f"written to {args.out}\nRead it and correct it before you use it.")
+    return Answer(
+        document, f"written to {args.out}{counts}\nRead it and correct it before you use it."
+    )
+
+
+SUMMARY = "a first schema (TOML) from a public sample of columns"
+COMMANDS = [Command("schema", SUMMARY, schema, TEXT, FLAGS)]

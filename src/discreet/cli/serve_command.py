@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Commands, command, write
+from discreet.cli.command_line import Answer, Command, flag, write
+from discreet.cli.flags import CONFIG, need_extra
+from discreet.cli.members_command import invitation_link
 from discreet.errors import InvalidInput
-from discreet.validate import installed, whole
+from discreet.validate import whole
 
 TEXT = """\
 The first three commands of a new service:
@@ -26,81 +28,45 @@ KEY is printed by --init. With PostgreSQL (database = "postgresql://…") add --
 FIRST_DECISION = """\
   curl http://127.0.0.1:8000/v1/decide -H 'Authorization: Bearer {key}' \\
     -H 'Content-Type: application/json' -d '{{"context": {{"hour": 9, "device": "phone"}}}}'"""
-
-
-def add(commands: Commands) -> None:
-    """Add flags for the address and for ``--init``."""
-    parser = command(commands, "serve", "serve private decisions over HTTP", serve, TEXT)
-    config_flag(parser)
-    flag = parser.add_argument
-    flag("--folder", metavar="DIR", help="serve all experiments of this folder, by server.toml")
+FLAGS = (
+    CONFIG,
+    flag("--folder DIR", "serve all experiments of this folder, by server.toml"),
+    flag("--init", "write an example file, begin its experiment, and print a key"),
     flag(
-        "--init",
-        action="store_true",
-        help="write an example file, begin its experiment, and print a key",
-    )
-    flag(
-        "--anchor",
-        metavar="FILE",
-        help="with --init: file that records what was published, best on another disk "
+        "--anchor FILE",
+        "with --init: file that records what was published, best on another disk "
         "(default: in the state folder of this user)",
-    )
-    flag("--host", metavar="HOST", help="address to listen on (default: as in the file)")
-    flag("--port", type=int, metavar="PORT", help="port to listen on (default: as in the file)")
-    flag("--workers", type=int, default=1, metavar="N", help="number of processes, with PostgreSQL")
-
-
-def config_flag(parser: argparse.ArgumentParser) -> None:
-    """Add ``--config``, for every command on the files of a service."""
-    parser.add_argument(
-        "--config",
-        default="experiment.toml",
-        metavar="FILE",
-        help="settings of the service (default: experiment.toml)",
-    )
+    ),
+    flag("--host HOST", "address to listen on (default: as in the file)"),
+    flag("--port PORT", "port to listen on (default: as in the file)", int),
+    flag("--workers N", "number of processes, with PostgreSQL", 1),
+)
 
 
 def serve(args: argparse.Namespace) -> Answer:
     """Serve until a signal arrives, or with ``--init`` prepare a new service."""
     need_extra()
-    path = Path(args.config)
-    if args.folder is not None:
-        return _serve_folder(args)
-    if args.init:
-        return _init(path, args)
-    if args.anchor is not None:
+    if args.anchor is not None and (args.folder is not None or not args.init):
         raise InvalidInput(
-            "--anchor must be given with --init; --init is missing. "
-            "To move the anchor, stop the service, move the file, and write anchor = '…'."
+            "--anchor must be given with --init, without --folder; it was not. To move the anchor, "
+            "stop the service, move the file, and write anchor = '…'; a server.toml has anchors."
         )
+    if args.init:
+        return _init(args) if args.folder is None else _init_folder(args)
     from discreet.service.http.server import serve as run
 
-    run(path, host=args.host, port=args.port, workers=whole("workers", args.workers, 1))
+    workers, folder = whole("workers", args.workers, 1), args.folder is not None
+    path = Path(args.folder if folder else args.config)
+    run(path, host=args.host, port=args.port, workers=workers, folder=folder)
     return Answer({"stopped": True}, "stopped")
 
 
-def _serve_folder(args: argparse.Namespace) -> Answer:
-    folder = Path(args.folder)
-    if args.anchor is not None:
-        raise InvalidInput(
-            "--anchor must be left out with --folder; each experiment has its own. Write "
-            "anchors = '…' into server.toml."
-        )
-    if args.init:
-        return _init_folder(folder, args)
-    from discreet.service.http.server import serve as run
-
-    workers = whole("workers", args.workers, 1)
-    run(folder, host=args.host, port=args.port, workers=workers, folder=True)
-    return Answer({"stopped": True}, "stopped")
-
-
-def _init_folder(folder: Path, args: argparse.Namespace) -> Answer:
-    from discreet.cli.members_command import invitation_link
+def _init_folder(args: argparse.Namespace) -> Answer:
     from discreet.service.experiment_file import SERVER_EXAMPLE
     from discreet.service.settings import SERVER_FILE
     from discreet.service.storage.api_keys import begin_server
 
+    folder = Path(args.folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = begin_server(folder)
     if not (folder / SERVER_FILE).exists():
@@ -113,16 +79,15 @@ def _init_folder(folder: Path, args: argparse.Namespace) -> Answer:
         f"next: discreet experiment new NAME --folder {folder}",
         f"then: discreet serve --folder {folder}",
     ]
-    document = {"folder": str(folder), "server_key": key, "owner_link": link}
-    return Answer(document, "\n".join(lines))
+    return Answer({"folder": str(folder), "server_key": key, "owner_link": link}, lines)
 
 
-def _init(path: Path, args: argparse.Namespace) -> Answer:
-    from discreet.cli.members_command import invitation_link
+def _init(args: argparse.Namespace) -> Answer:
     from discreet.plan.explanation import plan_size
     from discreet.service.runtime.experiment_folder import write_and_begin
     from discreet.service.storage.locations import in_same_folder
 
+    path = Path(args.config)
     written = not path.exists()
     settings, begun = write_and_begin(path, args.anchor)
     link = invitation_link(args)
@@ -156,9 +121,7 @@ def _init(path: Path, args: argparse.Namespace) -> Answer:
     ]
     if written:
         lines += ["then, from another terminal:", FIRST_DECISION.format(key=begun.admin_key)]
-    return Answer(document, "\n".join(lines))
+    return Answer(document, lines)
 
 
-def need_extra() -> None:
-    libraries = ("argon2", "jinja2", "msgspec", "prometheus_client", "starlette", "uvicorn")
-    installed("serve", "to serve", *libraries)
+COMMANDS = [Command("serve", "serve private decisions over HTTP", serve, TEXT, FLAGS)]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
-from pathlib import Path
 
-from discreet.cli.command_line import Answer, Commands, as_json, command, table, write
+from discreet.cli.command_line import Answer, Command, as_json, flag, folder, progress, table, write
 from discreet.text import duration, guarantee_text
-from discreet.types import JsonObject
 from discreet.validate import installed, positive, whole
 
 SCALING = """\
@@ -20,70 +17,42 @@ algorithms, with the rates of their theorems and with practical ones. Minutes on
 example:
   discreet theory scaling --out scaling
 """
-
-
-def add(commands: Commands) -> None:
-    """Add ``bounds``, with a problem, and ``scaling``, with a folder."""
-    group = command(commands, "theory", "regret bounds of the paper, and experiments on them")
-    kinds = group.add_subparsers(dest="kind", metavar="bounds|scaling", required=True)
-    example = "example:\n  discreet theory bounds --T 100000 --A 10 --F 1000 --epsilon 1"
-    flag = command(kinds, "bounds", "compute every bound and rate", bounds, example).add_argument
-    flag("--T", type=int, required=True, metavar="T", help="rounds")
-    flag("--A", type=int, required=True, metavar="A", help="actions")
-    flag("--F", type=int, required=True, metavar="F", help="functions in the class")
-    flag("--epsilon", type=float, default=1.0, metavar="E", help="default: 1")
-    flag(
-        "--delta",
-        type=float,
-        default=0.05,
-        metavar="D",
-        help="probability of failure (default: 0.05)",
-    )
-    flag = command(kinds, "scaling", "measure how regret grows", scaling, SCALING).add_argument
-    flag("--out", required=True, metavar="DIR", help="output folder")
-    flag("--seeds", type=int, default=30, metavar="N", help="default: 30")
-    flag("--quick", action="store_true", help=argparse.SUPPRESS)
+BOUNDS = {
+    **{"Err": "{error_bound:.4g}", "rate": "{learning_rate:.3g}", "regret ≤": "{regret_bound:.4g}"},
+    **{"÷ T": "{bound_over_T:.3g}", "dominant": "{dominant}", "< T from": "{below_T_from:.2g}"},
+    "fits": "{fits:,}",
+}
+"""Columns of the table of bounds."""
+GROWTH = {
+    **{"axis": "{axis}, {instance}", "algorithm": "{algorithm}", "rates": "{rates}"},
+    **{"slope": "{slope:.3f}", "95 %": "{low:.3f} to {high:.3f}"},
+    "slope of the bound": "{bound_slope:.3f}",
+}
+"""Columns of the table of measured slopes."""
 
 
 def bounds(args: argparse.Namespace) -> Answer:
     """Report every guarantee at one T, A, |F|, ε and δ."""
     from discreet.lab.theory.regret_bounds import bounds_document
 
-    document = bounds_document(
-        args.T, args.A, args.F, args.delta, positive("epsilon", args.epsilon)
-    )
-    return Answer(document, "\n".join(_bound_lines(document)))
-
-
-def _bound_lines(document: JsonObject) -> list[str]:
-    rows = []
-    for name, each in document.items():
-        if not isinstance(each, dict):  # of the problem
-            continue
-        rows.append(
-            [
-                name,
-                f"{each['error_bound']:.4g}",
-                f"{each['learning_rate']:.3g}",
-                f"{each['regret_bound']:.4g}",
-                f"{each['bound_over_T']:.3g}",
-                each["dominant"],
-                f"{each['below_T_from']:.2g}",
-                f"{each['fits']:,}",
-            ]
-        )
-    header = ["", "Err", "rate", "regret ≤", "÷ T", "dominant", "< T from", "fits"]
-    T, A, F = document["T"], document["A"], document["F"]
-    return [
-        f"T = {T:,}, A = {A}, |F| = {F:,}, "
+    epsilon = positive("epsilon", args.epsilon)
+    document = bounds_document(args.T, args.A, args.F, args.delta, epsilon)
+    rows = [
+        [name, *(cell.format_map(each) for cell in BOUNDS.values())]
+        for name, each in document.items()
+        if isinstance(each, dict)  # others are of the problem
+    ]
+    lines = [
+        f"T = {args.T:,}, A = {args.A}, |F| = {args.F:,}, "
         f"{guarantee_text(document['epsilon'], document['delta'])}; "
         f"{document['epochs']} epochs, {document['fits']} fits",
         "",
-        *table(header, rows),
+        *table(["", *BOUNDS], rows),
         "",
         "Each bound holds with probability 1 − δ. Where ÷ T is above 1 it says nothing yet: regret",
         "never exceeds T. The rate is that of the last epoch.",
     ]
+    return Answer(document, lines)
 
 
 def scaling(args: argparse.Namespace) -> Answer:
@@ -94,39 +63,41 @@ def scaling(args: argparse.Namespace) -> Answer:
 
     axes = QUICK if args.quick else AXES
     seeds = whole("seeds", args.seeds, 2, "An interval needs at least two seeds.")
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
+    out = folder(args.out)
     begun, found = time.monotonic(), []
     for point in points(axes, seeds, workers=1 if args.quick else os.cpu_count() or 1):
         found.append(point)
-        if not args.json and sys.stderr.isatty():
-            print(
-                f"\r{point.axis} = {point.value:g}, {point.algorithm}",
-                end="\033[K",
-                file=sys.stderr,
-            )
+        if not args.json:
+            progress(f"{point.axis} = {point.value:g}, {point.algorithm}")
     seconds = time.monotonic() - begun
-    if not args.json and sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
     document = document_of(found, axes, seeds)
     write(out / "scaling.json", as_json(document) + "\n")
     files = ["scaling.json", *write_report(document, out)]
-    rows = [
-        [
-            f"{each['axis']}, {each['instance']}",
-            each["algorithm"],
-            each["rates"],
-            f"{each['slope']:.3f}",
-            f"{each['low']:.3f} to {each['high']:.3f}",
-            f"{each['bound_slope']:.3f}",
-        ]
-        for each in document["growth"]
-    ]
-    header = ["axis", "algorithm", "rates", "slope", "95 %", "slope of the bound"]
+    rows = [[cell.format_map(each) for cell in GROWTH.values()] for each in document["growth"]]
     lines = [
-        *table(header, rows),
+        *table([*GROWTH], rows),
         "",
         f"{len(found)} points, {seeds} seeds, {duration(round(seconds))}",
         *(f"wrote    {out / name}" for name in files),
     ]
-    return Answer({**document, "seconds": seconds, "files": files}, "\n".join(lines))
+    return Answer({**document, "seconds": seconds, "files": files}, lines)
+
+
+BOUND_FLAGS = (
+    flag("--T T", "rounds", int, required=True),
+    flag("--A A", "actions", int, required=True),
+    flag("--F F", "functions in the class", int, required=True),
+    flag("--epsilon E", "default: 1", 1.0),
+    flag("--delta D", "probability of failure (default: 0.05)", 0.05),
+)
+SCALING_FLAGS = (
+    flag("--out DIR", "output folder", required=True),
+    flag("--seeds N", "default: 30", 30),
+    flag("--quick", argparse.SUPPRESS),
+)
+EXAMPLE = "example:\n  discreet theory bounds --T 100000 --A 10 --F 1000 --epsilon 1"
+KINDS = [
+    Command("bounds", "compute every bound and rate", bounds, EXAMPLE, BOUND_FLAGS),
+    Command("scaling", "measure how regret grows", scaling, SCALING, SCALING_FLAGS),
+]
+COMMANDS = [Command("theory", "regret bounds of the paper, and experiments on them", kinds=KINDS)]
