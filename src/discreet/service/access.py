@@ -1,4 +1,5 @@
-"""Access to an experiment or to the server: its API keys, rate limits and refused callers."""
+"""Access to an experiment or to the server: its API keys, rate limits, refused callers, and the
+status, code and message of every error."""
 
 from __future__ import annotations
 
@@ -11,7 +12,20 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import TypeVar
 
-from discreet.errors import ServiceError, StateClaimed
+import msgspec
+
+from discreet.errors import (
+    BudgetExceeded,
+    CorruptRelease,
+    DecisionClosed,
+    DiscreetError,
+    InvalidInput,
+    LossConflict,
+    NotReady,
+    ServiceError,
+    StateClaimed,
+    UnknownDecision,
+)
 from discreet.service.logs import Log
 from discreet.service.membership import Members
 from discreet.service.runtime.service import Service
@@ -27,12 +41,53 @@ T = TypeVar("T")
 # answers never empty a bucket of decisions. [docs/privacy/service.md, "Slots do not move"]
 DECIDE, TICKET, ANSWER, OTHER, UNLIMITED = "decide", "ticket", "answer", "other", ""
 """The bucket that a route takes from; health checks have no limit."""
+_STATUS: dict[type[DiscreetError], tuple[int, str]] = {
+    InvalidInput: (422, "invalid"),
+    UnknownDecision: (404, "unknown_decision"),
+    LossConflict: (409, "conflict"),
+    DecisionClosed: (410, "over"),
+    BudgetExceeded: (409, "budget_exceeded"),
+    CorruptRelease: (503, "corrupt_release"),
+    NotReady: (503, "not_ready"),
+    StateClaimed: (503, "state_claimed"),
+}
+
+
+class ErrorDetail(msgspec.Struct, omit_defaults=True):
+    """Code and message of an error, and the field of the request that caused it."""
+
+    code: str
+    message: str
+    field: str | None = None
+
+
+def problem_of(error: Exception, lost: tuple[type[Exception], ...]) -> tuple[int, ErrorDetail]:
+    """Return status and detail; unknown errors are 503 if storage failed, else 500."""
+    if isinstance(error, ServiceError):
+        return error.status or 500, ErrorDetail(error.code or "error", str(error), error.field)
+    for kind, (status, code) in _STATUS.items():
+        if isinstance(error, kind):
+            return status, ErrorDetail(code, str(error), getattr(error, "field", None))
+    if isinstance(error, (*lost, OSError)):
+        # After a lost answer to COMMIT, or a failed sync, it is unknown whether it was stored.
+        message = (
+            "storage must be available; the database fails. Try again: with the same "
+            "Idempotency-Key a decision counts once, and a loss always does."
+        )
+        return 503, ErrorDetail("storage_unavailable", message)
+    text = "Internal error. The operator finds details in the log."
+    return 500, ErrorDetail("internal", text)
+
 
 REMEMBERED = 100_000
 """Maximum number of callers that are counted at once."""
 PER_SECOND = 50
 """Maximum number of refused requests per second and address that are answered with the reason.
 Callers with a valid key are not limited by it, also behind the same address."""
+
+
+def _too_many(text: str) -> ServiceError:
+    return ServiceError(text, status=429, code="too_many_requests")
 
 
 class RateLimit:
@@ -54,10 +109,8 @@ class RateLimit:
         left, before = self._left.get((bucket, key), (float(rate), now))
         left = min(float(rate), left + (now - before) * rate)
         if left < 1.0:
-            raise ServiceError(
-                f"requests must stay below {rate} per second; this key sends more. Wait.",
-                status=429,
-                code="too_many_requests",
+            raise _too_many(
+                f"requests must stay below {rate} per second; this key sends more. Wait."
             )
         if len(self._left) >= REMEMBERED:  # addresses, which a caller may invent
             self._left.clear()
@@ -77,11 +130,9 @@ class Refusals:
         try:
             self._rate.take(OTHER, self._address(headers, peer))
         except ServiceError:
-            return ServiceError(
+            return _too_many(
                 f"refused keys must stay below {PER_SECOND} per second and address; this address "
-                "sends more. Wait, and use a valid key.",
-                status=429,
-                code="too_many_requests",
+                "sends more. Wait, and use a valid key."
             )
         return error
 
@@ -192,19 +243,18 @@ class ServerAccess(Access):
             self._database, self._vault, settings, self._in_thread, self._written
         )
 
-    async def _in_thread(self, operation: Callable[[Connection], T]) -> T:
+    async def _in_thread(self, operation: Callable[[Connection], T], write: bool = False) -> T:
         def run() -> T:
             with self._changing:
-                return operation(self._rare)
+                if not write:
+                    return operation(self._rare)
+                with self._database.transaction(self._rare):
+                    return operation(self._rare)
 
         return await asyncio.to_thread(run)
 
     async def _written(self, operation: Callable[[Connection], T]) -> T:
-        def run(connection: Connection) -> T:
-            with self._database.transaction(connection):
-                return operation(connection)
-
-        return await self._in_thread(run)
+        return await self._in_thread(operation, True)
 
     @property
     def keys(self) -> dict[str, Key]:

@@ -400,7 +400,7 @@ def test_wrong_passphrases_are_throttled_by_name_and_address(settings, play, mon
     async def scenario(service):
         app = Visitor(service).app
         access = next(each for each in app.routes if getattr(each, "path", "") == "/ui")
-        members = access.endpoint._access.members
+        members = access.endpoint.access.members
         for name, most in (("_names", PER_NAME), ("_addresses", PER_ADDRESS)):
             monkeypatch.setattr(members, name, Throttle(most, clock=lambda: now[0]))
         visitors = [Visitor(service, f"10.1.0.{i}", app) for i in range(PER_NAME + 1)]

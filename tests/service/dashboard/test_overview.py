@@ -15,11 +15,10 @@ from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation
 from discreet.releases.lift import Lift, LiftLine
 from discreet.releases.quality import Quality
-from discreet.service.dashboard import experiment_summary, explorer, overview, page_data
+from discreet.service.dashboard import experiment_summary, explorer, overview
 from discreet.service.dashboard.charts import Chart, Line, short
 from discreet.service.dashboard.example_people import example_shares
-from discreet.service.dashboard.experiment_summary import Pace, pace
-from discreet.service.dashboard.lift_answer import answer, answered
+from discreet.service.dashboard.experiment_summary import Pace, answer, pace
 from service.dashboard.visitor import EVERY_KIND, Visitor
 
 HERE = [0.3, -0.2]
@@ -94,8 +93,8 @@ def test_when_it_is_too_early_a_forecast_counts_decisions():
 
 
 def test_without_a_lift_the_answer_says_why():
-    assert answered(None, "“none”").short == "Too early to say"
-    assert answered(None, None).short == "Not compared"
+    assert answer(None, "“none”").short == "Too early to say"
+    assert answer(None, None).short == "Not compared"
 
 
 def test_a_lift_that_is_not_known_yet():
@@ -134,8 +133,8 @@ def test_early_wide_intervals_do_not_flatten_the_rest():
 
 def test_a_chart_has_dates_and_the_numbers_of_releases():
     chart = charted([0.0] * 9, [1.0] * 9)
-    assert [tick.text for tick in chart.across] == ["1 Jan", "3 Jan", "5 Jan", "7 Jan", "9 Jan"]
-    assert [mark.text for mark in chart.marks] == [*map(str, range(9, 0, -1))]
+    assert [text for _, text in chart.across] == ["1 Jan", "3 Jan", "5 Jan", "7 Jan", "9 Jan"]
+    assert [text for _, text in chart.marks] == [*map(str, range(9, 0, -1))]
     close = Chart(
         "",
         "",
@@ -144,14 +143,14 @@ def test_a_chart_has_dates_and_the_numbers_of_releases():
         time=True,
         releases=((0.0, 1), (1.0, 2), (2.0, 3), (900.0, 4)),
     )
-    assert [mark.text for mark in close.marks] == ["4", "3", "", ""], "those that would overlap"
-    assert [tick.text for tick in close.across] == ["1 Jan", "00:05", "00:10", "00:15"]
+    assert [text for _, text in close.marks] == ["4", "3", "", ""], "those that would overlap"
+    assert [text for _, text in close.across] == ["1 Jan", "00:05", "00:10", "00:15"]
     hours = Chart("", "", [0.0, 7200.0], (Line("", [1, 2]),), time=True)
-    assert [tick.text for tick in hours.across] == ["1 Jan", "01:00", "02:00"]
+    assert [text for _, text in hours.across] == ["1 Jan", "01:00", "02:00"]
     numbers = Chart("", "release", [0, 1, 2], (Line("", [1, 2, 3]),))
-    assert [tick.text for tick in numbers.across] == ["0", "1", "2"], "no half releases"
+    assert [text for _, text in numbers.across] == ["0", "1", "2"], "no half releases"
     alone = Chart("", "release", [5.0], (Line("", [0.5]),))
-    assert (alone.place(5.0), alone.across[0].text) == (53.5, "5")
+    assert (alone.place(5.0), alone.across[0][1]) == (53.5, "5")
     assert [short(x) for x in (0, -0.0, -0.12345, 1234.5, 1e6, 12.0)] == [
         *("0", "0", "−0.123", "1,234", "1,000,000", "12")
     ]
@@ -319,9 +318,9 @@ def test_an_effect_below_its_error_is_not_known_yet(monkeypatch):
     monkeypatch.setattr(explorer, "explain_decision", lambda *_, **__: found)
     released = SimpleNamespace(latest=1, outcome=Reward(0, 10))
     lines = explorer.explained(released, None, ["mail", "none"])["lines"]
-    assert [(each.effect, each.error) for each in lines] == [
-        ("+2.00", "± 1.00"),
-        ("not known yet", "± 1.00"),
+    assert [(each["effect"], each["error"]) for each in lines] == [
+        ("+2.00", "1.00"),
+        ("not known yet", "1.00"),
         ("−0.50", ""),
     ]
 
@@ -332,13 +331,13 @@ def test_documents_have_names():
         return SimpleNamespace(number=number, kind=kind, release=reported)
 
     links = [link(0, "genesis"), link(1, "release", 1), link(2, "burn"), link(3, "release", 2)]
-    assert [*page_data.document_names(links).values()] == [
+    assert [*experiment_summary.document_names(links).values()] == [
         "start",
         "release 1",
         "batch given up after release 1",
         "release 2",
     ]
-    assert page_data.release_counts(links) == {0: 0, 1: 1, 2: 1, 3: 2}
+    assert experiment_summary.release_counts(links) == {0: 0, 1: 1, 2: 1, 3: 2}
 
 
 async def entered(service, key):

@@ -7,10 +7,12 @@ import pytest
 
 from discreet.privacy.attacker import attacker, hundredths, odds_text
 from discreet.releases.quality import Quality
-from discreet.service.dashboard import operator_pages, page_data, page_frame
-from discreet.service.dashboard.page_frame import SECONDS, Sessions
+from discreet.service.dashboard import operator_pages, page_frame
+from discreet.service.dashboard.experiment_summary import release_counts
+from discreet.service.dashboard.page_frame import Sessions
 from discreet.service.dashboard.server_pages import EVERYONE, PAGES, READERS, SIGNED_IN
 from discreet.service.http.app import make_app
+from discreet.service.storage.member_tables import SESSION_SECONDS
 from service.dashboard.visitor import EVERY_KIND, Visitor
 
 HERE = [0.3, -0.2]
@@ -181,9 +183,9 @@ def test_a_session_ends(settings, play, monkeypatch):
         import time
 
         began = time.time()
-        monkeypatch.setattr(time, "time", lambda: began + SECONDS - 5)
+        monkeypatch.setattr(time, "time", lambda: began + SESSION_SECONDS - 5)
         assert mine.read(text) is not None
-        monkeypatch.setattr(time, "time", lambda: began + SECONDS + 5)
+        monkeypatch.setattr(time, "time", lambda: began + SESSION_SECONDS + 5)
         assert mine.read(text) is None, "too old"
 
     visited(play, settings, scenario)
@@ -281,9 +283,13 @@ def test_a_batch_burns_only_when_its_number_is_typed(settings, play):
         await fill(service, 2)
         for typed in ("", "2", "yes"):
             assert (await visitor.send("/ui/settings/burn", batch="1", typed=typed)).status == 422
-        assert [batch.state for batch in await service.state.read(page_data.batches)] == ["open"]
+        assert [batch.state for batch in await service.state.read(operator_pages.every_batch)] == [
+            "open"
+        ]
         assert (await visitor.send("/ui/settings/burn", batch="1", typed=" 1 ")).status == 303
-        assert [batch.state for batch in await service.state.read(page_data.batches)] == ["burned"]
+        assert [batch.state for batch in await service.state.read(operator_pages.every_batch)] == [
+            "burned"
+        ]
         page = (await visitor.get("/ui/releases/1")).text
         assert "Batch given up" in page
         assert "All 2 signed entries verify" in (await visitor.get("/ui/releases")).text
@@ -311,7 +317,7 @@ def test_a_document_that_does_not_verify_is_named(settings, play, released, spoi
     async def scenario(visitor, service):
         await fill(service, 4)
         await released(service)
-        bodies = dict(await service.state.read(page_data.bodies))
+        bodies = dict(await service.state.read(operator_pages.bodies))
         wrong = bodies[1].replace(b'"records":4', b'"records":5')
         if spoil == "swapped":  # signed by us, but not what was published under that number
             wrong = bodies[0]
@@ -409,7 +415,7 @@ def test_no_page_depends_on_answers(settings, play):
 
 
 def test_a_page_that_shows_answers_is_noticed(settings, play, monkeypatch):
-    honest = page_data.batches
+    honest = operator_pages.every_batch
 
     def telling(connection):
         from dataclasses import replace
@@ -417,7 +423,7 @@ def test_a_page_that_shows_answers_is_noticed(settings, play, monkeypatch):
         count = connection.execute("SELECT count(*) FROM answers").fetchone()[0]
         return [replace(batch, taken=batch.taken - count) for batch in honest(connection)]
 
-    monkeypatch.setattr(page_data, "batches", telling)
+    monkeypatch.setattr(operator_pages, "every_batch", telling)
     assert visited(play, settings, changes_with_an_answer) == ["/ui/batches"]
 
 
@@ -560,7 +566,7 @@ def test_numbers_of_releases_agree_on_every_page(settings, play, released):
         said = "2 releases so far"
         for path in ("/ui", "/ui/releases", "/ui/label"):
             assert said in words((await visitor.get(path)).text), path
-        now = page_data.release_counts(service.state.serving.chain.links)[service.state.deciding()]
+        now = release_counts(service.state.serving.chain.links)[service.state.deciding()]
         chosen = re.search(r"release (\d)( \(now\))", (await visitor.get("/ui/explorer")).text)
         assert int(chosen[1]) == now
         if now != 2:

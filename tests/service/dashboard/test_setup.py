@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet import Budget, Plan, UnitBall
 from discreet.errors import InvalidInput
 from discreet.service.dashboard import experiment_form
-from discreet.service.dashboard.experiment_form import edited, shown
+from discreet.service.dashboard.experiment_form import Edit, shown
 from discreet.service.dashboard.setup_pages import (
     arranged,
     drafted,
@@ -213,7 +213,7 @@ def test_a_file_comes_back_from_the_form_byte_by_byte(folder, text):
 def test_one_change_of_the_form_changes_one_value_of_the_file(name, typed, keys, value):
     document = tomllib.loads(FILES["names"])
     fields = {name: typed if isinstance(typed, list) else [typed]}
-    made = edited(document, fields).document
+    made = Edit(document, fields).document
     expected = copy.deepcopy(document)
     *tables, last = keys
     inner = expected
@@ -255,7 +255,7 @@ def test_whatever_is_typed_is_in_the_file_and_shown_again(text, rows, simple, ki
     fields = {name: [value] for name, value in simple.items()} | {"actions_kind": [kind]}
     for key in ("name", "kind", "low", "high", "values", "was", "missing"):
         fields[f"col_{key}"] = [row[key] for row in rows]
-    made = edited(tomllib.loads(text), fields)
+    made = Edit(tomllib.loads(text), fields)
     again = shown(tomllib.loads(rewritten(text, made.document)))
     for name in experiment_form.SIMPLE:
         numeric = isinstance(experiment_form.value_of(simple.get(name, "").strip()), (int, float))
@@ -268,11 +268,11 @@ def test_whatever_is_typed_is_in_the_file_and_shown_again(text, rows, simple, ki
 
 def test_the_control_stays_the_same_action_when_actions_move():
     document = tomllib.loads(FILES["names"])  # the control is action 1, "mail"
-    moved = edited(document, {"action": ["mail", "none", "call"]}).document
+    moved = Edit(document, {"action": ["mail", "none", "call"]}).document
     assert moved["plan"]["control"]["action"] == "mail"
-    renamed = edited(document, {"action": ["none", "letter", "call"]}).document
+    renamed = Edit(document, {"action": ["none", "letter", "call"]}).document
     assert renamed["plan"]["control"]["action"] == 1
-    same = edited(document, {"action": ["none", "mail", "call"]}).document
+    same = Edit(document, {"action": ["none", "mail", "call"]}).document
     assert same == document
 
 

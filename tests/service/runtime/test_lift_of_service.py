@@ -13,7 +13,7 @@ from discreet.client import Billboard, billboard
 from discreet.client.recomputation import recompute
 from discreet.privacy.ledger import DISJOINT_PARTS
 from discreet.releases.lift import lift
-from discreet.service.dashboard.lift_answer import answer
+from discreet.service.dashboard.experiment_summary import answer
 from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import anchor_of

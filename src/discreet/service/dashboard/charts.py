@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+
+from discreet.service.dashboard.page_frame import minute
 
 TOP, BOTTOM = 18.0, 192.0
 """Pixels from the upper edge to the upper and lower end of the scale."""
@@ -23,6 +25,8 @@ DAY = 86_400
 STEPS = (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
 DAYS = (1, 2, 7, 14, 30, 61, 91, 182, 365)
 Values = Sequence[float]
+Tick = tuple[float, str]
+"""A per cent of the width or a pixel of the height, and the word there."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +38,13 @@ class Line:
     low: Values = ()
     high: Values = ()
 
-
-@dataclass(frozen=True)
-class Tick:
-    """A word on an axis, at a per cent of the width or a pixel of the height."""
-
-    at: float
-    text: str
+    @property
+    def texts(self) -> list[str]:
+        """Values in words, with their intervals."""
+        if not self.low:
+            return [*map(short, self.values)]
+        ends = zip(self.values, self.low, self.high, strict=True)
+        return [f"{short(x)} ({short(low)} to {short(high)})" for x, low, high in ends]
 
 
 @dataclass(frozen=True)
@@ -71,32 +75,35 @@ class Chart:
     bars: bool = False
     zero: bool = False
     ends: tuple[float, float] | None = None
-    releases: tuple[tuple[float, int], ...] = field(default=())
+    releases: tuple[tuple[float, int], ...] = ()
 
     @property
     def scale(self) -> tuple[float, float]:
         """The ends of the vertical axis."""
         if self.ends is not None:
             return self.ends
-        later = slice(len(self.x) // 2, None)
-        held = [
-            value
-            for line in self.lines
-            for part in (line.values, line.low, line.high)
-            for value in part[later]
-        ]
-        low, high = min(held, default=0.0), max(held, default=1.0)
+        parts = [part for line in self.lines for part in (line.values, line.low, line.high)]
+        held = [value for part in parts for value in part[len(self.x) // 2 :]] or [0.0, 1.0]
+        low, high = min(held), max(held)
         if self.zero:
             low, high = min(low, 0.0), max(high, 0.0)
         room = 0.08 * (high - low) or 0.5
         return (low if self.bars else low - room), high + room
 
+    @property
+    def _step(self) -> float:
+        return min((b - a for a, b in pairwise(self.x)), default=1.0)
+
+    @property
+    def _width(self) -> float:
+        """The length of the horizontal axis; a bar is beside its x."""
+        return max(self.x) - min(self.x) + (self._step if self.bars else 0.0)
+
     def place(self, x: float) -> float:
         """Per cent of the width."""
-        first, last = min(self.x), max(self.x) + (self._step if self.bars else 0.0)
-        if last == first:
+        if not self._width:
             return (LEFT + RIGHT) / 2
-        return round(LEFT + (RIGHT - LEFT) * (x - first) / (last - first), 2)
+        return round(LEFT + (RIGHT - LEFT) * (x - min(self.x)) / self._width, 2)
 
     def height(self, value: float) -> float:
         """Pixel of the height, within the scale."""
@@ -105,62 +112,50 @@ class Chart:
         return round(BOTTOM - (BOTTOM - TOP) * share, 1)
 
     @property
-    def _step(self) -> float:
-        return min((b - a for a, b in pairwise(self.x)), default=1.0)
-
-    @property
     def columns(self) -> list[tuple[float, float, float, str]]:
         """Left end, width, height and words of each bar."""
-        wide = round(
-            0.85 * (RIGHT - LEFT) * self._step / (max(self.x) + self._step - min(self.x)), 2
-        )
+        wide = round(0.85 * (RIGHT - LEFT) * self._step / self._width, 2)
+        values = zip(self.x, self.lines[0].values, strict=True)
         return [
-            (self.place(x), wide, self.height(value), f"{self.name(x)}: {short(value)}")
-            for x, value in zip(self.x, self.lines[0].values, strict=True)
+            (self.place(x), wide, self.height(y), f"{self.name(x)}: {short(y)}") for x, y in values
         ]
 
     @property
     def shapes(self) -> list[Shape]:
-        low, high = self.scale
-        found = []
-        for line in self.lines:
-            at = [
-                (10 * self.place(x), self.height(y))
-                for x, y in zip(self.x, line.values, strict=True)
-            ]
-            edges = [
-                [(10 * self.place(x), self.height(y)) for x, y in zip(self.x, side, strict=True)]
-                for side in (line.low, line.high)
-                if side
-            ]
-            outline = edges[0] + edges[1][::-1] if edges else []
-            sides = [*zip(self.x, line.low or line.values, line.high or line.values, strict=True)]
-            arrows = [(self.place(x), True) for x, _, top in sides if top > high]
-            arrows += [(self.place(x), False) for x, least, _ in sides if least < low]
-            dots = [
-                (self.place(x), self.height(y), f"{line.label}, {self.name(x)}: {text}")
-                for x, y, text in zip(self.x, line.values, texts(line), strict=True)
-                if len(self.x) <= TABLE and low <= y <= high
-            ]
-            found.append(
-                Shape(line.label, _joined(at), _joined(outline), tuple(dots), tuple(arrows))
-            )
-        return found
+        return [*map(self._shape, self.lines)]
+
+    def _shape(self, line: Line) -> Shape:
+        (low, high), places = self.scale, [*map(self.place, self.x)]
+
+        def outline(values: Values) -> list[str]:
+            return [f"{10 * x:g},{self.height(y):g}" for x, y in zip(places, values, strict=True)]
+
+        band = outline(line.low) + outline(line.high)[::-1] if line.low else []
+        arrows = [
+            *((x, True) for x, y in zip(places, line.high or line.values, strict=True) if y > high),
+            *((x, False) for x, y in zip(places, line.low or line.values, strict=True) if y < low),
+        ]
+        dots = [
+            (place, self.height(y), f"{line.label}, {self.name(x)}: {text}")
+            for place, x, y, text in zip(places, self.x, line.values, line.texts, strict=True)
+            if len(self.x) <= TABLE and low <= y <= high
+        ]
+        points = " ".join(outline(line.values))
+        return Shape(line.label, points, " ".join(band), tuple(dots), tuple(arrows))
 
     def name(self, x: float) -> str:
         """A point of the horizontal axis in words."""
         if not self.time:
             return f"{self.along} {short(x)}"
         number = dict(self.releases).get(x)
-        moment = datetime.fromtimestamp(x, UTC).strftime("%-d %b %Y, %H:%M")
-        return moment if number is None else f"release {number}, {moment}"
+        return minute(x) if number is None else f"release {number}, {minute(x)}"
 
     @property
     def rows(self) -> list[tuple[str, list[str]]]:
         """The chart as a table; empty if it is long."""
         if len(self.x) > TABLE:
             return []
-        cells = zip(*map(texts, self.lines), strict=True)
+        cells = zip(*(line.texts for line in self.lines), strict=True)
         return [(self.name(x), list(row)) for x, row in zip(self.x, cells, strict=True)]
 
     @property
@@ -168,14 +163,14 @@ class Chart:
         """Words of the horizontal axis."""
         first, last = min(self.x), max(self.x)
         if self.time:
-            return [Tick(self.place(x), text) for x, text in _moments(first, last)]
+            return [(self.place(x), text) for x, text in _moments(first, last)]
         least = 1.0 if all(x == round(x) for x in self.x) else 0.0  # no half releases
-        return [Tick(self.place(x), short(x)) for x in _round_numbers(first, last, least)]
+        return [(self.place(x), short(x)) for x in _round_numbers(first, last, least)]
 
     @property
     def upward(self) -> list[Tick]:
         """Words of the vertical axis."""
-        return [Tick(self.height(y), short(y)) for y in _round_numbers(*self.scale)]
+        return [(self.height(y), short(y)) for y in _round_numbers(*self.scale)]
 
     @property
     def marks(self) -> list[Tick]:
@@ -183,22 +178,11 @@ class Chart:
         found: list[Tick] = []
         free = math.inf
         for x, number in reversed(self.releases):
-            if not min(self.x) <= x <= max(self.x) + (self._step if self.bars else 0.0):
-                continue
-            at = self.place(x)
-            found.append(Tick(at, str(number) if free - at >= APART else ""))
-            free = at if found[-1].text else free
+            if 0 <= x - min(self.x) <= self._width:
+                at = self.place(x)
+                found.append((at, str(number) if free - at >= APART else ""))
+                free = at if found[-1][1] else free
         return found
-
-
-def texts(line: Line) -> list[str]:
-    """Values in words, with their intervals."""
-    if not line.low:
-        return [short(value) for value in line.values]
-    return [
-        f"{short(value)} ({short(low)} to {short(high)})"
-        for value, low, high in zip(line.values, line.low, line.high, strict=True)
-    ]
 
 
 def short(value: float) -> str:
@@ -206,10 +190,6 @@ def short(value: float) -> str:
     rounded = float(f"{value:.3g}")
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{rounded:.6f}".rstrip("0").rstrip(".")
     return text.replace("-", "−") if text != "-0" else "0"
-
-
-def _joined(points: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:g},{y:g}" for x, y in points)
 
 
 def _round_numbers(low: float, high: float, least: float = 0.0) -> list[float]:
@@ -222,11 +202,11 @@ def _round_numbers(low: float, high: float, least: float = 0.0) -> list[float]:
     return [step * each for each in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def _moments(first: float, last: float) -> list[tuple[float, str]]:
+def _moments(first: float, last: float) -> list[Tick]:
     """A few round moments between two, with their names: days, or times of a day."""
     steps = (*STEPS, *(DAY * days for days in DAYS))
     step = next((each for each in steps if (last - first) / each <= 5), steps[-1])
-    found: list[tuple[float, str]] = []
+    found: list[Tick] = []
     before = ""
     for count in range(math.ceil(first / step), math.floor(last / step) + 1):
         moment = datetime.fromtimestamp(count * step, UTC)

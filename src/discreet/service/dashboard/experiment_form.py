@@ -11,7 +11,6 @@ import csv
 import io
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
 from discreet.errors import InvalidInput
@@ -32,11 +31,13 @@ SIMPLE: dict[str, tuple[str, ...]] = {
     "longest_batch": ("plan", "longest_batch"),
     "close_every": ("plan", "close_every"),
     "missing_loss": ("plan", "missing_loss"),
+    "guardrails_share": ("plan", "guardrails_share"),
     "epsilon": ("plan", "budget", "epsilon"),
     "delta": ("plan", "budget", "delta"),
 }
 """Fields that are one value of the file each, and its keys."""
-WORDS = ("name", "question", "close_every")
+WORDS = ("name", "question", "close_every", "worse")
+PERCENT = ("guardrails_share",)
 OF_USER = ("batches_per_user", "records_per_batch")
 KEYS = {
     "Number": ("low", "high", "clip"),
@@ -46,15 +47,18 @@ KEYS = {
     "Date": ("parts",),
 }
 """Kinds of columns, and the keys of each that the form has a field for."""
+GUARDRAIL = {"name": None, "low": 0, "high": 1, "worse": "higher", "limit": 0}
+"""Keys of a guardrail, and their defaults."""
+_COLUMN = ("was", "name", "kind", "missing", *(key for keys in KEYS.values() for key in keys))
 ROWS = {
     "action": ("action",),
-    **{
-        group: tuple(f"{group}_{key}" for key in ("was", "name", "kind", "missing"))
-        + tuple(f"{group}_{key}" for keys in KEYS.values() for key in keys)
-        for group in ("col", "item")
-    },
+    "col": tuple(f"col_{key}" for key in _COLUMN),
+    "item": tuple(f"item_{key}" for key in _COLUMN),
+    "rail": tuple(f"rail_{key}" for key in ("was", *GUARDRAIL)),
 }
 """Inputs of each row of a list; a browser sends one text per row and input."""
+TYPED = ("name", "low", "high", "values", "width", "limit")
+"""Inputs of a row that are empty, or as they were, where nobody typed anything."""
 
 
 def text_of(value: object) -> str:
@@ -88,6 +92,13 @@ def share_of(text: str) -> float | str:
         return text
 
 
+def _read(name: str, text: str) -> int | float | str:
+    """Return the value of a field in the file."""
+    if name in PERCENT and text:
+        return share_of(text)
+    return text if name in WORDS else value_of(text)
+
+
 def table_at(document: JsonMapping, *keys: str) -> JsonMapping:
     """Return a table of the file; an empty one where there is none."""
     for key in keys:
@@ -101,113 +112,101 @@ def tables_in(value: object) -> list[JsonObject]:
 
 
 def shown(document: JsonObject) -> JsonObject:
-    """Return the texts of all fields, the choices, and the rows of actions and columns."""
+    """Return the texts of all fields, the choices, and the rows of the lists."""
     plan, control = table_at(document, "plan"), table_at(document, "plan", "control")
     actions, outcome = plan.get("actions"), table_at(plan, "outcome")
+    catalogue, features = table_at(plan, "actions"), table_at(plan, "features")
     kind = "items" if isinstance(actions, dict) else "names"
-    made: JsonObject = {
-        name: text_of(table_at(document, *path[:-1]).get(path[-1])) for name, path in SIMPLE.items()
-    }
     if actions is None and "n_actions" in plan:
         kind = "count"
-    names = [str(each) for each in actions] if isinstance(actions, list) else []
-    catalogue = table_at(plan, "actions")
-    clicks = {key: outcome.get(key) for key in ("kind", "low", "high")} == {
-        "kind": "Reward",
-        "low": 0,
-        "high": 1,
-    }
-    features = table_at(plan, "features")
+    made: JsonObject = {}
+    for name, path in SIMPLE.items():
+        value = table_at(document, *path[:-1]).get(path[-1])
+        made[name] = _percent(value) if name in PERCENT else text_of(value)
+    reward = outcome.get("kind") == "Reward"
+    clicks = reward and (outcome.get("low"), outcome.get("high")) == (0, 1)
     return made | {
         "actions_kind": kind,
-        "action": names,
+        "action": [*map(str, actions)] if isinstance(actions, list) else [],
         "n_actions": text_of(plan.get("n_actions")),
         "items": _items_text(catalogue.get("items")),
         "items_elsewhere": "ids" in catalogue or not isinstance(catalogue.get("items", []), list),
         "item": [_row(each) for each in tables_in(table_at(catalogue, "schema").get("fields"))],
-        "outcome": "click" if clicks else "reward" if outcome.get("kind") == "Reward" else "loss",
+        "outcome": "click" if clicks else "reward" if reward else "loss",
         "low": text_of(outcome.get("low", None if outcome else 0)),
         "high": text_of(outcome.get("high", None if outcome else 1)),
+        "rail": [_rail(each) for each in tables_in(plan.get("guardrails"))],
         "control": "share" if "control" in plan else "none",
-        "choices": _choices(kind, names, plan, control.get("action")),
+        "choices": _choices(kind, plan, control.get("action")),
         "share": _percent(control.get("share", 0.1)),
         "control_action": text_of(control.get("action", "uniform")),
         "unit": text_of(document.get("unit", "decision")),
-        "row": _row({"kind": "Number", "clip": True, "other": True}),
+        "new_row": _row({"kind": "Number", "clip": True, "other": True}),
+        "new_rail": _rail({}),
         "col": [_row(each) for each in tables_in(features.get("fields"))],
         "other_features": features.get("kind", "Schema") != "Schema",
     }
 
 
-def _choices(
-    kind: str, names: list[str], plan: JsonMapping, chosen: object
-) -> list[tuple[str, str]]:
+def _choices(kind: str, plan: JsonMapping, chosen: object) -> list[tuple[str, str]]:
     """Return values and words of the actions that a control may get; a chosen number stays one."""
+    actions = plan.get("actions")
+    names = [*map(str, actions)] if isinstance(actions, list) else []
     if kind == "items":
         names = [str(each.get(ID)) for each in tables_in(table_at(plan, "actions").get("items"))]
-    if kind == "count":
+    elif kind == "count":
         count = plan.get("n_actions")
-        return [
-            (str(i), f"action {i}") for i in range(min(count, 100) if type(count) is int else 0)
-        ]
+        numbers = range(min(count, 100) if type(count) is int else 0)
+        return [(str(i), f"action {i}") for i in numbers]
     number = chosen if type(chosen) is int else None
     return [(str(i) if i == number else name, name) for i, name in enumerate(names)]
 
 
 def _row(column: JsonObject) -> dict[str, str]:
     """Return the texts of one column."""
-    listed = {
-        "values": "\n".join(map(text_of, column.get("values") or ())),
-        "parts": ", ".join(map(text_of, column.get("parts") or ("weekday", "hour"))),
-    }
-    texts = {key: text_of(column.get(key)) for keys in KEYS.values() for key in keys} | listed
-    gaps = "stand_in" if "stand_in" in column else "refused"
+    texts = {key: text_of(column.get(key)) for key in _COLUMN}
     values = column.get("values")
-    name = text_of(column.get("name"))
+    gaps = "stand_in" if "stand_in" in column else "refused"
     return texts | {
-        "name": name,
-        "kind": text_of(column.get("kind")),
+        "values": "\n".join(map(text_of, values or ())),
+        "parts": ", ".join(map(text_of, column.get("parts") or ("weekday", "hour"))),
         "clip": texts["clip"] or "no",
         "other": texts["other"] or "no",
         "missing": "indicator" if column.get("indicator") else gaps,
         "stand_in": text_of(column.get("stand_in")),
-        "warning": column_warning(name, values if isinstance(values, list) else ()),
+        "warning": column_warning(texts["name"], values if isinstance(values, list) else ()),
     }
 
 
-@dataclass
+def _rail(guardrail: JsonObject) -> dict[str, str]:
+    """Return the texts of one guardrail."""
+    return {key: text_of(guardrail.get(key, usual)) for key, usual in GUARDRAIL.items()}
+
+
 class Edit:
-    """Values of the file after a form, what could not be read, and texts that the file lacks."""
+    """Values of a file after somebody sent the form that showed them: ``document``, what could not
+    be read, texts that the file lacks, and the number of empty rows of each list.
 
-    document: JsonObject
-    problems: dict[str, str] = field(default_factory=dict)
-    texts: JsonObject = field(default_factory=dict)
-    blank: dict[str, int] = field(default_factory=dict)
-    """Rows of each list that are still empty."""
-
-
-def edited(document: JsonObject, fields: Fields) -> Edit:
-    """Return the values of a file after somebody sent the form that showed them."""
-    editor = _Editor(document, fields)
-    editor.simple()
-    for part in (editor.actions, editor.outcome, editor.control, editor.columns):
-        part()
-    made, after = editor.made, shown(editor.made.document)
-    kept = (*SIMPLE, "n_actions", "items", "low", "high", "share")
-    made.texts |= {name: editor.typed(name) for name in kept if editor.typed(name) != after[name]}
-    if not after["action"]:  # the names, while another kind of actions is chosen
-        made.texts["action"] = [each for each in map(str.strip, fields.get("action", ())) if each]
-    return made
-
-
-class _Editor:
-    """Changes of a file by the texts of a form; a text that was not changed changes nothing."""
+    A text that was not changed changes nothing.
+    """
 
     def __init__(self, document: JsonObject, fields: Fields) -> None:
-        self.made, self.fields, self.before = Edit(copy.deepcopy(document)), fields, shown(document)
-        if not isinstance(self.made.document.get("plan"), dict):
-            self.made.document["plan"] = {}
-        self.plan: JsonObject = self.made.document["plan"]
+        self.document, self.fields, self.before = copy.deepcopy(document), fields, shown(document)
+        self.problems: dict[str, str] = {}
+        self.blank: dict[str, int] = {}
+        if not isinstance(self.document.get("plan"), dict):
+            self.document["plan"] = {}
+        self.plan: JsonObject = self.document["plan"]
+        for part in (self._simple, self._actions, self._outcome, self._control):
+            part()
+        self._guardrails()
+        self._columns()
+        after, kept = shown(self.document), (*SIMPLE, "n_actions", "items", "low", "high", "share")
+        self.texts: JsonObject = {
+            name: self.typed(name) for name in kept if self.typed(name) != after[name]
+        }
+        if "action" in fields and not after["action"]:  # names, while other actions are chosen
+            self.texts["action"] = [*filter(None, map(str.strip, fields["action"]))]
 
     def typed(self, name: str) -> str:
         """Return the text of a field; of one that was not sent, as it was."""
@@ -216,22 +215,21 @@ class _Editor:
     def changed(self, *names: str) -> bool:
         return any(self.typed(name) != self.before[name] for name in names)
 
-    def simple(self) -> None:
+    def _simple(self) -> None:
         user = self.typed("unit") == "user"
         for name, path in SIMPLE.items():
             if self.changed(name) and (name not in OF_USER or user):
-                text = self.typed(name)
-                _put(self.made.document, path, text if name in WORDS else value_of(text))
+                _put(self.document, path, _read(name, self.typed(name)))
         if self.changed("unit"):
-            self.made.document["unit"] = self.typed("unit")
+            self.document["unit"] = self.typed("unit")
             for name in () if user else OF_USER:
-                self.made.document.pop(name, None)
+                self.document.pop(name, None)
 
-    def actions(self) -> None:
+    def _actions(self) -> None:
         kind = self.typed("actions_kind")
         sent: list[str] = self.fields.get("action") or self.before["action"]
         names = [each.strip() for each in sent if each.strip()]
-        self.made.blank["action"] = len(sent) - len(names)
+        self.blank["action"] = len(sent) - len(names)
         if kind == "names" and (names != self.before["action"] or self.changed("actions_kind")):
             self.plan["actions"] = names
             self.plan.pop("n_actions", None)
@@ -245,7 +243,7 @@ class _Editor:
         """Read the items of a catalogue, and the columns that describe them."""
         table = dict(table_at(self.plan, "actions"))
         schema = dict(table_at(table, "schema"))
-        columns, self.made.blank["item"] = _columns(self.fields, "item", schema.get("fields"))
+        columns = self._rows("item", schema.get("fields"))
         if "item_name" in self.fields and columns != schema.get("fields"):
             table["schema"] = {"kind": "Schema"} | schema | {"fields": columns}
         text = self.typed("items").replace("\r\n", "\n")
@@ -253,13 +251,13 @@ class _Editor:
             try:
                 table["items"] = _items(text, columns)
             except InvalidInput as error:
-                self.made.problems["items"] = str(error)
+                self.problems["items"] = str(error)
                 table.setdefault("items", [])
         if table != self.plan.get("actions"):
             self.plan["actions"] = table
             self.plan.pop("n_actions", None)
 
-    def outcome(self) -> None:
+    def _outcome(self) -> None:
         kind = self.typed("outcome")
         if not self.changed("outcome") and (kind == "click" or not self.changed("low", "high")):
             return
@@ -271,7 +269,7 @@ class _Editor:
         name = {"kind": "Loss" if kind == "loss" else "Reward"}
         self.plan["outcome"] = name | values | ({} if clip is None else {"clip": clip})
 
-    def control(self) -> None:
+    def _control(self) -> None:
         if self.typed("control") == "none":
             self.plan.pop("control", None)
             return
@@ -288,13 +286,43 @@ class _Editor:
             _put(made, ("action",), action if named else value_of(action))
         self.plan["control"] = made
 
-    def columns(self) -> None:
+    def _guardrails(self) -> None:
+        before = tables_in(self.plan.get("guardrails"))
+        made = self._rows("rail", before)
+        if "rail_name" in self.fields and made != before:
+            self.plan["guardrails"] = made
+            if not made:
+                del self.plan["guardrails"]
+                self.plan.pop("guardrails_share", None)
+
+    def _columns(self) -> None:
         features = table_at(self.plan, "features")
-        columns, self.made.blank["col"] = _columns(self.fields, "col", features.get("fields"))
+        columns = self._rows("col", features.get("fields"))
         if "col_name" in self.fields and (columns or not self.before["other_features"]):
             old = {} if self.before["other_features"] else dict(features)
             if columns != old.get("fields"):
                 self.plan["features"] = {"kind": "Schema"} | old | {"fields": columns}
+
+    def _rows(self, group: str, known: object) -> list[JsonObject]:
+        """Return the tables of the rows that were sent, and count the empty rows."""
+        texts_of, make = (_rail, _guardrail) if group == "rail" else (_row, _column)
+        before, made, blank = tables_in(known), [], 0
+        for number in range(len(self.fields.get(f"{group}_name", ()))):
+            sent = {
+                name.removeprefix(f"{group}_"): self.fields.get(name, [])[number : number + 1]
+                for name in ROWS[group]
+            }
+            row = {key: "".join(text).strip().replace("\r\n", "\n") for key, text in sent.items()}
+            place = row["was"]
+            was = int(place) if place.isascii() and place.isdecimal() else len(before)
+            old = before[was] if was < len(before) else {}
+            texts = texts_of(old)
+            if not old and all(row.get(key, "") in ("", texts.get(key)) for key in TYPED):
+                blank += 1
+            else:
+                made.append(make(row, old, texts))
+        self.blank[group] = blank
+        return made
 
 
 def _put(document: JsonObject, path: tuple[str, ...], value: object) -> None:
@@ -312,70 +340,53 @@ def _put(document: JsonObject, path: tuple[str, ...], value: object) -> None:
 
 def _items_text(items: object) -> str:
     """Return the items of a catalogue as CSV."""
-    rows = tables_in(items)
+    rows, file = tables_in(items), io.StringIO()
     titles = list(dict.fromkeys([ID, *(key for row in rows for key in row)]))
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerows([titles, *([text_of(row.get(key)) for key in titles] for row in rows)])
-    return file.getvalue().strip() if rows else ""
+    lines = [titles, *([text_of(row.get(key)) for key in titles] for row in rows)]
+    csv.writer(file, lineterminator="\n").writerows(lines if rows else [])
+    return file.getvalue().strip()
 
 
 def _items(text: str, columns: list[JsonObject]) -> list[JsonObject]:
-    """Return the items of a CSV text; a column of numbers has numbers, and so on."""
-    numeric = {each.get("name") for each in columns if each.get("kind") == "Number"}
-    numeric |= {
-        each.get("name")
-        for each in columns
-        if each.get("kind") == "Category"
-        and all(isinstance(value, int) for value in each.get("values", [""]))
-    }
-    flags = {each.get("name") for each in columns if each.get("kind") == "Flag"}
-    rows = [row for row in csv.reader(io.StringIO(text)) if row]
-    titles = [title.strip() for title in rows[0]] if rows else []
-    made = []
-    for place, row in enumerate(rows[1:], start=2):
-        if len(row) != len(titles):
+    """Return the items of a CSV text, with values as their columns read them."""
+    known = {each.get("name"): each for each in columns}
+    rows = [[*map(str.strip, row)] for row in csv.reader(io.StringIO(text)) if row]
+    for place, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
             raise InvalidInput(
-                f"items, line {place} must have {len(titles)} values, as the first line; it has "
+                f"items, line {place} must have {len(rows[0])} values, as the first line; it has "
                 f"{len(row)}. Quote values that contain commas."
             )
-        item: JsonObject = {}
-        for title, cell in zip(titles, map(str.strip, row), strict=True):
-            if title in flags and cell.lower() in ("yes", "no", "true", "false"):
-                item[title] = cell.lower() in ("yes", "true")
-            elif cell:
-                item[title] = value_of(cell) if title in numeric else cell
-        made.append(item)
+    pairs = (zip(rows[0], row, strict=True) for row in rows[1:])
+    return [{key: _cell(text, known.get(key, {})) for key, text in row if text} for row in pairs]
+
+
+def _cell(text: str, column: JsonObject) -> object:
+    kind, values = column.get("kind"), column.get("values", [""])
+    if kind == "Flag" and text.lower() in ("yes", "no", "true", "false"):
+        return text.lower() in ("yes", "true")
+    whole = kind == "Category" and all(isinstance(value, int) for value in values)
+    return value_of(text) if kind == "Number" or whole else text
+
+
+def _guardrail(row: dict[str, str], old: JsonObject, before: dict[str, str]) -> JsonObject:
+    """Return the declaration of a guardrail; defaults that nobody changed are left out."""
+    made = {"name": ""} | old | {"name": row["name"]}
+    for key in ("low", "high", "worse", "limit"):
+        if row[key] != before[key]:
+            _put(made, (key,), _read(key, row[key]))
     return made
 
 
-def _columns(fields: Fields, group: str, known: object) -> tuple[list[JsonObject], int]:
-    """Return the columns of the rows that were sent, and the number of empty rows."""
-    before, made, blank = tables_in(known), [], 0
-    for number in range(len(fields.get(f"{group}_name", ()))):
-        row = {
-            name.removeprefix(f"{group}_"): (fields.get(name, [])[number : number + 1] or [""])[0]
-            for name in ROWS[group]
-        }
-        row = {key: text.strip().replace("\r\n", "\n") for key, text in row.items()}
-        was = int(row["was"]) if row["was"].isascii() and row["was"].isdecimal() else len(before)
-        old = before[was] if was < len(before) else {}
-        if not old and not any(row[key] for key in ("name", "low", "high", "values", "width")):
-            blank += 1
-        else:
-            made.append(_column(row, old))
-    return made, blank
-
-
-def _column(row: Mapping[str, str], old: JsonObject) -> JsonObject:
-    """Return the declaration of a column; keys that the form does not show are those of ``old``."""
-    before, kind = _row(old), row["kind"]
+def _column(row: dict[str, str], old: JsonObject, before: dict[str, str]) -> JsonObject:
+    """Return a column; keys that the form does not show are those of ``old``."""
+    kind, same = row["kind"], old.get("kind") == row["kind"]
     made: JsonObject = dict(old) if old.get("kind") == kind else {"kind": kind}
     if row["name"] != before["name"] or "name" not in made:
         made["name"] = row["name"]
     for key in KEYS.get(kind, ()):
         text = row[key]
-        if old.get("kind") == kind and text == before[key]:
+        if same and text == before[key]:
             continue
         if key in ("clip", "other"):
             made.pop(key, None)
@@ -388,7 +399,7 @@ def _column(row: Mapping[str, str], old: JsonObject) -> JsonObject:
             made[key] = [value_of(word) if whole else word for word in words]
         else:
             _put(made, (key,), value_of(text))
-    if row["missing"] != before["missing"] or old.get("kind") != kind:
+    if row["missing"] != before["missing"] or not same:
         made.pop("indicator", None)
         if row["missing"] != "stand_in":
             made.pop("stand_in", None)

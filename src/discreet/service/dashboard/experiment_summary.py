@@ -3,25 +3,151 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from discreet.client.chain import Link
 from discreet.design.action_names import action_name
+from discreet.design.outcome import Outcome
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation
 from discreet.privacy.ledger import Spent
-from discreet.releases.lift import Lift
-from discreet.service.dashboard.lift_answer import LiftAnswer, answered
-from discreet.service.dashboard.page_data import release_counts
-from discreet.service.dashboard.templating import lasting, minute
+from discreet.releases.lift import Lift, within
+from discreet.service.dashboard.page_frame import lasting, minute
 from discreet.service.runtime.service import Service
-from discreet.service.runtime.status import BatchEntry, ServiceStatus
+from discreet.service.runtime.status import ServiceStatus
 from discreet.service.storage import document_table
 from discreet.service.storage.database import Connection
 from discreet.service.storage.document_table import HOUR
-from discreet.text import epsilon_text
+from discreet.text import about, epsilon_text
 
 MOST_NAMED = 6
 """The most actions that a sentence names."""
+SHORTEST = 30.0
+"""Seconds without a decision that say nothing: counts are stored every ten seconds."""
+UNLIKELY = -math.log(0.001)
+EARLY = "Too early to say"
+DOCUMENT_KINDS = {
+    "genesis": "start",
+    "release": "release",
+    "burn": "batch given up",
+    "restore": "backup restored",
+    "actions": "actions changed",
+}
+
+
+def counted(count: int, word: str) -> str:
+    """``1 release``, or ``1,000 releases``."""
+    return f"{count:,} {word}{'s' * (count != 1)}"
+
+
+def document_names(links: Iterable[Link]) -> dict[int, str]:
+    """Return the names by number; a document between two releases names the release before it."""
+    found, count = {}, 0
+    for link in links:
+        if link.release is not None:
+            count = link.release.number
+            found[link.number] = f"release {count}"
+        else:
+            after = f" after release {count}" if count else ""
+            found[link.number] = DOCUMENT_KINDS.get(link.kind, link.kind) + after
+    return found
+
+
+def release_counts(links: Iterable[Link]) -> dict[int, int]:
+    """Return the count of releases up to each document, by number."""
+    found, count = {}, 0
+    for link in links:
+        count = link.release.number if link.release is not None else count
+        found[link.number] = count
+    return found
+
+
+@dataclass(frozen=True)
+class LiftAnswer:
+    """Answer to "Did it help?": ``short`` is the verdict, ``text`` a sentence, ``facts`` are
+    figures with their intervals, and ``more`` says how many decisions narrow the interval."""
+
+    short: str
+    text: str
+    facts: tuple[tuple[str, str, str], ...] = ()
+    more: str = ""
+
+
+def answer(
+    lift: Lift | None, control: str | None = "", *, ended: bool = False, taken: int = 0
+) -> LiftAnswer:
+    """Describe the lift by its interval that is valid at any time, or say why there is none.
+
+    ``control`` names the action of the control group, if there is one, and ``taken`` counts the
+    decisions since the last release.
+    """
+    if control is None:
+        return LiftAnswer(
+            "Not compared",
+            "This experiment has no control group, so there is nothing to compare with. Give the "
+            "next one a control share before it begins.",
+        )
+    if lift is None:
+        return LiftAnswer(EARLY, "The first release compares the policy with the control group.")
+    line, outcome, unsure = lift.pooled, lift.outcome, lift.pooled.helps is None
+    short = "Yes" if line.helps else "No" if not unsure else "Unclear" if ended else EARLY
+    more = _more(lift, taken) if unsure and not ended else ""
+    if not line.known:
+        text = f"So few {outcome.plural} are known that the noise exceeds every difference."
+        return LiftAnswer(short, text, more=more)
+    difference, wide = outcome.difference_of(line.difference), outcome.error_of(line.anytime)
+    span = outcome.high - outcome.low
+    low, high = max(difference - wide, -span), min(difference + wide, span)
+
+    def aside(value: float) -> str:
+        return f"{outcome.figure(abs(value))} {'higher' if value > 0 else 'lower'}"
+
+    ends = aside(low), aside(high)
+    if not unsure:
+        near, far = sorted((low, high), key=abs)
+        ends = outcome.figure(abs(near)), aside(math.copysign(far, difference))
+    interval = (
+        f"between {ends[0]} and {ends[1]}, with 95\N{NO-BREAK SPACE}% certainty, however often you "
+        "look."
+    )
+    if wide >= span:
+        interval = "the noise is still larger than any difference."
+    size = "may still be higher or lower" if unsure else f"is {aside(difference)}"
+    text = f"The mean {outcome.word} {size} than that of the control group: {interval}"
+    means = (
+        ("Policy", line.policy, line.policy_error),
+        (f"Control, {control}", line.control, line.control_error),
+    )
+    signed = [outcome.figure(each, "+") for each in (difference, low, high)]
+    facts = (
+        *(
+            (name, outcome.figure(outcome.value_of(within(loss))), _interval(loss, error, outcome))
+            for name, loss, error in means
+        ),
+        ("Difference", signed[0], f"{signed[1]} to {signed[2]}"),
+        ("Relative", *lift.relative_figures),
+        (f"{lift.gained_word.capitalize()} so far", *lift.gained_figures),
+    )
+    return LiftAnswer(short, text, facts, more)
+
+
+def _interval(loss: float, wide: float, outcome: Outcome) -> str:
+    ends = sorted(outcome.value_of(within(loss + sign * wide)) for sign in (-1.0, 1.0))
+    return f"{outcome.figure(ends[0])} to {outcome.figure(ends[1])}"
+
+
+def _more(lift: Lift, taken: int) -> str:
+    """Forecast how many decisions halve the interval, if all stays as it was."""
+    if lift.more_decisions is None:
+        return ""
+    count = about(max(1, lift.more_decisions - taken))
+    if not lift.pooled.known:
+        return f"About {count} more decisions until there are figures, if all people answer."
+    return (
+        f"About {count} more decisions until the interval is half as wide, if as many people "
+        "answer as before and the means stay as they are."
+    )
 
 
 @dataclass(frozen=True)
@@ -35,14 +161,13 @@ class Headline:
 def tried(plan: Plan, actions: list[str] | None, count: int) -> str:
     """Describe the actions, the outcome that is reported, and the control share."""
     named = [f"“{name}”" for name in actions or []]
+    choice, outcome = f"one of {count:,} actions", plan.outcome
     if 2 <= len(named) <= MOST_NAMED:
         choice = f"one of {', '.join(named[:-1])} or {named[-1]}"
-    else:
-        choice = f"one of {count:,} actions"
-    better = "smaller is better" if plan.outcome.best == "low" else "larger is better"
+    better = "smaller is better" if outcome.best == "low" else "larger is better"
     text = (
-        f"Each decision picks {choice} for a person. Later its {plan.outcome.word} is reported "
-        f"({_range(plan)}, {better}), and the policy learns from it."
+        f"Each decision picks {choice} for a person. Later its {outcome.word} is reported "
+        f"({outcome.low:g} to {outcome.high:g}, {better}), and the policy learns from it."
     )
     if plan.control is None:
         return text
@@ -54,9 +179,7 @@ def tried(plan: Plan, actions: list[str] | None, count: int) -> str:
 def control(plan: Plan) -> str:
     """Name the action of the control share."""
     played = plan.control_action
-    if played is None:
-        return "an action at random"
-    return quoted(action_name(plan, played))
+    return "an action at random" if played is None else quoted(action_name(plan, played))
 
 
 def quoted(action: str | int) -> str:
@@ -64,20 +187,15 @@ def quoted(action: str | int) -> str:
     return f"“{action}”" if isinstance(action, str) else f"action {action}"
 
 
-def _range(plan: Plan) -> str:
-    return f"{plan.outcome.low:g} to {plan.outcome.high:g}"
-
-
 def state(status: ServiceStatus, default: str | int | None) -> Headline:
     """Describe the state of the experiment."""
     if status["ended"]:
         return Headline("ended", "Decisions follow the last release. Nothing more is learned.")
     given = "the first action that is offered" if default is None else quoted(default)
+    shadow = f"Everyone gets {given}; the policy learns in the background."
     return {
         "online": Headline("running", "Each release improves the policy that decides."),
-        "shadow": Headline(
-            "shadow", f"Everyone gets {given}; the policy learns in the background."
-        ),
+        "shadow": Headline("shadow", shadow),
         "frozen": Headline("paused", "Decisions follow the last release. Nothing new is learned."),
     }[status["mode"]]
 
@@ -102,73 +220,48 @@ def pace(hours: dict[int, int], latest: float | None, began: float, now: float) 
     return Pace(0.0, latest) if stopped else Pace(count / (now - since))
 
 
-SHORTEST = 30.0
-"""Seconds without a decision that say nothing: counts are stored every ten seconds."""
-UNLIKELY = -math.log(0.001)
-
-
 def coming(status: ServiceStatus, next_size: int, flow: Pace) -> Headline:
     """Describe the next release and its time."""
-    waiting = [batch for batch in status["batches"] if batch["state"] == "sealed"]
-    opened = [batch for batch in status["batches"] if batch["state"] == "open"]
+    first = {batch["state"]: batch for batch in reversed(status["batches"])}
+    waiting, opened = first.get("sealed"), first.get("open")
     now, number = status["now"], status["releases"] + 1
+    then = (
+        f"Then answers are awaited for {lasting(status['window'])}, then release {number} changes "
+        "who gets what."
+    )
     if waiting:
-        left = (waiting[0]["due"] or now) - now
-        when = f"in {lasting(math.ceil(left))}" if left > 0 else "now"
+        left = (waiting["due"] or now) - now
         return Headline(
-            f"release {number} {when}",
-            f"It learns from {waiting[0]['taken']:,} decisions and changes who gets what. Its time "
-            "is fixed, however many people answer.",
+            f"release {number} {f'in {lasting(math.ceil(left))}' if left > 0 else 'now'}",
+            f"It learns from {waiting['taken']:,} decisions and changes who gets what. Its time is "
+            "fixed, however many people answer.",
         )
-    storing = not status["ended"] and status["mode"] != "frozen"
-    if opened and storing:
-        batch = opened[0]
-        left = batch["slots"] - batch["taken"]
-        return Headline(
-            f"after {left:,} more decision{'s' * (left != 1)}",
-            f"Then {_answers(status)}, then release {number} changes who gets what."
-            + _ahead(batch, now, flow),
-        )
-    if opened and opened[0]["ticks"] is not None:
-        rest = _rounded(max(0.0, opened[0]["ticks"] - now))
-        return Headline(
-            f"release {number} at a fixed time",
-            f"Nothing new is stored. The decisions stored before are released: their batch ends in "
-            f"about {rest}.",
-        )
+    ends = (opened["ticks"] or math.inf) - now if opened else math.inf
+    rest, paused = _rounded(ends), status["ended"] or status["mode"] == "frozen"
+    if opened and not paused:
+        left = opened["slots"] - opened["taken"]
+        paced = left / flow.per_second if flow.per_second else math.inf
+        when = f" At the present pace that is in about {_rounded(paced)}." if paced < ends else ""
+        if ends < paced:  # its time limit ends it
+            when = f" The batch ends in about {rest}, full or not."
+        elif flow.stopped is not None:
+            when = f" No decision has come since {minute(flow.stopped)}."
+        return Headline(f"after {left:,} more decision{'s' * (left != 1)}", then + when)
+    if ends < math.inf:
+        text = "Nothing new is stored. The decisions stored before are released: their batch ends "
+        return Headline(f"release {number} at a fixed time", f"{text}in about {rest}.")
     if status["ended"]:
         return Headline("nothing", "The experiment has ended: there is no further release.")
-    if status["mode"] == "frozen":
+    if paused:
         return Headline("nothing", "The experiment is paused. Settings let it run again.")
-    return Headline(
-        f"after {next_size:,} decisions",
-        f"Then {_answers(status)}, then release {number} changes who gets what.",
-    )
-
-
-def _answers(status: ServiceStatus) -> str:
-    return f"answers are awaited for {lasting(status['window'])}"
-
-
-def _ahead(batch: BatchEntry, now: float, flow: Pace) -> str:
-    """Estimate when the batch is full at the present pace, or when its time limit ends it."""
-    left = batch["slots"] - batch["taken"]
-    paced = left / flow.per_second if flow.per_second else math.inf
-    ends = (batch["ticks"] or math.inf) - now
-    if ends < paced:
-        return f" The batch ends in about {_rounded(max(0.0, ends))}, full or not."
-    if flow.stopped is not None:
-        return f" No decision has come since {minute(flow.stopped)}."
-    return f" At the present pace that is in about {_rounded(paced)}." if paced < math.inf else ""
+    return Headline(f"after {next_size:,} decisions", then)
 
 
 def _rounded(seconds: float) -> str:
     """Return an estimate: days, hours or minutes, without a second unit."""
-    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
-        if seconds >= length or unit == "second":
-            count = max(1, round(seconds / length))
-            return f"{count:,} {unit}{'s' * (count != 1)}"
-    raise AssertionError
+    units = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
+    unit, length = next((each for each in units.items() if seconds >= each[1]), ("second", 1))
+    return counted(max(1, round(seconds / length)), unit) if seconds < math.inf else ""
 
 
 def privacy(spent: Spent, budget: Budget, often: Participation | None) -> Headline:
@@ -177,28 +270,23 @@ def privacy(spent: Spent, budget: Budget, often: Participation | None) -> Headli
     Where ``often`` is None, each decision is protected by itself.
     """
     if math.isinf(budget.epsilon):
-        return Headline(
-            "none", "ε = ∞: what people say is not protected. This is an experiment only."
-        )
-    short = f"ε = {epsilon_text(spent.epsilon)} of {epsilon_text(budget.epsilon)}"
+        text = "ε = ∞: what people say is not protected. This is an experiment only."
+        return Headline("none", text)
+    text = "For each decision: spent once, with its release. More releases do not add to it."
     if often is not None:
-        return Headline(
-            short,
-            f"For each person, all releases together. A person counts in at most {often.batches:,} "
-            f"release{'s' * (often.batches != 1)}; further releases do not add to it.",
+        text = (
+            "For each person, all releases together. A person counts in at most "
+            f"{counted(often.batches, 'release')}; further releases do not add to it."
         )
-    if not spent.epsilon:
-        return Headline(
-            short, "For each decision: spent once, with its release. Nothing is released yet."
-        )
-    return Headline(
-        short, "For each decision: spent once, with its release. More releases do not add to it."
-    )
+    elif not spent.epsilon:
+        text = "For each decision: spent once, with its release. Nothing is released yet."
+    return Headline(f"ε = {epsilon_text(spent.epsilon)} of {epsilon_text(budget.epsilon)}", text)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Public facts and words; ``hours`` has the decisions of each hour."""
+    """Public facts and words; ``hours`` has the decisions of each hour, and ``deciding`` is the
+    release that decides now, 0 at the start."""
 
     status: ServiceStatus
     lift: Lift | None
@@ -210,19 +298,19 @@ class Summary:
     hours: dict[int, int]
     released: dict[int, float]
     deciding: int
-    """The release that decides now; 0 at the start."""
 
     @property
     def releases(self) -> str:
         """``8 releases so far``, and which one decides where it is not the newest."""
         count, now = self.status["releases"], self.deciding
-        text = f"{count:,} release{'s' * (count != 1)} so far"
+        text = f"{counted(count, 'release')} so far"
         if now == count:
             return f"{text}."
         decides = f"release {now} decides" if now else "decisions follow the start"
-        if self.status["chosen"]:
-            return f"{text}; {decides}, as an operator chose."
-        return f"{text}; {decides} until the next batch opens."
+        chosen = (
+            ", as an operator chose" if self.status["chosen"] else " until the next batch opens"
+        )
+        return f"{text}; {decides}{chosen}."
 
     @property
     def decisions(self) -> int:
@@ -256,7 +344,7 @@ async def summary(service: Service) -> Summary:
         tried=tried(plan, status["actions"], status["n_actions"]),
         state=state(status, service.settings.default_name),
         coming=coming(status, service.state.slots.size(batches + 1), flow),
-        helped=answered(
+        helped=answer(
             lift,
             None if plan.control is None else control(plan),
             ended=status["ended"] and not status["batches"],

@@ -14,7 +14,6 @@ from discreet.service.dashboard.page_frame import (
     MEMBER_COOKIE,
     OWNERS,
     READERS,
-    SECONDS,
     PageRequest,
     Sessions,
     at_least,
@@ -26,38 +25,32 @@ from discreet.service.membership import RULE, check_passphrase
 from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import Connection
-from discreet.service.storage.member_tables import NONE, ROLES, checked_name
+from discreet.service.storage.member_tables import (
+    INVITED_FOR,
+    NONE,
+    ROLES,
+    SESSION_SECONDS,
+    checked_name,
+)
 
 LONGEST = 4096
 """Characters of a link that is kept while somebody signs in."""
-RIGHTS = {
-    "viewer": "reads all pages",
-    "editor": "also changes experiments: pause, end, settings",
-    "owner": "also manages members and keys",
-}
-"""Rights of each role, on the page of members."""
-DONE = {
-    "role": "The role was changed.",
-    "remove": "The member was removed and is signed out everywhere.",
-    "end": "The sessions were ended.",
-    "withdraw": "The invitation was withdrawn.",
-    "passphrase": "Your passphrase was changed. Your other sessions have ended.",
-}
 
 
 async def log_in(page: PageRequest, _service: Service | None = None) -> Response:
     """Show a form for a member's passphrase or for a key, and begin a session for either."""
     access, after, name = page.access, _page_of(page.given("next")), page.given("name")
+    headers, given = page.request.headers.raw, page.given("key")
     known = await access.members.read(access.members.tables.listed)
-    values = {"after": after, "name": name, "members": bool(known)}
+    values = {"after": after, "name": name, "members": bool(known), "message": ""}
     if page.request.method == "GET":
-        named = [] if page.visitor else access.members.named(page.request.headers.raw)
-        words = "Single sign-on names {}, who is no member. Ask an owner."
-        message = words.format(named[0][:64]) if named else ""
-        return page.render("login.html", message=message, **values)
+        if not page.visitor and (named := access.members.named(headers)):
+            who = named[0][:64]
+            values["message"] = f"Single sign-on names {who}, who is no member. Ask an owner."
+        return page.render("login.html", **values)
     try:
-        if page.given("key"):
-            key = api_keys.bearer(access.keys, f"Bearer {page.given('key')}")
+        if given:
+            key = api_keys.bearer(access.keys, f"Bearer {given}")
             if not at_least(visitor_of_key(key).role, READERS):
                 api_keys.permit(key, ("audit",))
             # A new session: a session that someone prepared before must not gain rights.
@@ -68,12 +61,12 @@ async def log_in(page: PageRequest, _service: Service | None = None) -> Response
             await signed_in(page, member, "passphrase")
             by = member.id
     except ServiceError as error:
-        refused, message = error, str(error)
-        if error.status == 401:
-            refused = access.refusals.count(error, dict(page.request.headers.raw), page.address)
-        if page.given("key"):
-            message = "The key must be valid here, with scope audit or admin; this key is not."
-        return page.render("login.html", refused.status or 401, message=message, **values)
+        status, values["message"] = error.status or 401, str(error)
+        if status == 401:
+            status = access.refusals.count(error, dict(headers), page.address).status or 401
+        if given:
+            values["message"] = "The key must be valid here, with scope audit or admin; it is not."
+        return page.render("login.html", status, **values)
     access.log.event("logged in", by=by)
     return _entered(page, after or "/ui")
 
@@ -83,7 +76,7 @@ def _entered(page: PageRequest, to: str) -> Response:
     response = page.to(to)
     if page.cookie is not None:
         set_cookie(page, response, COOKIE if page.cookie[0] != COOKIE else MEMBER_COOKIE)
-        set_cookie(page, response, *page.cookie, SECONDS)
+        set_cookie(page, response, *page.cookie, SESSION_SECONDS)
     return response
 
 
@@ -114,20 +107,20 @@ async def join(page: PageRequest, _service: Service | None = None) -> Response:
     known = await members.read(
         lambda c: members.tables.find(c, invitation.member) if invitation.member else None
     )
-    name, email = page.given("name"), page.given("email")
+    name, email, message = page.given("name"), page.given("email"), ""
+    if page.request.method == "POST":
+        try:
+            names = (known.name, known.email) if known else (checked_name(name), email)
+            hash = await members.hash(_chosen(page, *names))
+            member = await members.write(lambda c: members.tables.join(c, code, name, email, hash))
+            await signed_in(page, member, "invitation")
+            page.access.log.event("logged in", by=member.id)
+            return _entered(page, "/ui")
+        except InvalidInput as error:
+            message = str(error)
     values = {"invitation": invitation, "known": known, "name": name, "email": email}
-    values |= {"code": code, "rule": RULE}
-    if page.request.method == "GET":
-        return page.render("join.html", message="", **values)
-    try:
-        names = (known.name, known.email) if known else (checked_name(name), email)
-        hash = await members.hash(_chosen(page, *names))
-        member = await members.write(lambda c: members.tables.join(c, code, name, email, hash))
-    except InvalidInput as error:
-        return page.render("join.html", 422, message=str(error), **values)
-    await signed_in(page, member, "invitation")
-    page.access.log.event("logged in", by=member.id)
-    return _entered(page, "/ui")
+    status = 422 if message else 200
+    return page.render("join.html", status, message=message, code=code, rule=RULE, **values)
 
 
 def _chosen(page: PageRequest, *names: str) -> str:
@@ -158,24 +151,21 @@ async def account(page: PageRequest, _service: Service | None = None) -> Respons
             message, status = str(error), getattr(error, "status", None) or 422
     sessions = await members.read(lambda c: tables.sessions(c, member.id))
     values = {"sessions": sessions, "session": page.session.key, "message": message, "rule": RULE}
-    return page.render("account.html", status, done=DONE.get(page.given("done"), ""), **values)
+    return page.render("account.html", status, **values)
 
 
 async def members(page: PageRequest, _service: Service | None = None) -> Response:
     """List the members of the server or of one experiment, and change them."""
-    access, what = page.access, page.given("what")
-    directory, scope = access.members, access.experiment
-    tables, link = directory.tables, ""
+    directory, scope, link = page.access.members, page.access.experiment, ""
     if page.request.method == "POST":
-        change = _change(page, scope, what)
-        code = await directory.write(change)
+        what = page.given("what")
+        code = await directory.write(_change(page, scope, what))
         if not code:
             return page.to(f"/ui/members?done={what}")
         url, query = page.request.url, urlencode({"code": code})
         link = f"{url.scheme}://{url.netloc}{directory.prefix}/ui/join?{query}"
-
-    everyone = await directory.read(tables.listed)
-    invited = await directory.read(tables.invitations)
+    everyone = await directory.read(directory.tables.listed)
+    invited = await directory.read(directory.tables.invitations)
     return page.render(
         "members.html",
         members=[each for each in everyone if not scope or each.role_at(scope) != NONE],
@@ -183,15 +173,14 @@ async def members(page: PageRequest, _service: Service | None = None) -> Respons
         names={each.id: each.name for each in everyone},
         scope=scope,
         roles=ROLES[1:],
-        rights=RIGHTS,
         link=link,
-        done=DONE.get(page.given("done"), ""),
     )
 
 
 def _change(page: PageRequest, scope: str, what: str) -> Callable[[Connection], str]:
     """Return the change that a form of the page requests; its result is the code of a link."""
     tables, by, id, role = page.access.members.tables, page.by, page.given("id"), page.given("role")
+    lasts = page.given("expires_in").strip() or INVITED_FOR
     if scope and what in ("remove", "end", "reset"):
         # An account belongs to the whole server, and a key of the experiment does not.
         member = page.visitor.member if page.visitor else None
@@ -199,7 +188,6 @@ def _change(page: PageRequest, scope: str, what: str) -> Callable[[Connection], 
 
     def change(connection: Connection) -> str:
         if what == "invite":
-            lasts = page.given("expires_in").strip() or "7d"
             return tables.invite(connection, role, scope, expires_in=lasts, author=by)
         if what == "reset":
             member = tables.named(connection, id)

@@ -1,84 +1,122 @@
-"""Pages of operators that only show: batches, releases, ledger, label, history."""
+"""Pages of operators: batches, releases, ledger, label, history, settings, keys, exact figures."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import Response
 
+from discreet.client.documents import digest, verify
 from discreet.client.label import label_document, label_values
-from discreet.errors import ServiceError
-from discreet.releases.quality import Quality, quality
-from discreet.service.dashboard import experiment_summary, page_data
+from discreet.errors import CorruptRelease, InvalidInput, ServiceError
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import Composed, Event
+from discreet.privacy.ledger import Ledger
+from discreet.releases.quality import quality
+from discreet.service.dashboard.experiment_summary import (
+    document_names,
+    privacy,
+    release_counts,
+    summary,
+)
 from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
+from discreet.service.runtime.status import control_words
 from discreet.service.storage.api_keys import Key
-from discreet.service.storage.batches import BatchState
+from discreet.service.storage.batches import COLUMNS, BatchState
+from discreet.service.storage.database import Connection
 from discreet.service.storage.document_table import LIMIT, Change, list_changes
 from discreet.types import JsonObject
 
 
+def every_batch(connection: Connection) -> list[BatchState]:
+    """Return every batch that was ever opened, the oldest first."""
+    rows = connection.execute(f"SELECT {COLUMNS} FROM batches ORDER BY epoch, id").fetchall()
+    return [BatchState(*row) for row in rows]
+
+
+def bodies(connection: Connection) -> list[tuple[int, bytes]]:
+    """Number and stored bytes of every document, even those that may not be shown yet."""
+    rows = connection.execute("SELECT number, body FROM documents ORDER BY number").fetchall()
+    return [(int(row[0]), bytes(row[1])) for row in rows]
+
+
 async def batches(page: PageRequest, service: Service) -> Response:
-    found = await service.state.read(page_data.batches)
-    status = await service.status()
+    found, slots = await service.state.read(every_batch), service.state.slots
+    kept = sum(batch.state != "burned" for batch in found)
+    sizes = [slots.size(kept + step) for step in (1, 2, 3)]  # which the plan fixes
     return page.render(
         "batches.html",
         batches=found[::-1],
         words={"open": "open", "sealed": "waiting"},
-        status=status,
-        settings=service.settings,
-        ahead=_ahead(service, found),
+        status=await service.status(),
+        ahead=[size for size in sizes if size],
     )
 
 
-def _ahead(service: Service, found: list[BatchState]) -> list[int]:
-    """Sizes of the next batches, which the plan fixes."""
-    slots = service.state.slots
-    kept = sum(batch.state != "burned" for batch in found)
-    sizes = [slots.size(kept + step) for step in (1, 2, 3)]
-    return [size for size in sizes if size]
+@dataclass(frozen=True)
+class Checked:
+    """A stored document whose signature was checked; ``wrong`` says what is wrong."""
+
+    number: int
+    digest: str
+    content: JsonObject
+    wrong: str = ""
+
+
+def check(number: int, body: bytes, key: str, known: str) -> Checked:
+    """Check the signature, and that the bytes have the published digest ``known``."""
+    found, unreadable = digest(body), {"kind": "unreadable", "epoch": "–"}
+    try:
+        document = verify(body, key)
+    except CorruptRelease as error:
+        return Checked(number, found, unreadable, str(error))
+    if known != found:  # unconfirmed bytes are not shown, even if signed
+        return Checked(number, found, unreadable, "The bytes differ from those that are served.")
+    return Checked(number, found, document)
+
+
+async def _checked(service: Service) -> list[Checked]:
+    known, key = service.state.confirmed(), service.state.serving.chain.key
+    stored = await service.state.read(bodies)
+    return await asyncio.to_thread(
+        lambda: [check(*each, key, known[each[0]]) for each in stored if each[0] in known]
+    )
 
 
 async def releases(page: PageRequest, service: Service) -> Response:
-    checked = await _checked(service)
+    checked, chain = await _checked(service), service.state.serving.chain
+    numbers = [link.number for link in chain.links if link.release is not None]
     return page.render(
         "releases.html",
         documents=checked[::-1],
         served=service.state.deciding(),
-        public_key=service.state.serving.chain.key,
-        mean_losses=_mean_losses(service),
-        summary=await experiment_summary.summary(service),
-        names=page_data.document_names(service.state.serving.chain.links),
+        public_key=chain.key,
+        mean_losses={numbers[each.number - 1]: each for each in quality(chain.deciding)},
+        summary=await summary(service),
+        names=document_names(chain.links),
     )
-
-
-def _mean_losses(service: Service) -> dict[int, Quality]:
-    """Mean losses by document, computed from public releases."""
-    chain = service.state.serving.chain
-    numbers = [link.number for link in chain.links if link.release is not None]
-    return {numbers[each.number - 1]: each for each in quality(chain.deciding)}
 
 
 async def release(page: PageRequest, service: Service) -> Response:
-    document = next(
-        (each for each in await _checked(service) if each.number == _number(page)), None
-    )
+    wanted = page.request.path_params["number"]
+    document = next((each for each in await _checked(service) if each.number == wanted), None)
     if document is None:
         raise _no_document()
     return page.render(
         "release.html",
         document=document,
         served=service.state.deciding(),
-        plan=service.settings.plan,
-        names=page_data.document_names(service.state.serving.chain.links),
+        names=document_names(service.state.serving.chain.links),
     )
 
 
 async def document(page: PageRequest, service: Service) -> Response:
     """Return the signed bytes, to check them elsewhere."""
-    number = _number(page)
+    number = page.request.path_params["number"]
     found = await service.state.document(number)
     if found is None:
         raise _no_document()
@@ -86,15 +124,46 @@ async def document(page: PageRequest, service: Service) -> Response:
     return Response(found, media_type="application/json", headers=named)
 
 
+def _no_document() -> ServiceError:
+    text = "entry must be one of those listed; none has this number. See the page Releases."
+    return ServiceError(text, status=404, code="unknown_release")
+
+
+@dataclass(frozen=True)
+class ChargeLine:
+    """A charge: its own cost, and the total cost for one unit so far."""
+
+    partition: str
+    mechanism: str
+    cost: float
+    spent: float
+
+
+def charges(ledger: Ledger) -> list[ChargeLine]:
+    """Return the ledger as a table."""
+    lines = []
+    for count, entry in enumerate(ledger.entries, start=1):
+        so_far = replace(ledger, entries=ledger.entries[:count]).spent().epsilon
+        cost = epsilon(entry.event, ledger.budget.delta)
+        lines.append(ChargeLine(entry.partition, _mechanism(entry.event), cost, so_far))
+    return lines
+
+
+def _mechanism(event: Event) -> str:
+    """Return the name of the noise; of several things that are published together, each once."""
+    parts = event.events if isinstance(event, Composed) else (event,)
+    return " and ".join(dict.fromkeys(type(part).__name__ for part in parts))
+
+
 async def ledger(page: PageRequest, service: Service) -> Response:
     found = await service.state.ledger()
-    lines = await asyncio.to_thread(page_data.charges, found)
+    lines = await asyncio.to_thread(charges, found)
     return page.render(
         "ledger.html",
         lines=lines[::-1],
         spent=found.spent(),
         budget=found.budget,
-        privacy=experiment_summary.privacy(found.spent(), found.budget, found.participation),
+        privacy=privacy(found.spent(), found.budget, found.participation),
     )
 
 
@@ -112,16 +181,14 @@ async def privacy_words(service: Service) -> str:
 
 async def _label(service: Service) -> JsonObject:
     """Return the label, kept until there is another document."""
-    chain, experiment = service.state.serving.chain, service.settings.experiment
-    newest = chain.links[-1]
+    chain, newest = service.state.serving.chain, service.state.serving.chain.links[-1]
     if newest.digest not in _LABELS:
         ledger = await service.state.ledger()
-        releases = page_data.release_counts(chain.links)[newest.number]
-        about = {"experiment": experiment, "releases": releases, "head": newest.digest}
+        releases = release_counts(chain.links)[newest.number]
+        about = {"experiment": service.settings.experiment, "releases": releases}
+        about |= {"head": newest.digest, "key": chain.key}
         made = datetime.now(UTC).date().isoformat()
-        _LABELS[newest.digest] = await asyncio.to_thread(
-            lambda: label_document(ledger, {**about, "key": chain.key}, made=made)
-        )
+        _LABELS[newest.digest] = await asyncio.to_thread(label_document, ledger, about, made=made)
         while len(_LABELS) > KEPT:
             del _LABELS[next(iter(_LABELS))]
     return _LABELS[newest.digest]
@@ -130,54 +197,32 @@ async def _label(service: Service) -> JsonObject:
 KEPT = 256
 """Labels in memory, by the digest of the newest document: one for each experiment."""
 _LABELS: dict[str, JsonObject] = {}
-
-
-async def _checked(service: Service) -> list[page_data.Checked]:
-    state = service.state
-    known, key = state.confirmed(), state.serving.chain.key
-    stored = await state.read(page_data.bodies)
-
-    def check() -> list[page_data.Checked]:
-        return [
-            page_data.check(number, body, key, known[number])
-            for number, body in stored
-            if number in known
-        ]
-
-    return await asyncio.to_thread(check)
-
-
-def _number(page: PageRequest) -> int:
-    return int(page.request.path_params["number"])
-
-
-def _no_document() -> ServiceError:
-    return ServiceError(
-        "entry must be one of those listed; none has this number. See the page Releases.",
-        status=404,
-        code="unknown_release",
-    )
-
-
-MODES = {"online": "running", "shadow": "shadow", "frozen": "paused", "ended": "ended"}
+MODE_WORDS = {"online": "running", "shadow": "shadow", "frozen": "paused", "ended": "ended"}
 """Modes as the first page calls them."""
-
-
-@dataclass(frozen=True)
-class HistoryLine:
-    """One change in words; ``document`` is what its page shows more of."""
-
-    at: float
-    who: str
-    text: str
-    document: int | None
+CHANGES = {
+    "invited": "Invited somebody as {role}{where}",
+    "member joined": "{member} joined",
+    "member removed": "{member} removed",
+    "role changed": "Role of {member}{where}: {role}",
+    "passphrase set": "New passphrase of {member}",
+    "passphrase link": "Link for a new passphrase of {member}",
+    "begun": "The experiment began",
+    "archived": "Archived: it decides nothing any more",
+    "mode changed": "Set to {mode}",
+    "batch burned": "Batch {batch} given up, its records erased",
+    "actions changed": "Actions joined or left",
+    "restored": "A backup was restored",
+    "serving changed": "{serving}",
+    "key created": "Key made: {label}({key})",
+    "key revoked": "Key revoked: {label}({key})",
+    "released": "{name}, of batch {batch}",
+}
+"""Lines of the history."""
 
 
 async def history(page: PageRequest, service: Service) -> Response:
-    state = service.state
-    names = page_data.document_names(state.serving.chain.links)
-    changes = await service.changes()
-    return _history(page, changes, names, state.keys)
+    names = document_names(service.state.serving.chain.links)
+    return _history(page, await service.changes(), names, service.state.keys)
 
 
 async def server_history(page: PageRequest) -> Response:
@@ -189,10 +234,7 @@ async def server_history(page: PageRequest) -> Response:
 def _history(
     page: PageRequest, changes: list[Change], names: dict[int, str], keys: dict[str, Key]
 ) -> Response:
-    lines = [
-        HistoryLine(each.at, _who(each), _words(each, names, keys), each.document)
-        for each in changes
-    ]
+    lines = [(each, _who(each), _words(each, names, keys)) for each in changes]
     return page.render("history.html", lines=lines, cut=len(lines) == LIMIT)
 
 
@@ -207,34 +249,83 @@ def _who(change: Change) -> str:
 
 
 def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
-    details, number = change.details, change.document
-    if change.what == "serving changed":
-        served = details["value"]
-        return (
-            "The newest release decides again"
-            if served is None
-            else f"Went back to {names.get(served, f'entry {served}')}"
+    details = change.details
+    value, known = details.get("value"), keys.get(details.get("key", ""))
+    back = "The newest release decides again"
+    words = {
+        "member": "",
+        "role": "",
+        "batch": "",
+        **details,
+        "where": f" for {details['experiment']}" if details.get("experiment") else "",
+        "mode": MODE_WORDS.get(str(value), ""),
+        "serving": back if value is None else f"Went back to {names.get(value, f'entry {value}')}",
+        "label": f"{known.label} " if known and known.label else "",
+        "name": names.get(change.document or 0, "release").capitalize(),
+    }
+    return CHANGES.get(change.what, change.what).format(**words)
+
+
+async def settings(page: PageRequest, service: Service) -> Response:
+    return page.render(
+        "settings.html",
+        status=await service.status(),
+        settings=service.settings,
+        default_action=service.settings.default_name,
+        control=control_words(service.settings.plan) or "none",
+        alias=service.state.serving.chosen,
+        names=dict(reversed(document_names(service.state.serving.chain.links).items())),
+    )
+
+
+async def change_settings(page: PageRequest, service: Service) -> Response:
+    """Change the mode or the release that decides, or burn a batch if its number is typed again:
+    nothing brings its rows back."""
+    what = page.request.url.path.rpartition("/")[2]
+    if what == "mode":
+        await service.set_mode(page.given("mode"), page.by)
+    elif what == "serving":
+        text = page.given("release")
+        await service.set_serving(None if text == "newest" else _whole("release", text), page.by)
+    elif page.given("batch") != page.given("typed").strip():
+        raise InvalidInput(
+            "batch must be confirmed by typing its number; the numbers differ. Nothing was burned."
         )
-    if change.what in ("key created", "key revoked"):
-        known = keys.get(details["key"])
-        label = f"{known.label} " if known is not None and known.label else ""
-        made = "made" if change.what == "key created" else "revoked"
-        return f"Key {made}: {label}({details['key']})"
-    if change.what == "released":
-        return f"{names.get(number or 0, 'release').capitalize()}, of batch {details['batch']}"
-    member, role = details.get("member", ""), details.get("role", "")
-    where = f" for {details['experiment']}" if details.get("experiment") else ""
-    return {
-        "invited": f"Invited somebody as {role}{where}",
-        "member joined": f"{member} joined",
-        "member removed": f"{member} removed",
-        "role changed": f"Role of {member}{where}: {role}",
-        "passphrase set": f"New passphrase of {member}",
-        "passphrase link": f"Link for a new passphrase of {member}",
-        "begun": "The experiment began",
-        "archived": "Archived: it decides nothing any more",
-        "mode changed": f"Set to {MODES.get(details.get('value', ''), '')}",
-        "batch burned": f"Batch {details.get('batch')} given up, its records erased",
-        "actions changed": "Actions joined or left",
-        "restored": "A backup was restored",
-    }.get(change.what, change.what)
+    else:
+        await service.burn(_whole("batch", page.given("batch")), page.by)
+    return page.to(f"/ui/settings?done={what}")
+
+
+def _whole(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise InvalidInput(f"{name} must be a whole number; got text. Choose it from the list.")
+    return int(text)
+
+
+async def exact(page: PageRequest, _service: Service) -> Response:
+    """Requests of all routes by status, with the same protection as /internal/metrics."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    text = page.metrics.internal(page.address).decode()
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = sample.labels
+            if "route" in labels and sample.name.endswith(("_count", "_sum")):
+                row = found.setdefault((labels["route"], labels["status"]), {})
+                row[sample.name.rpartition("_")[2]] = sample.value
+    return page.render("exact.html", rows=sorted(found.items()))
+
+
+async def keys(page: PageRequest, service: Service) -> Response:
+    """List all keys; the form creates one, and only this answer shows its text."""
+    made = None
+    if page.request.method == "POST":
+        label = page.given("label")[:200]
+        lasts = page.given("expires_in").strip() or None
+        made = await service.create_key(page.fields.get("scope", []), label, lasts, by=page.by)
+    shown = [key.shown() for key in await service.list_keys()]
+    return page.render("keys.html", keys=shown[::-1], made=made)
+
+
+async def revoke(page: PageRequest, service: Service) -> Response:
+    await service.revoke_key(page.given("id"), page.by)
+    return page.to("/ui/keys")

@@ -1,4 +1,4 @@
-"""Common parts of all pages: sign-in, permissions, the token of forms, headers, errors."""
+"""Common parts of all pages: templates, sign-in, permissions, the token of forms, errors."""
 
 from __future__ import annotations
 
@@ -10,27 +10,81 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
 from urllib.parse import parse_qs, urlencode
 
 from cryptography.fernet import Fernet, InvalidToken
+from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from discreet.client.pages import environment
 from discreet.errors import ServiceError
-from discreet.service.access import OTHER, Access
-from discreet.service.dashboard.templating import rendered
-from discreet.service.error_responses import problem_of
+from discreet.service.access import OTHER, Access, problem_of
 from discreet.service.metrics import Metrics
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import safe_name
 from discreet.service.storage.member_tables import NONE, ROLES, SESSION_SECONDS, Member
+from discreet.text import duration, listed
 
 COOKIE, MEMBER_COOKIE = "discreet_session", "discreet_member"
 """Cookies of a session that an API key began, and of one that a member began. That of a member is
 for all experiments of a server."""
-SECONDS = SESSION_SECONDS
-"""Seconds that a session lasts; signing out or revoking the key ends it immediately."""
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+EVERYONE, SIGNED_IN, READERS, ADMIN, OWNERS = (None, *ROLES)
+"""Role that a page requires; ``EVERYONE`` needs no sign-in. ``ADMIN`` pages change an experiment,
+``OWNERS`` pages manage members and keys."""
+LOG_IN = "/ui/login"
+SharedValues = Callable[[bool], dict[str, object]]
+"""The values that all pages of an experiment show; the argument: whether the visitor may look."""
+
+
+@cache
+def _environment() -> Environment:
+    made = environment("discreet.service.dashboard")
+    made.filters |= {
+        "moment": moment,
+        "later": lambda at, than: moment(at)[11 * (moment(at)[:10] == moment(than)[:10]) :],
+        "minute": minute,
+        "duration": lasting,
+        "number": lambda value: f"{value:,}",
+        "share": lambda value: f"{100 * value:.1f} %",
+        "listed": listed,
+        "sentence": lambda text: text[:1].upper() + text[1:],
+        "plain": lambda value: f"{value:g}".replace("e-0", "e-").replace("e+0", "e"),
+    }
+    vendored = files(__package__).joinpath("static/vendored.json").read_text(encoding="utf-8")
+    made.globals["checksum"] = {
+        name: digest for each in json.loads(vendored) for name, digest in each["files"].items()
+    }
+    return made
+
+
+def moment(seconds: float | None) -> str:
+    """``2026-01-31 09:30:00`` in UTC, or a dash."""
+    if seconds is None:
+        return "–"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def minute(seconds: float) -> str:
+    """``31 Jan 2026, 09:30`` in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%-d %b %Y, %H:%M")
+
+
+def lasting(seconds: float) -> str:
+    """``15 min``: a duration without a second unit that is zero."""
+    return duration(seconds).removesuffix(" 0 s").removesuffix(" 0 min")
 
 
 @dataclass(frozen=True)
@@ -62,36 +116,21 @@ class Sessions:
     def read(self, cookie: str | None) -> Session | None:
         """Return the session of a valid cookie that is not too old; otherwise None."""
         try:
-            return Session(*json.loads(self._box.decrypt((cookie or "").encode(), ttl=SECONDS)))
-        except (InvalidToken, TypeError):  # altered, too old, or of an older version
+            text = self._box.decrypt((cookie or "").encode(), ttl=SESSION_SECONDS)
+        except InvalidToken:
             return None
-
-
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
-EVERYONE, SIGNED_IN, READERS, ADMIN, OWNERS = (None, *ROLES)
-"""Role that a page requires; ``EVERYONE`` needs no sign-in. ``ADMIN`` pages change an experiment,
-``OWNERS`` pages manage members and keys."""
-LOG_IN = "/ui/login"
-SharedValues = Callable[[bool], dict[str, object]]
-"""The values that all pages of an experiment show; the argument: whether the visitor may look."""
+        return Session(*json.loads(text))
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """Whoever is signed in: a member, or the holder of an API key; ``role`` is for these pages."""
+    """Whoever is signed in: a member, or the holder of an API key; ``role`` is for these pages, and
+    ``author`` (id, and name of a member) is for the history."""
 
     id: str
     name: str
     role: str
     author: str
-    """Id, and name of a member, for the history."""
     member: Member | None = None
     rate: int | None = None
 
@@ -102,11 +141,8 @@ class Visitor:
 
 def visitor_of_key(key: api_keys.Key) -> Visitor:
     """Return the holder of a key: ``admin`` and the server's keys have all rights."""
-    role = NONE
-    if key.scopes & {"admin", api_keys.SERVER}:
-        role = "owner"
-    elif "audit" in key.scopes:
-        role = "viewer"
+    every = key.scopes & {"admin", api_keys.SERVER}
+    role = OWNERS if every else READERS if "audit" in key.scopes else NONE
     return Visitor(key.id, key.label or "key", role, key.id, rate=key.rate)
 
 
@@ -176,95 +212,86 @@ class PageRequest:
 
     def render(self, name: str, code: int = 200, /, **values: object) -> Response:
         """Render a template with the values that every page shows."""
-        text = rendered(
-            name,
-            **values,
-            **self.shared_values(self.may(READERS)),
-            privacy_words=self.privacy_words,
-            token=self.session.token,
-            visitor=self.visitor,
-            admin=self.may(ADMIN),
-            owner=self.may(OWNERS),
-            path=self.request.url.path.removeprefix(self.root),
-            root=self.root,
-        )
-        return HTMLResponse(text, code)
+        values |= self.shared_values(self.may(READERS)) | {
+            "privacy_words": self.privacy_words,
+            "token": self.session.token,
+            "visitor": self.visitor,
+            "admin": self.may(ADMIN),
+            "owner": self.may(OWNERS),
+            "path": self.request.url.path.removeprefix(self.root),
+            "root": self.root,
+            "done": self.given("done"),
+            "limit": self.access.body_limit,
+        }
+        return HTMLResponse(_environment().get_template(name).render(values), code)
 
 
 View = Callable[[PageRequest], Awaitable[Response]]
 Again = Callable[[PageRequest, str, int], Awaitable[Response]]
 """Shows a long form again with what was typed, after a failure: its message and status."""
+KEPT = 16
+"""A long form is read up to so many times the limit of a body, to be shown again."""
 
 
+@dataclass
 class Page:
     """A view as an ASGI application, for people with the role ``needed``."""
 
-    def __init__(
-        self,
-        view: View,
-        needed: str | None,
-        access: Access,
-        metrics: Metrics,
-        shared_values: SharedValues,
-        again: Again | None = None,
-    ) -> None:
-        self._view, self._needed, self._again = view, needed, again
-        self._access, self._metrics, self._shared_values = access, metrics, shared_values
-        self._sessions = Sessions(access.session_secret)
-        self._member_sessions = Sessions(access.members.secret)
+    view: View
+    needed: str | None
+    access: Access
+    metrics: Metrics
+    shared_values: SharedValues
+    again: Again | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        request = Request(scope, receive)
-        response = await self._respond(request)
+        response = await self._respond(Request(scope, receive))
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         await response(scope, receive, send)
-        self._metrics.count("/ui", response.status_code, time.perf_counter() - began)
+        self.metrics.count("/ui", response.status_code, time.perf_counter() - began)
 
     async def _respond(self, request: Request) -> Response:
-        session = self._sessions.read(request.cookies.get(COOKIE))
-        cookie = None
+        sessions, cookie = Sessions(self.access.session_secret), None
+        session = sessions.read(request.cookies.get(COOKIE))
         if session is None:
-            session, text = self._sessions.begin("", 0.0)
+            session, text = sessions.begin("", 0.0)
             cookie = (COOKIE, text)
-        page = PageRequest(request, self._access, self._metrics, self._shared_values, session)
+        page = PageRequest(request, self.access, self.metrics, self.shared_values, session)
         page.cookie = cookie
         try:
-            await self._access.wake()
-            await self._identify(page)
-            visitor = page.visitor
-            if self._needed is not None and visitor is None:
-                return await self._not_signed_in(page)
-            if visitor is None:
-                self._access.rate.take(OTHER, "dashboard")
-            else:
-                self._access.rate.take(OTHER, visitor.id, visitor.rate)
-            if self._needed is not None:
-                page.permit(self._needed)
-            if request.method == "POST":
-                page.fields = await self._form(request)
-                _refuse_foreign(page)
-            else:
-                page.fields = _fields(request.url.query)
-            response = await self._view(page)
+            response = await self._permitted(page)
         except Exception as error:
             response = await self._failure(page, error)
         if page.cookie is not None and "set-cookie" not in response.headers:
-            set_cookie(page, response, *page.cookie, SECONDS)
+            set_cookie(page, response, *page.cookie, SESSION_SECONDS)
         return response
 
-    async def _not_signed_in(self, page: PageRequest) -> Response:
-        """Lead to the sign-in; the page of a long form keeps what was typed meanwhile."""
-        if self._again is None or page.request.method != "POST":
-            return _log_in_first(page.request, self._access.prefix)
-        self._access.rate.take(OTHER, "dashboard")
-        return page.render("kept.html", 401, fields=await self._form(page.request))
+    async def _permitted(self, page: PageRequest) -> Response:
+        """Return the answer of the view to somebody who may see it."""
+        await self.access.wake()
+        await self._identify(page)
+        visitor, post = page.visitor, page.request.method == "POST"
+        if self.needed is not None and visitor is None and not (post and self.again):
+            return _log_in_first(page)
+        who = (visitor.id, visitor.rate) if visitor else ("dashboard", None)
+        self.access.rate.take(OTHER, *who)
+        if visitor is not None and self.needed is not None:
+            page.permit(self.needed)
+        if not post:
+            page.fields = _fields(page.request.url.query)
+            return await self.view(page)
+        await self._read(page)
+        if visitor is None and self.needed is not None:
+            return page.render("kept.html", 401, fields=page.fields)
+        _refuse_foreign(page)
+        return await self.view(page)
 
     async def _identify(self, page: PageRequest) -> None:
         """Find who is signed in: by a proxy, as a member, or with a key."""
-        access, request, members = self._access, page.request, self._access.members
-        session, member = self._member_sessions.read(request.cookies.get(MEMBER_COOKIE)), None
+        access, request, members = self.access, page.request, self.access.members
+        session, member = Sessions(members.secret).read(request.cookies.get(MEMBER_COOKIE)), None
         if session is not None:
             id = session.key
             member = await members.read(lambda c: members.tables.session_member(c, id))
@@ -284,32 +311,29 @@ class Page:
             access.note_use(key.id)
             page.visitor = visitor_of_key(key)
 
-    async def _form(self, request: Request) -> dict[str, list[str]]:
-        limit, content = self._access.body_limit, bytearray()
-        async for part in request.stream():
+    async def _read(self, page: PageRequest) -> None:
+        """Read the fields of a form; one above the limit is refused after its fields were kept."""
+        limit, content = self.access.body_limit, bytearray()
+        most = limit * (KEPT if self.again and page.visitor else 1)
+        async for part in page.request.stream():
             content += part
-            if len(content) > limit:
-                raise ServiceError(
-                    f"form must be at most {limit} bytes; this form is larger. Send less.",
-                    status=413,
-                    code="too_large",
-                )
-        return _fields(content.decode("utf-8", "replace"))
+            if len(content) > most:
+                break
+        else:
+            page.fields = _fields(content.decode("utf-8", "replace"))
+        if len(content) > limit:
+            text = f"form must be at most {limit:,} bytes; this form is larger. Shorten it."
+            raise ServiceError(text, status=413, code="too_large")
 
     async def _failure(self, page: PageRequest, error: Exception) -> Response:
-        status, problem = problem_of(error, self._access.storage_errors)
+        status, problem = problem_of(error, self.access.storage_errors)
         if status >= 500:
-            self._access.log.failure(
+            self.access.log.failure(
                 "request failed", kind=safe_name(error), route="/ui", status=status
             )
-        if (
-            self._again is not None
-            and page.visitor
-            and page.fields
-            and page.request.method == "POST"
-        ):
+        if self.again and page.visitor and page.fields and page.request.method == "POST":
             with suppress(Exception):
-                return await self._again(page, problem.message, status)
+                return await self.again(page, problem.message, status)
         name = "part_error.html" if page.partial else "error.html"
         return page.render(name, status, message=problem.message)
 
@@ -335,14 +359,15 @@ def set_cookie(
     )
 
 
-def _log_in_first(request: Request, prefix: str) -> Response:
-    place = prefix + LOG_IN
-    if "hx-request" in request.headers:  # redirect the whole page, not a part of it
-        return Response(status_code=204, headers={"HX-Redirect": place})
-    if request.method == "GET" and request.url.query:  # a link that somebody shared
-        path = request.url.path.removeprefix(prefix)
-        place += "?" + urlencode({"next": f"{path}?{request.url.query}"})
-    return RedirectResponse(place, 303)
+def _log_in_first(page: PageRequest) -> Response:
+    page.cookie = None  # the page of the sign-in sets it
+    if page.partial:  # redirect the whole page, not a part of it
+        return Response(status_code=204, headers={"HX-Redirect": page.root + LOG_IN})
+    url = page.request.url
+    if page.request.method != "GET" or not url.query:
+        return page.to(LOG_IN)
+    shared = f"{url.path.removeprefix(page.root)}?{url.query}"  # a link that somebody shared
+    return page.to(f"{LOG_IN}?{urlencode({'next': shared})}")
 
 
 def _refuse_foreign(page: PageRequest) -> None:

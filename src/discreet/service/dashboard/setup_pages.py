@@ -24,7 +24,7 @@ from discreet.features.sample_schema import NO_FEATURE, OF_PEOPLE, schema_of, su
 from discreet.features.schema_file import schema_text
 from discreet.plan.config import build, from_config
 from discreet.plan.noise_forecast import sample_sizes
-from discreet.plan.plan import BUDGETS, FEATURES, Plan
+from discreet.plan.plan import BUDGETS, FEATURES, GUARDRAILS, Plan
 from discreet.privacy.accounting import person_event
 from discreet.privacy.attacker import attacker
 from discreet.privacy.budget import ONCE
@@ -33,7 +33,6 @@ from discreet.service.dashboard.experiment_form import (
     SIMPLE,
     Edit,
     Fields,
-    edited,
     share_of,
     shown,
     table_at,
@@ -51,22 +50,14 @@ from discreet.types import JsonObject
 EXPECTED = ("per_day", "mean", "difference")
 """Fields of the forecast, which are not settings of the experiment."""
 RETURN = f"{NO_FEATURE} If people return, protect one person below, and send it as the user."
-KINDS = {
-    "Number": "a number",
-    "Flag": "yes or no",
-    "Category": "one of a list",
-    "Hashed": "one of many words",
-    "Date": "a date or time",
-}
 PLACES = {
     **{name: name for name in (*SIMPLE, "n_actions", "actions", "items", "unit", "share")},
     "experiment": "name",
     "action": "control_action",
     "control": "share",
-    "reward": "outcome",
-    "loss": "outcome",
-    "outcome": "outcome",
-    "range": "outcome",
+    "guardrails": "guardrails",
+    "budget_share": "guardrails_share",
+    **dict.fromkeys(("reward", "loss", "outcome", "range"), "outcome"),
     **dict.fromkeys(("fields", "features", "schema", "products"), "columns"),
 }
 """Words that an error begins with, and the field that they mean."""
@@ -74,7 +65,7 @@ PLACES = {
 
 def arranged(fields: Fields, do: str) -> Fields:
     """Return the rows of a list after a button that moves a row up or removes it."""
-    found = re.fullmatch(r"(up|remove)-(action|col|item)-(\d{1,4})", do)
+    found = re.fullmatch(rf"(up|remove)-({'|'.join(ROWS)})-(\d{{1,4}})", do)
     if found is None:
         return fields
     made, place = dict(fields), int(found[3])
@@ -103,57 +94,56 @@ def drafted(sample: str, known: Sequence[Mapping[str, object]]) -> Draft:
     Privacy: the rows may be of people. They are read in memory, and nothing but the suggestion
     leaves this function. [docs/many-experiments.md, "Set up an experiment"]
     """
-    found = suggestions(pasted_columns(sample))
-    names = {each.get("name") for each in known}
+    found, names = suggestions(pasted_columns(sample)), {each.get("name") for each in known}
     new = [each for each in found if each.name not in names]
     usable = [each for each in new if each.field is not None]
-    columns = (
-        parse_toml(schema_text(schema_of(usable)), "sample", "schema")["fields"] if usable else []
-    )
     if not usable and not known:
         schema_of(found)  # says that there is none
+    text = schema_text(schema_of(usable)) if usable else "fields = []"
+    left = [each for each in new if each.field is None]
     return Draft(
-        columns,
+        parse_toml(text, "sample", "schema")["fields"],
         {each.name: each.reason for each in usable},
-        {
-            each.name: RETURN if each.reason == OF_PEOPLE else each.reason
-            for each in new
-            if each.field is None
-        },
+        {each.name: RETURN if each.reason == OF_PEOPLE else each.reason for each in left},
     )
 
 
 def place_of(message: str) -> str:
     """Return the field that an error of the library is about; empty for one about the whole."""
-    for word in reversed(re.findall(r"\w+", message.partition(" must ")[0])):
-        if word in PLACES:
-            return PLACES[word]
-    return ""
+    words = reversed(re.findall(r"\w+", message.partition(" must ")[0]))
+    return next((PLACES[word] for word in words if word in PLACES), "")
 
 
 def problems(document: JsonObject, check: Callable[[], object]) -> dict[str, str]:
     """Return the errors of the library by field; ``check`` reads the whole file."""
-    found: dict[str, str] = {}
-
-    def note(read: Callable[[], object], place: str = "") -> None:
-        try:
-            read()
-        except DiscreetError as error:
-            found.setdefault(place or place_of(str(error)), str(error))
-
-    plan = table_at(document, "plan")
-    note(partial(experiment_name, str(document.get("experiment", ""))), "name")
-    for group, keys in (("col", ("features",)), ("item", ("actions", "schema"))):
-        for number, column in enumerate(tables_in(table_at(plan, *keys).get("fields"))):
-            note(partial(from_config, FEATURES, column, "column"), f"{group}-{number}")
+    plan, found = table_at(document, "plan"), dict[str, str]()
+    checks: list[tuple[str, Callable[[], object]]] = [
+        ("name", partial(experiment_name, str(document.get("experiment", ""))))
+    ]
+    for group, classes, rows in (
+        ("col", FEATURES, table_at(plan, "features").get("fields")),
+        ("item", FEATURES, table_at(plan, "actions", "schema").get("fields")),
+        ("rail", GUARDRAILS, plan.get("guardrails")),
+    ):
+        usual = {"kind": "Guardrail"} if group == "rail" else {}
+        for number, row in enumerate(tables_in(rows)):
+            read = partial(from_config, classes, usual | row, "row")
+            checks.append((f"{group}-{number}", read))
     if budget := table_at(plan, "budget"):
-        note(partial(from_config, BUDGETS, {"kind": "Budget", **budget}, "plan.budget"))
+        read = partial(from_config, BUDGETS, {"kind": "Budget", **budget}, "plan.budget")
+        checks.append(("", read))
     if outcome := table_at(plan, "outcome"):
-        note(partial(from_config, OUTCOMES, outcome, "plan.outcome"), "outcome")
+        checks.append(("outcome", partial(from_config, OUTCOMES, outcome, "plan.outcome")))
     if control := table_at(plan, "control"):
-        note(partial(build, Control, control, "control", {}))
-    if not found:
-        note(check)
+        checks.append(("", partial(build, Control, control, "control", {})))
+    for place, attempt in [*checks, ("whole", check)]:
+        if place == "whole" and found:
+            break
+        try:
+            attempt()
+        except DiscreetError as error:
+            text = str(error)
+            found.setdefault(place_of(text) if place in ("", "whole") else place, text)
     return found
 
 
@@ -172,16 +162,14 @@ def outlook(plan: Plan, fields: Fields, clicks: bool) -> Outlook:
     For ``clicks``, mean and difference are in per cent.
     """
     outcome = plan.outcome
-    usual = {
+    given: dict[str, Any] = {
         "per_day": 1_000.0,
         "mean": 0.1 if clicks else (outcome.low + outcome.high) / 2,
         "difference": (outcome.high - outcome.low) / 100,
     }
-    given = {}
     for name in EXPECTED:
-        text = fields.get(name, [""])[0].strip()
-        value: Any = share_of(text) if clicks and name != "per_day" else value_of(text)
-        given[name] = value if text else usual[name]
+        if text := fields.get(name, [""])[0].strip():
+            given[name] = share_of(text) if clicks and name != "per_day" else value_of(text)
     privacy = attacker(person_event(plan.event, plan.participation or ONCE)).in_words()
     try:
         epsilons = [plan.budget.epsilon]
@@ -200,24 +188,21 @@ class Setup:
     text: str
     view: str = "form"
     document: JsonObject = field(default_factory=dict)
-    edit: Edit | None = None
+    edit: Edit = field(default_factory=lambda: Edit({}, {}))
     draft: Draft | None = None
     sample: str = ""
     outlook: Outlook | None = None
     problems: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        return str(self.document.get("experiment", ""))
-
-
-Listed = Callable[[PageRequest, CreationReply], Awaitable[Response]]
-
 
 class SetupViews:
     """The page of a new experiment: a form and its file, with a forecast beside them."""
 
-    def __init__(self, hosted: HostedExperiments, listed: Listed) -> None:
+    def __init__(
+        self,
+        hosted: HostedExperiments,
+        listed: Callable[[PageRequest, CreationReply], Awaitable[Response]],
+    ) -> None:
         self._hosted, self._listed = hosted, listed
 
     async def new(self, page: PageRequest) -> Response:
@@ -234,7 +219,7 @@ class SetupViews:
         if do != "create" or setup.problems:
             return self._page(page, setup, 422 if do == "create" else 200)
         try:
-            made = await self._hosted.create(setup.name, setup.text, page.by)
+            made = await self._hosted.create(_name(setup), setup.text, page.by)
         except DiscreetError as error:  # somebody took the name, or the storage refuses it
             setup.problems[place_of(str(error))] = str(error)
             return self._page(page, setup, 422)
@@ -258,7 +243,7 @@ class SetupViews:
             setup.view, setup.problems = "file", {"file": str(error)}
             return setup
         if setup.view != "file":
-            setup.edit = edited(setup.document, arranged(fields, do))
+            setup.edit = Edit(setup.document, arranged(fields, do))
             setup.problems |= setup.edit.problems
             setup.document = setup.edit.document
             if do.removeprefix("add-") in setup.edit.blank:
@@ -269,7 +254,7 @@ class SetupViews:
         if do in ("file", "form") and not setup.problems:
             setup.view = do
         if do in ("create", "check") or (do == "file" and setup.view == "file"):
-            check = partial(self._hosted.checked, setup.name, setup.text)
+            check = partial(self._hosted.checked, _name(setup), setup.text)
             setup.problems = problems(setup.document, check) | setup.problems
         if do:
             with suppress(DiscreetError):
@@ -281,7 +266,8 @@ class SetupViews:
     @staticmethod
     def _draft(setup: Setup) -> None:
         plan = setup.document.setdefault("plan", {})
-        known = tables_in(table_at(plan, "features").get("fields"))
+        old = table_at(plan, "features")
+        known = tables_in(old.get("fields"))
         try:
             setup.draft = drafted(setup.sample, known)
         except InvalidInput as error:
@@ -289,21 +275,23 @@ class SetupViews:
             return
         setup.sample = ""
         if setup.draft.columns:
-            old = table_at(plan, "features")
-            old = old if old.get("kind", "Schema") == "Schema" else {}
+            kept = dict(old) if old.get("kind", "Schema") == "Schema" else {}
             fields = {"fields": known + setup.draft.columns}
-            plan["features"] = {"kind": "Schema"} | dict(old) | fields
+            plan["features"] = {"kind": "Schema"} | kept | fields
 
-    def _page(self, page: PageRequest, setup: Setup, code: int = 200) -> Response:
-        texts = setup.edit.texts if setup.edit else {}
+    @staticmethod
+    def _page(page: PageRequest, setup: Setup, code: int = 200) -> Response:
         return page.render(
             "setup.html",
             code,
             setup=setup,
-            form=shown(setup.document) | texts,
+            form=shown(setup.document) | setup.edit.texts,
             problems=setup.problems,
-            blank=setup.edit.blank if setup.edit else {},
+            blank=setup.edit.blank,
             expected={name: page.given(name) for name in EXPECTED},
-            kinds=KINDS,
             copied=page.given("from"),
         )
+
+
+def _name(setup: Setup) -> str:
+    return str(setup.document.get("experiment", ""))

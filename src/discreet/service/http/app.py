@@ -18,9 +18,8 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from discreet.errors import ServiceError
-from discreet.service.access import Access, ExperimentAccess, ServerAccess
+from discreet.service.access import Access, ExperimentAccess, ServerAccess, problem_of
 from discreet.service.dashboard.server_pages import pages, server_pages
-from discreet.service.error_responses import problem_of
 from discreet.service.http.bodies import Bodies, Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint, ExperimentApp
 from discreet.service.http.handlers import Call, ExperimentHandlers

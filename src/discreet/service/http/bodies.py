@@ -14,7 +14,7 @@ from discreet.features.number import Number
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
-from discreet.service.error_responses import ErrorDetail
+from discreet.service.access import ErrorDetail
 
 MOST = 1000
 """The most observations in one request."""

@@ -13,8 +13,7 @@ from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
 from discreet.errors import ServiceError
-from discreet.service.access import ANSWER, UNLIMITED, Access
-from discreet.service.error_responses import problem_of
+from discreet.service.access import ANSWER, UNLIMITED, Access, problem_of
 from discreet.service.http.bodies import Failure
 from discreet.service.http.handlers import Call, Raw
 from discreet.service.http.routes import PUBLIC, Route

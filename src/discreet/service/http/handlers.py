@@ -14,7 +14,7 @@ from discreet.client.documents import digest
 from discreet.errors import DiscreetError, InvalidInput, ServiceError
 from discreet.plan.config import to_config
 from discreet.releases.canonical import digest_of
-from discreet.service.error_responses import problem_of
+from discreet.service.access import problem_of
 from discreet.service.http.bodies import Activated, Erased, Result, Results, Stored
 from discreet.service.metrics import Metrics
 from discreet.service.runtime.requests import DecisionReply, InvalidField, TicketReply

@@ -16,7 +16,7 @@ from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from discreet.errors import ServiceError
-from discreet.service.error_responses import problem_of
+from discreet.service.access import problem_of
 from discreet.service.http.bodies import Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, JSON
 
