@@ -37,8 +37,7 @@ SIMPLE: dict[str, tuple[str, ...]] = {
 }
 """Fields that are one value of the file each, and its keys."""
 WORDS = ("name", "question", "close_every", "worse")
-PERCENT = ("guardrails_share",)
-OF_USER = ("batches_per_user", "records_per_batch")
+PERCENT, OF_USER = ("guardrails_share",), ("batches_per_user", "records_per_batch")
 KEYS = {
     "Number": ("low", "high", "clip"),
     "Flag": (),
@@ -197,10 +196,8 @@ class Edit:
         if not isinstance(self.document.get("plan"), dict):
             self.document["plan"] = {}
         self.plan: JsonObject = self.document["plan"]
-        for part in (self._simple, self._actions, self._outcome, self._control):
-            part()
-        self._guardrails()
-        self._columns()
+        for part in ("simple", "actions", "outcome", "control", "guardrails", "columns"):
+            getattr(self, f"_{part}")()
         after, kept = shown(self.document), (*SIMPLE, "n_actions", "items", "low", "high", "share")
         self.texts: JsonObject = {
             name: self.typed(name) for name in kept if self.typed(name) != after[name]
@@ -216,13 +213,13 @@ class Edit:
         return any(self.typed(name) != self.before[name] for name in names)
 
     def _simple(self) -> None:
-        user = self.typed("unit") == "user"
+        other = () if self.typed("unit") == "user" else OF_USER
         for name, path in SIMPLE.items():
-            if self.changed(name) and (name not in OF_USER or user):
+            if self.changed(name) and name not in other:
                 _put(self.document, path, _read(name, self.typed(name)))
         if self.changed("unit"):
             self.document["unit"] = self.typed("unit")
-            for name in () if user else OF_USER:
+            for name in other:
                 self.document.pop(name, None)
 
     def _actions(self) -> None:
@@ -262,10 +259,10 @@ class Edit:
         if not self.changed("outcome") and (kind == "click" or not self.changed("low", "high")):
             return
         clip = table_at(self.plan, "outcome").get("clip")
-        values: JsonObject = {"low": 0, "high": 1}
+        texts = {"low": "0", "high": "1"}
         if kind != "click":
-            texts = {key: self.typed(key) for key in values}
-            values = {key: value_of(text) for key, text in texts.items() if text}
+            texts = {key: text for key in texts if (text := self.typed(key))}
+        values = {key: value_of(text) for key, text in texts.items()}
         name = {"kind": "Loss" if kind == "loss" else "Reward"}
         self.plan["outcome"] = name | values | ({} if clip is None else {"clip": clip})
 
@@ -308,19 +305,19 @@ class Edit:
         texts_of, make = (_rail, _guardrail) if group == "rail" else (_row, _column)
         before, made, blank = tables_in(known), [], 0
         for number in range(len(self.fields.get(f"{group}_name", ()))):
-            sent = {
-                name.removeprefix(f"{group}_"): self.fields.get(name, [])[number : number + 1]
-                for name in ROWS[group]
+            texts = {name: "".join(self.fields.get(name, [])[number:][:1]) for name in ROWS[group]}
+            row = {
+                name.removeprefix(f"{group}_"): text.strip().replace("\r\n", "\n")
+                for name, text in texts.items()
             }
-            row = {key: "".join(text).strip().replace("\r\n", "\n") for key, text in sent.items()}
             place = row["was"]
             was = int(place) if place.isascii() and place.isdecimal() else len(before)
             old = before[was] if was < len(before) else {}
-            texts = texts_of(old)
-            if not old and all(row.get(key, "") in ("", texts.get(key)) for key in TYPED):
+            shown_before = texts_of(old)
+            if not old and all(row.get(key, "") in ("", shown_before.get(key)) for key in TYPED):
                 blank += 1
             else:
-                made.append(make(row, old, texts))
+                made.append(make(row, old, shown_before))
         self.blank[group] = blank
         return made
 
@@ -389,19 +386,15 @@ def _column(row: dict[str, str], old: JsonObject, before: dict[str, str]) -> Jso
         if same and text == before[key]:
             continue
         if key in ("clip", "other"):
-            made.pop(key, None)
-            made |= {key: True} if text == "yes" else {}
-        elif key == "parts":
-            made[key] = [part.strip() for part in text.split(",") if part.strip()]
-        elif key == "values":
-            whole = bool(old.get("values")) and all(type(each) is int for each in old["values"])
-            words = [word.strip() for word in text.split("\n") if word.strip()]
-            made[key] = [value_of(word) if whole else word for word in words]
+            _put(made, (key,), True if text == "yes" else "")
+        elif key in ("parts", "values"):
+            words = [each.strip() for each in text.split("\n" if key == "values" else ",")]
+            whole = all(type(each) is int for each in old.get(key) or [""])
+            made[key] = [value_of(word) if whole else word for word in words if word]
         else:
             _put(made, (key,), value_of(text))
     if row["missing"] != before["missing"] or not same:
-        made.pop("indicator", None)
+        _put(made, ("indicator",), True if row["missing"] == "indicator" else "")
         if row["missing"] != "stand_in":
             made.pop("stand_in", None)
-        made |= {"indicator": True} if row["missing"] == "indicator" else {}
     return made
