@@ -13,7 +13,7 @@ import pytest
 import discreet as dc
 from discreet.cli.main import main
 from discreet.service.metrics import GAUGES
-from discreet.service.settings_sources import VARIABLES
+from discreet.service.experiment_file import VARIABLES
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 METRICS = {f"discreet_{name}" for name in GAUGES} | {

@@ -8,7 +8,7 @@ from discreet.design.control import Control
 from discreet.errors import InvalidInput
 from discreet.service.experiment_file import EXPERIMENT_EXAMPLE, ExperimentFile, changed_keys
 from discreet.service.settings import OF_SERVER, ServerSettings, Settings
-from discreet.service.settings_sources import VARIABLES, from_environment
+from discreet.service.experiment_file import VARIABLES, from_environment
 from wording import refused
 
 PLAN = {

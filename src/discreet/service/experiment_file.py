@@ -1,4 +1,4 @@
-"""Files of experiments: examples, changes that keep comments, and detection of edits."""
+"""Files of experiments: examples, changes that keep comments, and values from outside a file."""
 
 from __future__ import annotations
 
@@ -7,111 +7,39 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tomlkit
 import tomlkit.items
 
-from discreet.errors import CorruptRelease, InvalidInput
-from discreet.service.logs import Log
-from discreet.service.settings import Settings
-from discreet.service.settings_sources import named_files
-from discreet.text import parse_toml
+from discreet.data.dataset import column_contexts
+from discreet.data.decision_logs import log_columns
+from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
+from discreet.features.unit_ball import UnitBall
+from discreet.plan.config import from_config, to_config
+from discreet.plan.plan import FEATURES
+from discreet.releases.catalogue import ID, Catalogue
+from discreet.text import parse_toml, read_toml
 from discreet.types import JsonMapping
 
-_START = "# Start it with   discreet serve --config experiment.toml\n"
-_LISTEN = """\
-host = "127.0.0.1"
-port = 8000
-
-"""
-
-EXPERIMENT_EXAMPLE = f"""\
-# An experiment: which of three greetings suits whom. Everything in this file is public.
-{_START}
-experiment = "welcome"
-# question = "Which greeting makes more people stay?"    # shown on the pages
-database = "discreet.db"    # or postgresql://user@host/name, for several workers
-vault = "vault"             # secrets: never in a backup together with the database
-# anchor = "/mnt/other/welcome.jsonl"    # notices restored backups; --init says where it lies
-
-window = 10                 # seconds that losses are awaited after a batch is full; or "6h", "7d"
-settle = 1                  # seconds after that in which the fit is made
-waiting = "pipeline"        # meanwhile the next batch opens; with "gap" nothing is stored
-journal = "decide"          # write at decide; "observe" writes once, when the loss comes
-unit = "decision"           # what is protected; or "user", all that one person contributes, with
-# batches_per_user = 10     # so many batches in which a person's records count, and
-# records_per_batch = 1     # so many records in each; further ones are served and void
-mode = "online"             # at the start; or "shadow", "frozen"
-default_action = 0          # number, or name, of the action of shadow mode
-public_releases = false     # whether releases can be read without a key
-
-{_LISTEN}[plan]
-n_actions = 3               # or actions = ["plain", "friendly", "brief"]: then answers have names
-# outcome = {{ kind = "Reward", low = 0, high = 50 }}    # people send rewards, not losses in [0, 1]
-first_batch = 64            # slots of the first batch; each next one is half as long again
-# missing_loss = 1.0        # stands in for a loss that never comes; left out, the slot is void
-# control = {{ share = 0.1, action = 0 }}    # a tenth plays action 0, to compare: docs/lift.md
-# guardrails = [{{ name = "complaints" }}]    # other outcomes to watch: docs/guardrails.md
-# policy and oracle are chosen from public numbers; [plan.policy] and [plan.oracle] choose others
-
-[plan.budget]
-epsilon = 1.0
-delta = 1e-6
-
-[plan.features]
-kind = "Schema"
-
-[[plan.features.fields]]
-kind = "Number"
-name = "hour"
-low = 0
-high = 24
-
-[[plan.features.fields]]
-kind = "Category"
-name = "device"
-values = ["phone", "tablet", "desk"]
-other = true
-"""
-
-FOLDER_EXAMPLE = EXPERIMENT_EXAMPLE.replace(_START, "").replace(_LISTEN, "")
+EXPERIMENT_EXAMPLE, SERVER_EXAMPLE, FORM_EXAMPLE = (
+    (Path(__file__).parent / "examples" / f"{name}.toml").read_text(encoding="utf-8")
+    for name in ("experiment", "server", "new_experiment_form")
+)
+FOLDER_EXAMPLE = EXPERIMENT_EXAMPLE.replace('host = "127.0.0.1"\nport = 8000\n\n', "").replace(
+    "# Start it with   discreet serve --config experiment.toml\n", ""
+)
 """The example for one of many experiments: the server starts it and listens for it."""
-
-SERVER_EXAMPLE = """\
-# A server of many experiments, each in its folder under experiments/.
-# Start it with   discreet serve --folder .
-# Begin one with  discreet experiment new NAME --folder .
-
-host = "127.0.0.1"
-port = 8000
-# prefix = "/bandit"             # where a reverse proxy serves it below a path
-# database = "postgresql://user@host/name"    # a schema for each experiment; allows --workers 4
-# anchors = "/mnt/other/anchors" # what was published, best on another disk
-# sign_in_header = "X-Webauth-User"   # single sign-on by a proxy at one of these addresses
-# sign_in_proxies = ["127.0.0.1"]
-"""
-
-
-FORM_EXAMPLE = """\
-experiment = ""
-question = ""
-window = "1d"
-
-[plan]
-actions = []
-outcome = { kind = "Reward", low = 0, high = 1 }
-missing_loss = 1.0
-control = { share = 0.1, action = 0 }
-first_batch = 64
-
-[plan.budget]
-epsilon = 1.0
-delta = 1e-6
-
-[plan.features]
-kind = "Schema"
-fields = []
-"""
-"""The file with which the form of a new experiment begins."""
+VARIABLES = {
+    "DISCREET_DATABASE_URL": "database",
+    "DISCREET_VAULT": "vault",
+    "DISCREET_ANCHOR": "anchor",
+    "DISCREET_HOST": "host",
+    "DISCREET_PORT": "port",
+    "DISCREET_PREFIX": "prefix",
+}
+"""Environment variables and the settings that they replace, so that a password need not be in a
+file. Each may also be given as NAME_FILE, the path of a file that contains the value."""
 
 
 def rewritten(text: str, wanted: JsonMapping) -> str:
@@ -130,7 +58,7 @@ def rewritten(text: str, wanted: JsonMapping) -> str:
 
 
 def _change(table: MutableMapping[str, Any], wanted: JsonMapping) -> None:
-    for key in [key for key in table if key not in wanted]:
+    for key in table.keys() - wanted.keys():
         del table[key]
     for key, value in wanted.items():
         old = table.get(key)
@@ -153,59 +81,6 @@ def _tables(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
-class ExperimentFile:
-    """Comparison of the experiment file with the settings that are served.
-
-    An edit takes effect only after a restart. ``differs`` lists the keys whose values have changed,
-    never the values: one may be a password. ``readable`` is False if the file is missing, or if no
-    service could start from it.
-    """
-
-    def __init__(self, path: Path, settings: Settings, log: Log) -> None:
-        self._path, self._settings, self._log = path, settings, log
-        self._seen: tuple[int, ...] | None = None
-        self._named = named_files(path)
-        self.differs: list[str] = []
-        self.readable = True
-
-    def look(self) -> None:
-        """Compare the file if it was written to, and log what has changed."""
-        seen = self._stamp()
-        if seen == self._seen:
-            return
-        before = (self.readable, self.differs)
-        try:
-            now = Settings.read(self._path)
-            self.readable, self.differs = True, changed_keys(self._settings.values, now.values)
-        except (InvalidInput, CorruptRelease):  # the latter for the file of a prior
-            self.readable, self.differs = False, []
-        named = named_files(self._path)  # if the file names others now, compare once more
-        self._seen, self._named = (seen if named == self._named else None), named
-        if (self.readable, self.differs) == before:
-            return
-        if not self.readable:
-            self._log.event("experiment file unreadable")
-        elif self.differs:
-            self._log.event("experiment file differs", keys=self.differs)
-        else:
-            self._log.event("experiment file as served")
-
-    def _stamp(self) -> tuple[int, ...]:
-        """Return a value that changes with every write, even if the file's time is set back."""
-        stamp: tuple[int, ...] = ()
-        for path in (self._path, *self._named):
-            with suppress(OSError):
-                found = path.stat()
-                stamp += found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-        return stamp
-
-
-def _with_items(table: Mapping[str, object]) -> dict[str, object]:
-    """Return a catalogue's table with its ids and rows as one value."""
-    rest = {name: table[name] for name in table if name not in ("ids", "rows")}
-    return {**rest, "items": repr((table.get("ids"), table.get("rows")))}
-
-
 def changed_keys(one: object, other: object, key: str = "") -> list[str]:
     """Return the keys under which two settings differ, as in "plan.budget.epsilon"."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -215,10 +90,13 @@ def changed_keys(one: object, other: object, key: str = "") -> list[str]:
             one, other = _with_items(one), _with_items(other)
         names = sorted(one.keys() | other.keys())
         parts = [(name, one.get(name), other.get(name)) for name in names]
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+    elif (
+        isinstance(one, list)
+        and isinstance(other, list)
+        and len(one) == len(other)
+        and _tables([*one, *other])
+    ):
         parts = [(str(i), *pair) for i, pair in enumerate(zip(one, other, strict=True))]
-        if not any(isinstance(part, Mapping) for part in one):  # plain values are compared as one
-            return [] if one == other else [key]
     else:
         return [] if one == other else [key]
     return [
@@ -226,3 +104,96 @@ def changed_keys(one: object, other: object, key: str = "") -> list[str]:
         for name, left, right in parts
         for found in changed_keys(left, right, f"{key}.{name}" if key else name)
     ]
+
+
+def _with_items(table: Mapping[str, object]) -> dict[str, object]:
+    """Return a catalogue's table with its ids and rows as one value."""
+    rest = {name: table[name] for name in table if name not in ("ids", "rows")}
+    return {**rest, "items": repr((table.get("ids"), table.get("rows")))}
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, str | int]:
+    """Return the settings that the environment names; an error never repeats a value."""
+    found: dict[str, str | int] = {
+        setting: value
+        for name, setting in VARIABLES.items()
+        if (value := _variable(environment, name)) is not None
+    }
+    port = str(found.get("port", "0"))
+    if not (port.isascii() and port.isdecimal()):
+        raise InvalidInput(
+            "DISCREET_PORT must be a whole number; it is not. Write DISCREET_PORT=8000."
+        )
+    return found | ({"port": int(port)} if "port" in found else {})
+
+
+def _variable(environment: Mapping[str, str], name: str) -> str | None:
+    value, path = environment.get(name), environment.get(f"{name}_FILE")
+    if value is not None and path is not None:
+        raise InvalidInput(
+            f"{name} must be given once; {name}_FILE is also set. Unset one of them."
+        )
+    if path is None:
+        return value or None
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise InvalidInput(
+            f"{name}_FILE must name a readable file; {path} is not ({why}). Check the path, its "
+            "owner and its mode."
+        ) from None
+
+
+def named_files(path: Path) -> list[Path]:
+    """Return the files that an experiment file names as parts of its plan: items and a prior."""
+    try:
+        plan = read_toml(path, "experiment")["plan"]
+        actions = plan.get("actions")
+        items = actions.get("items") if isinstance(actions, dict) else None
+        return [path.parent / each for each in (items, plan.get("prior")) if isinstance(each, str)]
+    except (InvalidInput, LookupError, AttributeError):
+        return []
+
+
+def catalogue_config(table: Mapping[str, object], folder: Path) -> Mapping[str, object]:
+    """Return the table ``[plan.actions]`` in the form that a plan's configuration has.
+
+    ``items`` is a list of tables with "id", a table of tables by id, or the name of a .csv or
+    .parquet file with a column "id".
+    """
+    if "items" not in table:
+        return {"kind": "Catalogue", **table}
+    others = table.keys() - {"kind", "schema", "items"}
+    if others or "schema" not in table:
+        raise InvalidInput(
+            "plan.actions must have a schema and items; got "
+            f"{', '.join(sorted(table)) or 'nothing'}. Write [plan.actions.schema] and items."
+        )
+    schema = from_config(FEATURES, table["schema"], "plan.actions.schema")
+    items = table["items"]
+    if isinstance(items, str):
+        items = _items_of_file(schema, folder / items)
+    return dict(to_config(Catalogue(schema, items)))
+
+
+def _items_of_file(schema: UnitBall | Schema, path: Path) -> dict[str, object]:
+    columns = log_columns(str(path))
+    if ID not in columns:
+        raise InvalidInput(
+            f"items must have a column 'id'; {path.name} has {', '.join(columns)}. "
+            "Rename the column that identifies items."
+        )
+    # A file whose ids are numbers may store whole numbers as floats.
+    given = columns[ID].tolist()
+    ids = [f"{each:.15g}" if isinstance(each, float) else str(each) for each in given]
+    if len({*ids}) < len(ids):
+        twice = min(each for each in {*ids} if ids.count(each) > 1)
+        raise InvalidInput(
+            f"items must have distinct ids; {path.name} has {twice!r} twice. Keep one of them."
+        )
+    if isinstance(schema, UnitBall):
+        rows = np.stack([columns[name] for name in columns if name != ID], axis=-1).tolist()
+    else:
+        rows = column_contexts(schema, {**columns, ID: np.asarray(ids, dtype=object)})
+    return dict(zip(ids, rows, strict=True))

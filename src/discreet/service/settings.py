@@ -25,7 +25,7 @@ from discreet.plan.config import build
 from discreet.plan.plan import Plan
 from discreet.privacy.events import REAL_ARITHMETIC, assumptions
 from discreet.releases.canonical import read_document
-from discreet.service.settings_sources import catalogue_config, from_environment
+from discreet.service.experiment_file import catalogue_config, from_environment
 from discreet.text import parse_toml, read_text
 from discreet.validate import in_range, one_of, whole
 
@@ -42,11 +42,8 @@ STORING = ("online", "shadow")
 MODES = (*STORING, "frozen")
 ENDED = "ended"
 """The mode of an experiment that an operator has ended: like frozen, and permanent."""
-SHORTEST, LONGEST_QUESTION = 0.01, 500
-"""Seconds of the shortest window, and characters of the longest question."""
-LEAST_MEMORY = 60.0
-"""The fewest seconds that requests are remembered: clients try again for about a minute."""
-MOST_EPSILON, MOST_DELTA = 20.0, 1e-3
+LONGEST_QUESTION, YEAR = 500, 366 * 86_400.0
+MOST = {"epsilon": 20.0, "delta": 1e-3}
 """At ε = 20 a reader of the releases is right about one person 95 times in 100. δ bounds the
 probability that everything about a person is revealed."""
 OF_SERVER = (
@@ -57,9 +54,7 @@ OF_SERVER = (
 OWN_RATE = 10_000
 """Default of ``rate_limit`` for an experiment; that for the routes of the server is smaller."""
 Built = TypeVar("Built", "ServerSettings", "Settings")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?")
-_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
-_ORIGIN = re.compile(r"https?://[^/\s]+")
+_ORIGIN = re.compile(r"\*|https?://[^/\s]+")
 
 
 def port_number(port: Any) -> int:
@@ -69,29 +64,11 @@ def port_number(port: Any) -> int:
     return int(port)
 
 
-def _check_texts(settings: ServerSettings | Settings, *names: str) -> None:
-    for name in names:
-        if not isinstance(getattr(settings, name), str) or not getattr(settings, name):
-            raise InvalidInput(f"{name} must be text; got {getattr(settings, name)!r}. Name it.")
-
-
-def _check_sign_in(settings: ServerSettings) -> None:
-    header, proxies = settings.sign_in_header, settings.sign_in_proxies
-    if header is not None and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", str(header)):
-        raise InvalidInput(
-            f"sign_in_header must be the name of a header; got {header!r}. Write 'X-Webauth-User'."
-        )
+def _is_network(address: object) -> bool:
     try:
-        networks = [ip_network(each) for each in proxies]
+        return bool(ip_network(address))  # type: ignore[arg-type]
     except ValueError:
-        networks = []
-    if (header is None) != (not proxies) or len(networks) != len(proxies):
-        raise InvalidInput(
-            "sign_in_header and sign_in_proxies must be given together, the proxies as addresses; "
-            f"got {header!r} and {list(proxies)!r}. Write sign_in_proxies = ['127.0.0.1']."
-        )
-    if settings.sign_in_role is not None:
-        one_of("sign_in_role", settings.sign_in_role, ("viewer", "editor"))
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,33 +91,47 @@ class ServerSettings:
     anchors: str | None = None
 
     def __post_init__(self) -> None:
-        _check_texts(self, "host")
         port_number(self.port)
-        if not isinstance(self.prefix, str) or not _PREFIX.fullmatch(self.prefix):
-            raise InvalidInput(
-                f"prefix must be empty or a path such as '/bandit'; got {self.prefix!r}. Begin it "
-                "with a slash, and leave out the one at the end."
-            )
-        origins = self.cors_origins
-        known = isinstance(origins, tuple) and all(isinstance(each, str) for each in origins)
-        if not known or not all(each == "*" or _ORIGIN.fullmatch(each) for each in origins):
-            raise InvalidInput(
-                f"cors_origins must be a list of origins; got {origins!r}. "
-                "Write cors_origins = ['https://shop.example'], without a path."
-            )
         whole("connections", self.connections, 1, "Connections that a worker keeps open at once.")
         whole("body_limit", self.body_limit, 1024)
         whole("rate_limit", self.rate_limit, 0, "Requests per second, key and kind; 0 is no limit.")
-        _check_sign_in(self)
-        if self.database is not None and not self.database.startswith(SCHEMES):
+        if self.sign_in_role is not None:
+            one_of("sign_in_role", self.sign_in_role, ("viewer", "editor"))
+        header, proxies, origins = self.sign_in_header, self.sign_in_proxies, self.cors_origins
+        rules = {
+            "host": (isinstance(self.host, str) and self.host, "text", "Name it."),
+            "prefix": (
+                re.fullmatch(r"(/[A-Za-z0-9._~-]+)*", str(self.prefix)),
+                "empty or a path such as '/bandit'",
+                "Begin it with a slash, and leave out the one at the end.",
+            ),
+            "cors_origins": (
+                isinstance(origins, tuple)
+                and all(_ORIGIN.fullmatch(str(each)) for each in origins),
+                "a list of origins",
+                "Write cors_origins = ['https://shop.example'], without a path.",
+            ),
+            "sign_in_header": (
+                header is None or re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", str(header)),
+                "the name of a header",
+                "Write 'X-Webauth-User'.",
+            ),
+            "sign_in_proxies": (
+                (header is None) == (not proxies) and all(map(_is_network, proxies)),
+                "addresses, given together with sign_in_header",
+                "Write sign_in_proxies = ['127.0.0.1'].",
+            ),
+        }
+        for name, (holds, rule, advice) in rules.items():
+            if not holds:
+                raise InvalidInput(f"{name} must be {rule}; got {getattr(self, name)!r}. {advice}")
+        if self.database is not None and (
+            not self.database.startswith(SCHEMES) or "options=" in self.database
+        ):
             raise InvalidInput(
-                "database of a server must be a PostgreSQL address; it is not. Write "
-                "'postgresql://user@host/name', or leave it out: each experiment has SQLite then."
-            )
-        if self.database is not None and "options=" in self.database:
-            raise InvalidInput(
-                "database of a server must have no options; it has some. Leave them out: they "
-                "select the schema of each experiment."
+                "database of a server must be a PostgreSQL address without options; it is not. "
+                "Write 'postgresql://user@host/name', or leave it out: each experiment has SQLite "
+                "then."
             )
 
     @classmethod
@@ -149,14 +140,13 @@ class ServerSettings:
         path = Path(folder).resolve() / SERVER_FILE
         text = read_text(path, "server", f"Make it with discreet serve --folder {folder} --init.")
         environment = from_environment(os.environ)
-        for name in ("vault", "anchor"):
-            if name in environment:
-                raise InvalidInput(
-                    f"DISCREET_{name.upper()} must be left out with a folder of experiments; it is "
-                    "set. Each experiment has its own; anchors = '…' in server.toml names a folder "
-                    "for anchors."
-                )
-        return _built(cls, parse_toml(text, path, "server") | environment, path.parent, "server")
+        if own := sorted({"vault", "anchor"} & environment.keys()):
+            raise InvalidInput(
+                f"DISCREET_{own[0].upper()} must be left out with a folder of experiments; it is "
+                "set. Each experiment has its own; anchors = '…' in server.toml names a folder "
+                "for anchors."
+            )
+        return _built(cls, parse_toml(text, path, "server") | environment, "server", path.parent)
 
     def address(self, name: str) -> str:
         """Return the prefix of the paths of an experiment."""
@@ -199,31 +189,26 @@ class Settings:
     lease: int = 64
 
     def __post_init__(self) -> None:
-        if not isinstance(self.experiment, str) or not self.experiment.strip():
-            raise InvalidInput(
-                f"experiment must be a name; got {self.experiment!r}. Write experiment = 'welcome'."
-            )
-        _check_texts(self, "database", "vault")
+        for name in ("experiment", "database", "vault"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value.strip():
+                raise InvalidInput(f"{name} must be text; got {value!r}. Name it.")
         if not isinstance(self.question, str) or len(self.question) > LONGEST_QUESTION:
             raise InvalidInput(
                 f"question must be text of up to {LONGEST_QUESTION} characters; it is not. Cut it."
             )
         for name in ("public_releases", "allow_idealised", "internal_metrics"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidInput(
-                    f"{name} must be true or false; got {getattr(self, name)!r}. Write one."
-                )
-        in_range(
-            "window",
-            self.window,
-            SHORTEST,
-            366 * 86_400.0,
-            "The last decisions of a batch are written after it is sealed: without a window they "
-            "would be void.",
-        )
-        in_range("settle", self.settle, 0.0, 86_400.0)
-        step = "A request that is sent again after that counts a second time."
-        in_range("remember", self.remember, LEAST_MEMORY, 366 * 86_400.0, step)
+            if not isinstance(value := getattr(self, name), bool):
+                raise InvalidInput(f"{name} must be true or false; got {value!r}. Write one.")
+        for name, least, most, advice in (
+            ("window", 0.01, YEAR, "Rows of the last decisions are written after a batch is "
+             "sealed: without a window they would be void."),
+            ("settle", 0.0, 86_400.0, ""),
+            # Clients try again for about a minute.
+            ("remember", 60.0, YEAR, "A request that is sent again after that counts a second "
+             "time."),
+        ):  # fmt: skip
+            in_range(name, getattr(self, name), least, most, advice)
         one_of("waiting", self.waiting, WAITING)
         one_of("journal", self.journal, ("decide", "observe"))
         one_of("mode", self.mode, MODES)
@@ -252,19 +237,19 @@ class Settings:
                 "plan.missing_loss must be left out with journal = 'observe'; the plan has one. "
                 "A decision that was not written cannot take a loss: use journal = 'decide'."
             )
-        for name, most in (("epsilon", MOST_EPSILON), ("delta", MOST_DELTA)):
-            value = getattr(plan.budget, name)
-            if plan.budget.private and value > most and not self.allow_idealised:
-                raise InvalidInput(
-                    f"plan.budget.{name} must be at most {most:g} to protect people; got "
-                    f"{value:g}. Choose a smaller one, or set allow_idealised = true for a test."
-                )
-        ideal = REAL_ARITHMETIC in assumptions(plan.event) or not plan.budget.private
-        if ideal and not self.allow_idealised:
+        if self.allow_idealised:
+            return
+        if REAL_ARITHMETIC in assumptions(plan.event) or not plan.budget.private:
             raise InvalidInput(
                 "plan must have mechanism 'structured' and a finite epsilon to protect people; "
                 "this one does not. Correct it, or set allow_idealised = true for a test."
             )
+        for name, most in MOST.items():
+            if (value := getattr(plan.budget, name)) > most:
+                raise InvalidInput(
+                    f"plan.budget.{name} must be at most {most:g} to protect people; got "
+                    f"{value:g}. Choose a smaller one, or set allow_idealised = true for a test."
+                )
 
     @property
     def archived(self) -> bool:
@@ -324,24 +309,12 @@ class Settings:
         given = dict(document)
         if not isinstance(given.get("plan"), Mapping):
             raise InvalidInput("experiment must have a table [plan]. Add the table.")
-        planned = dict(given["plan"])
-        for name in (*PEOPLE, "releases"):
-            if name in planned:
-                raise InvalidInput(
-                    f"plan.{name} must be left out; the file has it. Write unit, batches_per_user "
-                    "and records_per_batch at the top of the file, and window for the time of "
-                    "releases."
-                )
-        if "max_batches" in given or given.get("unit") == "user_per_batch":
+        planned = dict(given.pop("plan"))
+        if misplaced := [name for name in (*PEOPLE, "releases") if name in planned]:
             raise InvalidInput(
-                "unit must be 'decision' or 'user', and max_batches must be left out; the file "
-                "has the form of an older version. Write unit = 'user', batches_per_user = 10 and "
-                "records_per_batch = 1."
-            )
-        if "holdback" in given:
-            raise InvalidInput(
-                "holdback must be left out; the file has it. Delete the line: a new experiment "
-                "compares by [plan.control], share = 0.1 and action = 0."
+                f"plan.{misplaced[0]} must be left out; the file has it. Write unit, "
+                "batches_per_user and records_per_batch at the top of the file, and window for "
+                "the time of releases."
             )
         people = {name: given.pop(name) for name in PEOPLE if name in given}
         if isinstance(planned.get("prior"), str):  # the file that discreet import --public wrote
@@ -355,20 +328,18 @@ class Settings:
                 given[name] = seconds_of(name, given[name])
         listening = {name: given.pop(name) for name in OF_SERVER if name in given}
         listening = {"rate_limit": OWN_RATE} | listening
-        server = _built(ServerSettings, listening, folder, "experiment")
-        if "server" in given:
-            raise InvalidInput("experiment must have no server in its file. Delete the line.")
-        return _built(cls, given | {"plan": plan, "server": server}, folder, "experiment")
+        server = _built(ServerSettings, listening, "experiment", folder)
+        return _built(cls, given, "experiment", folder, plan=plan, server=server)
 
 
-def _built(cls: type[Built], given: Mapping[str, Any], folder: Path, where: str) -> Built:
-    if "folder" in given:
-        raise InvalidInput(f"{where} must have no folder in its file. Delete the line.")
-    values = dict(given) | {"folder": folder}
-    for name in ("cors_origins", "sign_in_proxies"):
-        if isinstance(values.get(name), list):
-            values[name] = tuple(values[name])
-    return build(cls, values, where, {})
+def _built(
+    cls: type[Built], given: Mapping[str, Any], where: str, folder: Path, **parts: object
+) -> Built:
+    values = parts | {"folder": folder}
+    if clash := sorted(values.keys() & given.keys()):
+        raise InvalidInput(f"{where} must have no {clash[0]} in its file. Delete the line.")
+    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    return build(cls, {**given, **lists, **values}, where, {})
 
 
 def schema_name(name: str) -> str:
@@ -378,7 +349,7 @@ def schema_name(name: str) -> str:
 
 def experiment_name(name: str) -> str:
     """Check a name that is used as a folder, as a part of an address and as a schema."""
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?", name):
         raise InvalidInput(
             f"name must be 1 to 48 small letters, digits and hyphens; got {name!r}. "
             "Write welcome-2, for instance."

@@ -8,21 +8,25 @@ import struct
 from collections import OrderedDict
 from dataclasses import asdict
 from functools import partial
+from typing import NamedTuple
 
 from discreet.batches.batch_slots import batch_over, refuse_other_loss
 from discreet.design.action_names import action_index, action_name
 from discreet.errors import InvalidInput, ServiceError, StateClaimed
-from discreet.service.runtime.leased_slots import LeasedSlots, Owner, RequestOwners
-from discreet.service.runtime.offered_actions import Choice, Offer, OfferedActions
-from discreet.service.runtime.policy_versions import (
+from discreet.service.runtime.policy_versions import Choice, Offer, OfferedActions
+from discreet.service.runtime.requests import (
+    DecisionReply,
     Draw,
+    Owner,
+    RankedReply,
+    RequestOwners,
     SharedCalls,
+    TicketReply,
     features_of,
     features_of_many,
     sticky_draw,
 )
-from discreet.service.runtime.requests import DecisionReply, RankedReply, TicketReply
-from discreet.service.runtime.worker_state import WorkerState
+from discreet.service.runtime.worker_state import LeasedSlots, WorkerState
 from discreet.service.secrets import sealing
 from discreet.service.secrets.sealing import DecisionId, DecisionRow, Sealer
 from discreet.service.storage.batches import Lease, slot_in_control
@@ -46,8 +50,18 @@ REMEMBERED = 10_000
 _ACTION = struct.Struct(">i")
 """In a ticket of the control: the action that its device must play."""
 
-Offered = NumpyArray | Offer
-"""Features of a context to which all actions are offered, or an offer."""
+
+class _Request(NamedTuple):
+    """PRIVATE: valid request to decide: features to which all actions are offered, or an offer."""
+
+    offered: NumpyArray | Offer
+    owner: Owner | None
+    deferred: bool
+    named: RequestName | None
+    sticky: str | None
+
+    def __repr__(self) -> str:
+        return "_Request(private)"
 
 
 class WorkerDecisions:
@@ -60,7 +74,7 @@ class WorkerDecisions:
         self._names = [action_name(self.plan, each) for each in range(self.plan.n_actions)]
         self._slots = LeasedSlots(state)
         self.owners = RequestOwners(self.plan, state.vault)
-        self._offered = OfferedActions(state)
+        self._offered = OfferedActions(state.settings, state.serving)
         self._unstored: OrderedDict[RequestName, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
         self._deciding = 0
@@ -90,12 +104,11 @@ class WorkerDecisions:
         named = None if idempotency is None else self._named(caller, idempotency)
         self._deciding += 1
         try:
-            features = await self._mapped(context)  # an invalid context takes no slot
-            offer = None
+            offered: NumpyArray | Offer = await self._mapped(context)
             if ranking or actions is not None or not self.state.serving.fixed_actions:
-                # An invalid offer takes no slot either.
-                offer = self._offered.read(features, actions, ranking)
-            reply = await self._decide(offer or features, owner, deferred, named, sticky)
+                offered = self._offered.read(offered, actions, ranking)
+            # An invalid context or offer has taken no slot.
+            reply = await self._decide(_Request(offered, owner, deferred, named, sticky))
             self.state.decided += 1
             return reply
         finally:
@@ -106,21 +119,14 @@ class WorkerDecisions:
         if self.state.set_back is not None:
             raise StateClaimed(str(self.state.set_back))
 
-    async def _decide(
-        self,
-        features: Offered,
-        owner: Owner | None,
-        deferred: bool,
-        named: RequestName | None,
-        sticky: str | None,
-    ) -> DecisionReply:
+    async def _decide(self, request: _Request) -> DecisionReply:
+        named = request.named
         if named is not None and named in self._unstored:
             return self._unstored[named]
         # After a restore the service cannot know whether a named request was made before.
         slotless = named is not None and self.state.names.incomplete
         while not slotless and (taken := await self._slots.take()) is not None:
-            lease, slot = taken
-            decision = await self._stored(lease, slot, features, owner, deferred, named, sticky)
+            decision = await self._stored(*taken, request)
             if decision is not None:
                 step("decide:before-answer")
                 return decision
@@ -128,14 +134,9 @@ class WorkerDecisions:
             known = await self.state.read(partial(self.state.journal.find, named))
             if known is not None:
                 return self._repeated(known)
-        return await self._unstored_decision(features, owner, named, sticky)
-
-    async def _unstored_decision(
-        self, features: Offered, owner: Owner | None, named: RequestName | None, sticky: str | None
-    ) -> DecisionReply:
-        """Decide without a slot, while no batch is open."""
+        # No batch is open: the decision has no slot.
         release, newest = self.state.serving.served(), self.state.serving.newest
-        choice = await self._choice(release, newest, features, self._in_control(owner), sticky)
+        choice = await self._choice(release, newest, request, self._in_control(request.owner))
         decision = _reply(self._ids.unstored(self.state.epoch), choice, release, False)
         if named is not None:
             self._unstored[named] = decision
@@ -143,16 +144,7 @@ class WorkerDecisions:
                 self._unstored.popitem(last=False)
         return decision
 
-    async def _stored(
-        self,
-        lease: Lease,
-        slot: int,
-        features: Offered,
-        owner: Owner | None,
-        deferred: bool,
-        named: RequestName | None,
-        sticky: str | None,
-    ) -> DecisionReply | None:
+    async def _stored(self, lease: Lease, slot: int, request: _Request) -> DecisionReply | None:
         """Decide with a slot; None if the batch of the lease is over."""
         state, sealer = self.state, self._sealer(lease.epoch, lease.batch)
         if sealer is None:
@@ -163,15 +155,15 @@ class WorkerDecisions:
                 code="vault_incomplete",
             )
         release, place = state.serving.served(lease.release), (lease.epoch, lease.batch, slot)
+        owner, named = request.owner, request.named
         control = self._in_control(owner, place)
         try:
-            choice = await self._choice(release, lease.release, features, control, sticky)
+            choice = await self._choice(release, lease.release, request, control)
         except InvalidInput:  # only the next batch has the offered actions
             self._slots.put_back(lease, slot)
             raise
-        sealed = sealer.seal(
-            sealing.ROW, slot, DecisionRow(choice.row, choice.block, deferred).pack()
-        )
+        row = DecisionRow(choice.row, choice.block, request.deferred)
+        sealed = sealer.seal(sealing.ROW, slot, row.pack())
         written = self.settings.journal == "decide"
         kind, token = (sealing.WRITTEN, b"") if written else (sealing.TOKEN, sealed)
         id = DecisionId(kind, *place, lease.nonce, token)
@@ -205,18 +197,17 @@ class WorkerDecisions:
             return owner is not None and owner.control
         return place is not None and slot_in_control(control, *place)
 
-    async def _choice(
-        self, release: int, bound: int, offered: Offered, control: bool, sticky: str | None
-    ) -> Choice:
+    async def _choice(self, release: int, bound: int, request: _Request, control: bool) -> Choice:
         """Return the action of the policy or of the control; in shadow mode the default action.
 
         ``bound`` is the document after which the batch opened, which fixes its actions.
         """
-        u = sticky_draw(self.state.vault.draws, sticky, release)
+        offered, shadow = request.offered, self.state.mode == "shadow"
+        u = sticky_draw(self.state.vault.draws, request.sticky, release)
         if isinstance(offered, Offer):
-            return self._offered.choose(release, bound, offered, control, u)
+            return self._offered.choose(release, bound, offered, control, shadow, u)
         action = self.settings.default_action
-        if self.state.mode != "shadow":
+        if not shadow:
             action = await self.state.serving.action(release, offered, control, u)
         return Choice(offered, action, self._names[action])
 

@@ -34,7 +34,7 @@ from discreet.service.settings import (
     read_experiment_file,
     schema_name,
 )
-from discreet.service.settings_sources import from_environment, named_files
+from discreet.service.experiment_file import from_environment, named_files
 from discreet.service.storage.api_keys import DATABASE
 from discreet.service.storage.batches import under_way
 from discreet.service.storage.database import (

@@ -1,17 +1,31 @@
-"""Replies to requests, and the error that names the field of a request.
-
-Errors state the rule, never the private value: errors are logged.
-"""
+"""Requests and replies: features of a context, the owner of a record, draws; shared calls."""
 
 from __future__ import annotations
 
+import asyncio
+import hmac
+import struct
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
+from discreet.batches.users import keyed_hash
+from discreet.design.control import people_in_control
 from discreet.errors import InvalidInput
+from discreet.plan.plan import Plan
+from discreet.service.secrets.vault import Vault
+from discreet.service.storage.group_commit import running_loop
+from discreet.types import NumpyArray
+
+Draw = tuple[float, float]
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 class InvalidField(InvalidInput):
-    """Invalid input, with the field that breaks the rule."""
+    """Invalid input, with the field that breaks the rule; errors are logged, so that the message
+    states the rule and never a private value."""
 
     def __init__(self, message: str, field: str | None) -> None:
         super().__init__(message)
@@ -51,3 +65,129 @@ class TicketReply:
     stored: bool
     action: int | str | None = None
     u: tuple[float, float] | None = None
+
+
+class Owner(NamedTuple):
+    """Keyed hash of a user's id, and whether they are in the control, which never changes."""
+
+    person: bytes
+    control: bool
+
+
+class RequestOwners:
+    """Owners of requests, by the user ids that requests name and the keys of the vault."""
+
+    def __init__(self, plan: Plan, vault: Vault) -> None:
+        self._plan, self._vault = plan, vault
+        self._hash = None if plan.participation is None else keyed_hash(vault.people)
+
+    def owner(self, user: str | None) -> Owner | None:
+        """Return the owner of a request; None if the unit of privacy is a decision."""
+        if (self._hash is None) != (user is None):
+            raise InvalidInput(
+                "user must be given with the unit of privacy 'user', always the same text for the "
+                "same person, and left out with the unit 'decision'; this request differs. Add the "
+                "id of the person, or send the request without it."
+            )
+        if self._hash is None or user is None:
+            return None
+        control, key = self._plan.control, self._vault.control
+        part = control is not None and people_in_control(control.share, key, [user])[0]
+        return Owner(self._hash(user), bool(part))
+
+
+def sticky_draw(key: bytes, sticky: str | None, release: int) -> Draw | None:
+    """Return two numbers in [0, 1), the same for the same text and release; None without a text.
+
+    A person gets the same action again while the release stays. Without the key the numbers are
+    uniform and independent over people and releases, so probabilities stay those of the policy.
+    """
+    if sticky is None:
+        return None
+    # Privacy: releases are private for every fixed draw, also for one that follows from an id.
+    # [docs/privacy/transcript.md, "Action draws"]
+    text = release.to_bytes(8, "big") + sticky.encode("utf-8", "surrogatepass")
+    first, second = struct.unpack_from(">QQ", hmac.digest(key, text, "sha256"))
+    return (first >> 11) / 2.0**53, (second >> 11) / 2.0**53  # the 53 bits of a double
+
+
+def features_of(plan: Plan, context: object) -> NumpyArray:
+    """Return the features of one context (p,)."""
+    if not plan.features.is_single(context):
+        raise InvalidField(
+            "context must be one context; this is a list. Send one context.", "context"
+        )
+    try:
+        features: NumpyArray = plan.features.map(context)[0]
+    except InvalidInput as error:
+        rule, given, _ = str(error).partition("; got ")
+        broken = f"{rule}; this context breaks the rule. GET /v1/schema lists the rules."
+        names = [each.name for each in getattr(plan.contexts, "fields", ())]
+        blamed = [name for name in names if rule.startswith(f"feature {name!r} ")]
+        field = ".".join(["context", *blamed])
+        raise InvalidField(broken if given else str(error), field) from None
+    return features
+
+
+def features_of_many(plan: Plan, contexts: list[object]) -> list[NumpyArray | Exception]:
+    """Return the features of each context, or its error; others are not affected."""
+    if len(contexts) > 1:
+        with suppress(InvalidInput):
+            rows = plan.features.map(contexts)
+            if len(rows) == len(contexts):  # otherwise map() read the list as one context
+                return list(rows)
+    found: list[NumpyArray | Exception] = []
+    for context in contexts:
+        try:
+            found.append(features_of(plan, context))
+        except Exception as error:
+            found.append(error)
+    return found
+
+
+class SharedCalls(Generic[Item, Made]):
+    """Joins work of concurrent requests: ``work`` is called once for many items, and each caller
+    gets the result or the exception of its item.
+
+    Items wait for the end of this turn of the event loop. While there are ``others``, they wait
+    until ``pause`` seconds after the last call: under load more items share a call.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[list[Item]], Sequence[Made | Exception]],
+        *,
+        pause: float = 0.0,
+        others: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._work, self._pause, self._others = work, pause, others
+        self._waiting: list[tuple[Item, asyncio.Future[Made]]] = []
+        self._next = 0.0
+
+    def __call__(self, item: Item) -> asyncio.Future[Made]:
+        """Return a future for the result of ``work`` for this item."""
+        loop = running_loop()
+        if not self._waiting:
+            wait = self._next - loop.time() if self._others() else 0.0
+            if wait > 0:
+                loop.call_later(wait, self._do, loop)
+            else:
+                loop.call_soon(self._do, loop)
+        done: asyncio.Future[Made] = loop.create_future()
+        self._waiting.append((item, done))
+        return done
+
+    def _do(self, loop: asyncio.AbstractEventLoop) -> None:
+        waiting, self._waiting = self._waiting, []
+        try:
+            made = self._work([item for item, _ in waiting])
+        except Exception as error:
+            made = [error] * len(waiting)
+        for (_, done), one in zip(waiting, made, strict=True):
+            if done.done():  # its request was cancelled
+                continue
+            if isinstance(one, Exception):
+                done.set_exception(one)
+            else:
+                done.set_result(one)
+        self._next = loop.time() + self._pause

@@ -1,35 +1,39 @@
-"""State of a worker process: its database, its secrets, and a view of the shared state."""
+"""State of a worker: database, secrets, a view of the shared state, and slots to assign."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from discreet.client.chain import Chain
 from discreet.client.documents import digest, public_key
-from discreet.errors import DiscreetError, StateClaimed
+from discreet.errors import DiscreetError, NotReady, StateClaimed
 from discreet.privacy.ledger import Ledger
-from discreet.service.experiment_file import ExperimentFile
 from discreet.service.logs import Log
-from discreet.service.runtime.lifecycle import check
+from discreet.service.runtime.lifecycle import ExperimentFile, check
 from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING, Settings
 from discreet.service.storage import api_keys, document_table
-from discreet.service.storage.anchor import Anchor, AnchorContent, AnchorMark, behind
+from discreet.service.storage.anchor import AnchorContent, AnchorMark, behind
 from discreet.service.storage.batches import (
     BatchRules,
     BatchState,
+    Lease,
+    SlotRequest,
     Slots,
     refuse_set_back,
     under_way,
 )
-from discreet.service.storage.database import Connection, Database, FileReplaced, safe_name, step
-from discreet.service.storage.group_commit import CommitThread, Writer
+from discreet.service.storage.database import Connection, FileReplaced, safe_name, step
+from discreet.service.storage.group_commit import CommitThread, Writer, running_loop
 from discreet.service.storage.idempotency import RequestNames
 from discreet.service.storage.journal import Journal
 from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
@@ -38,9 +42,14 @@ from discreet.service.storage.people_table import People
 T = TypeVar("T")
 STALE = 10.0
 """Seconds after which a worker that has not read the database is not ready."""
-
 PROBED = 5.0
 """Seconds between two checks that a row can be stored."""
+RETRY = 0.25
+"""Seconds until a worker that found no open batch queries the database again."""
+LASTS, TIMES = 0.25, 16
+"""After a block that lasted less than ``LASTS`` seconds the next block is twice as long, at most
+``TIMES`` times the ``lease`` of the settings: under load few requests wait for a block. After any
+other it has ``lease`` slots, or one where a clock ends batches: unused slots count as taken."""
 
 
 class WorkerState:
@@ -70,35 +79,29 @@ class WorkerState:
     ) -> None:
         self.settings = settings
         self.log = Log(settings.experiment)
-        self.database: Database = open_database(settings)
+        self.database = open_database(settings)
         self._commits = commits if self.database.embedded else None
         self.vault = Vault(settings.place(settings.vault))
-        self.anchor: Anchor = anchor_of(settings)
+        self.anchor = anchor_of(settings)
         self.anchor_in_folder = in_same_folder(settings, self.anchor.path)
         self._book = AnchorContent()
         self.serving = PolicyVersions(settings.plan, public_key(self.vault.signing))
         self.names = RequestNames(self.database, self.vault, settings.remember)
-        often = settings.plan.participation
-        self.people = None if often is None else People(self.database, often)
-        self.journal = Journal(self.database, self.names, self.people, self.serving.head)
-        terms = BatchRules(
-            settings.plan.schedule,
-            settings.waiting,
-            settings.window,
-            settings.settle,
-            workers,
-        )
-        self.slots = Slots(self.database, self.vault, terms, self.serving.head)
+        plan, head = settings.plan, self.serving.head
+        self.people = plan.participation and People(self.database, plan.participation)
+        self.journal = Journal(self.database, self.names, self.people, head)
+        waits = settings.waiting, settings.window, settings.settle
+        terms = BatchRules(plan.schedule, *waits, workers)
+        self.slots = Slots(self.database, self.vault, terms, head)
         self.keys: dict[str, api_keys.Key] = {}
         self.used: set[str] = set()
         self.live: list[BatchState] = []
         self._live: set[tuple[int, int]] = set()
         self._last = (0, 0)
         self.on_change: Callable[[], None] = lambda: None
-        self._started, self._fresh = False, 0.0
+        self._started, self._fresh, self._probed = False, 0.0, 0.0
         self._unread: str | None = None
         self._vault_fault: str | None = None
-        self._probed = 0.0
         self._refreshing = asyncio.Lock()
         self._open = ExitStack()
 
@@ -150,7 +153,8 @@ class WorkerState:
     async def refresh(self) -> None:
         """Read changes. A document is served once it was read back, verified and confirmed."""
         try:
-            await self._refresh()
+            async with self._refreshing:
+                await self._refresh()
         except Exception as error:
             if isinstance(error, (*self.database.lost, OSError)):
                 self._unread = safe_name(error)
@@ -158,33 +162,31 @@ class WorkerState:
         self._unread = None
 
     async def _refresh(self) -> None:
-        async with self._refreshing:
-            known = self.serving.newest
+        known = self.serving.newest
+        try:
+            viewed = await self.read(lambda c: self._viewed(c, known))
+        except StateClaimed as error:
+            # Nothing of it is used, not even its keys: one may have been revoked since.
+            self.set_back, self._fresh, self._unread = error, time.monotonic(), None
+            raise
+        self.set_back = None
+        row, last, live, keys, bodies = viewed
+        self.keys = {key.id: key for key in keys}  # even while the anchor cannot be reached
+        if bodies:
             try:
-                viewed = await self.read(lambda c: self._viewed(c, known))
-            except StateClaimed as error:
-                # Nothing of it is used, not even its keys: one may have been revoked since.
-                self.set_back, self._fresh, self._unread = error, time.monotonic(), None
+                extended = await asyncio.to_thread(self._anchored, bodies)
+            except DiscreetError:
+                self.whole = False
                 raise
-            self.set_back = None
-            row, last, live, keys, bodies = viewed
-            self.keys = {key.id: key for key in keys}  # even while the anchor cannot be reached
-            if bodies:
-                try:
-                    extended = await asyncio.to_thread(self._anchored, bodies)
-                except DiscreetError:
-                    self.whole = False
-                    raise
-                self.serving.adopt(extended)
-                step("release:served")
-            self.epoch, self.mode, self.serving.chosen = row
-            self.live = live
-            self._last, self._live = last, {(each.epoch, each.id) for each in live}
-            held = {link.number for link in self.serving.chain.links}
-            pinned = [each.release for each in live if each.state == "open"]
-            self.whole = held.issuperset(map(self.serving.served, [None, *pinned]))
-            self._fresh = time.monotonic()
-            self.on_change()
+            self.serving.adopt(extended)
+            step("release:served")
+        self.epoch, self.mode, self.serving.chosen = row
+        self.live, self._last = live, tuple(last or (0, 0))
+        self._live = {(each.epoch, each.id) for each in live}
+        pinned = [each.release for each in live if each.state == "open"]
+        self.whole = self.confirmed().keys() >= {*map(self.serving.served, [None, *pinned])}
+        self._fresh = time.monotonic()
+        self.on_change()
 
     def _viewed(self, connection: Connection, known: int) -> Any:
         self.database.refuse_replaced()
@@ -196,7 +198,11 @@ class WorkerState:
         if not _committed(connection, book.pending):  # a restore follows documents that are lost
             refuse_set_back(connection, max(heads, default=None))
         self.names.look(connection)
-        return _view(self.database, connection, known)
+        row = connection.execute("SELECT epoch, mode, serving FROM experiment").fetchone()
+        newest = "SELECT epoch, id FROM batches ORDER BY epoch DESC, id DESC LIMIT 1"
+        last = connection.execute(newest).fetchone()
+        live, keys = under_way(connection), api_keys.listed(self.database, connection)
+        return row, last, live, keys, document_table.after(connection, known)
 
     def _read_book(self) -> AnchorContent:
         """Return the content of the anchor; if it cannot be read or is too old, the last good one.
@@ -272,18 +278,16 @@ class WorkerState:
         if not self._started:
             return {"start": "not running"}
         stale = time.monotonic() - self._fresh >= STALE
+        chain = None if self.whole else "incomplete"
+        if self.set_back is not None:
+            chain = "file replaced" if isinstance(self.set_back, FileReplaced) else "set back"
         found = {
             "database": self._unread or ("stale" if stale else None),
             "storage": self.writer.fault,
             "vault": self._vault_fault,
-            "chain": self._chain_fault(),
+            "chain": chain,
         }
         return {name: fault for name, fault in found.items() if fault}
-
-    def _chain_fault(self) -> str | None:
-        if self.set_back is not None:
-            return "file replaced" if isinstance(self.set_back, FileReplaced) else "set back"
-        return None if self.whole else "incomplete"
 
     async def probe(self) -> None:
         """Check secrets and disk, which the next decision needs."""
@@ -307,29 +311,94 @@ class WorkerState:
         ended = any((each.epoch, each.id) == (epoch, batch) and each.by_clock for each in self.live)
         return not ended and not self.over(epoch, batch)
 
-    async def serve_document(self, number: int | None, by: str = "") -> None:
-        """Serve this document, or the newest (None), in all workers."""
-
-        def write(connection: Connection) -> None:
-            connection.execute("UPDATE experiment SET serving = ?", (number,))
-            document_table.note_change(
-                self.database, connection, "serving changed", by, value=number
-            )
-
-        await self.write(write)
-        await self.refresh()
-
 
 def _committed(connection: Connection, mark: AnchorMark | None) -> bool:
     return mark is not None and document_table.digest_of(connection, mark.number) == mark.digest
 
 
-def _view(
-    database: Database, connection: Connection, known: int
-) -> tuple[Any, tuple[int, int], list[BatchState], list[api_keys.Key], list[bytes]]:
-    row = connection.execute("SELECT epoch, mode, serving FROM experiment").fetchone()
-    last = connection.execute(
-        "SELECT epoch, id FROM batches ORDER BY epoch DESC, id DESC LIMIT 1"
-    ).fetchone()
-    live, keys = under_way(connection), api_keys.listed(database, connection)
-    return row, tuple(last or (0, 0)), live, keys, document_table.after(connection, known)
+class LeasedSlots:
+    """One leased block at a time. Unused slots go back at a clean stop, and are void after a
+    crash."""
+
+    def __init__(self, state: WorkerState) -> None:
+        self._state = state
+        self._lease: Lease | None = None
+        self._spare: list[tuple[Lease, int]] = []
+        self._leasing = asyncio.Lock()
+        self._idle_until = self._leased_at = -math.inf
+        clock = state.settings.plan.close_every
+        self._shortest = state.settings.lease if clock is None else 1
+        self._length, self._waiting = self._shortest, 0
+
+    async def take(self) -> tuple[Lease, int] | None:
+        """Return a slot of the leased block, or of a new one; None while no batch is open."""
+        while self._state.mode in STORING:
+            if self._spare:
+                return self._spare.pop()
+            lease = self._lease
+            if lease is not None and lease.free:
+                if lease.release > self._state.serving.newest:
+                    await self._read_release(lease.release)
+                    continue
+                return lease, lease.free.pop()
+            loop = running_loop()
+            if loop.time() < self._idle_until:
+                return None
+            self._waiting += 1
+            try:
+                async with self._leasing:
+                    if self._lease is lease and loop.time() >= self._idle_until:
+                        await self._lease_block(loop.time())
+                    # Otherwise another request has leased a block meanwhile.
+            finally:
+                self._waiting -= 1
+        return None
+
+    async def _lease_block(self, now: float) -> None:
+        state = self._state
+        lasted, most = now - self._leased_at, TIMES * state.settings.lease
+        self._length = self._shortest if lasted > LASTS else min(2 * self._length, most)
+        self._leased_at = now
+        wanted = SlotRequest(self._length, self._waiting)
+        self._lease = await state.writer.write(state.slots.lease, wanted)
+        step("lease:committed")
+        if self._lease is None:
+            self._idle_until = running_loop().time() + RETRY
+
+    async def _read_release(self, release: int) -> None:
+        """Read the database again for the release that decides the batch of the lease."""
+        await self._state.refresh()
+        if release > self._state.serving.newest:
+            raise NotReady(
+                f"document {release} must be confirmed before it decides; it is not yet. Try again."
+            )
+
+    def put_back(self, lease: Lease, slot: int) -> None:
+        """Return a slot to which nothing was written."""
+        self._spare.append((lease, slot))
+
+    def drop(self, lease: Lease) -> None:
+        """Drop a lease whose batch is over."""
+        if self._lease is lease:
+            self._lease = None
+
+    async def give_back(self) -> None:
+        """Give back unused slots; afterwards this process assigns none."""
+        left: dict[bytes, Lease] = {}
+        blocks = [] if self._lease is None else [(self._lease, self._lease.free)]
+        for lease, slots in [*blocks, *((each, [slot]) for each, slot in self._spare)]:
+            left.setdefault(lease.nonce, replace(lease, free=[])).free.extend(slots)
+        self._lease, self._spare, self._idle_until = None, [], math.inf
+        for lease in left.values():
+            if lease.free:
+                await self._state.write(partial(self._state.slots.give_back, lease=lease))
+                step("return:committed")
+
+    def look(self) -> None:
+        """Drop slots of batches that assign none, and query the database at the next decision."""
+        if self._idle_until < math.inf:
+            self._idle_until = 0.0
+        lease, fit = self._lease, self._state.assigns_slots
+        if lease is not None and not fit(lease.epoch, lease.batch):
+            self._lease = None
+        self._spare = [each for each in self._spare if fit(each[0].epoch, each[0].batch)]
