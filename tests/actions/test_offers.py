@@ -6,7 +6,7 @@ import pytest
 import discreet as dc
 from discreet.actions.available_actions import AvailableActions
 from discreet.actions.offers import AllActions, read_offers
-from discreet.service.runtime.offered_actions import Choice, Offer
+from discreet.service.runtime.policy_versions import Choice, Offer
 from store_state import state_of
 
 ITEMS = {f"i{number}": [0.1 * number, 0.3 - 0.1 * number] for number in range(6)}

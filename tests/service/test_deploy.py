@@ -12,8 +12,8 @@ import pytest
 
 import discreet as dc
 from discreet.cli.main import main
-from discreet.service.metrics import GAUGES
 from discreet.service.experiment_file import VARIABLES
+from discreet.service.metrics import GAUGES
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 METRICS = {f"discreet_{name}" for name in GAUGES} | {

@@ -68,7 +68,7 @@ def chatty_log():
 def chatty_errors():
     """A refusal repeats what was sent."""
     from discreet.errors import InvalidInput
-    from discreet.service.runtime import decisions, policy_versions
+    from discreet.service.runtime import decisions, requests
 
     def chatty(plan, context):
         try:
@@ -76,7 +76,7 @@ def chatty_errors():
         except InvalidInput as error:
             raise InvalidInput(f"{error} It was {context!r}.") from None
 
-    policy_versions.features_of = decisions.features_of = chatty
+    requests.features_of = decisions.features_of = chatty
 
 
 def no_state_check():

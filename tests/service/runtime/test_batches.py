@@ -7,8 +7,8 @@ import pytest
 
 from discreet.service.runtime import fit_process
 from discreet.service.runtime import upkeep as upkeep_module
-from discreet.service.runtime.leased_slots import LeasedSlots
 from discreet.service.runtime.service import Service
+from discreet.service.runtime.worker_state import LeasedSlots
 from discreet.service.storage.batches import SlotRequest
 from service.conftest import running, windows_end
 from service.dashboard.visitor import Visitor

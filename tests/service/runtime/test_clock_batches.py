@@ -7,7 +7,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from discreet.service.runtime import fit_process, leased_slots
+from discreet.service.runtime import fit_process, worker_state
 from discreet.service.storage.locations import open_database
 from service.conftest import running, time_passes
 
@@ -20,7 +20,7 @@ ON_SQLITE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.fixture(autouse=True)
 def slow_traffic(monkeypatch):
     """Requests come so rarely that a worker leases one slot at a time."""
-    monkeypatch.setattr(leased_slots, "LASTS", -1.0)
+    monkeypatch.setattr(worker_state, "LASTS", -1.0)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def burst(monkeypatch):
 
     async def made(service):
         with monkeypatch.context() as patched:
-            patched.setattr(leased_slots, "LASTS", math.inf)
+            patched.setattr(worker_state, "LASTS", math.inf)
             await decide(service, 3)
         assert len(service.decisions._slots._lease.free) == 3  # leases of 2 and of 4 slots
         return 6

@@ -10,7 +10,7 @@ from discreet.errors import InvalidInput
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
-from discreet.service.runtime.policy_versions import SharedCalls, features_of, features_of_many
+from discreet.service.runtime.requests import SharedCalls, features_of, features_of_many
 
 
 def plan(features):

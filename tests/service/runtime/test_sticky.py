@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from discreet.errors import InvalidInput
-from discreet.service.runtime.policy_versions import sticky_draw
+from discreet.service.runtime.requests import sticky_draw
 from discreet.service.secrets.vault import Vault
 
 HERE = [0.3, -0.2]

@@ -25,8 +25,7 @@ from discreet.service.http.endpoint import ENCODER, Endpoint, HttpAnswer
 from discreet.service.http.handlers import Call, Raw
 from discreet.service.http.routes import ANY, Route
 from discreet.service.metrics import Metrics
-from discreet.service.runtime.policy_versions import features_of
-from discreet.service.runtime.requests import DecisionReply, RankedReply
+from discreet.service.runtime.requests import DecisionReply, RankedReply, features_of
 from discreet.service.runtime.service import Service
 
 BEFORE = "/personalizer"

@@ -104,11 +104,13 @@ class WorkerDecisions:
         named = None if idempotency is None else self._named(caller, idempotency)
         self._deciding += 1
         try:
-            offered: NumpyArray | Offer = await self._mapped(context)
+            features = await self._mapped(context)
+            offer = None
             if ranking or actions is not None or not self.state.serving.fixed_actions:
-                offered = self._offered.read(offered, actions, ranking)
+                offer = self._offered.read(features, actions, ranking)
             # An invalid context or offer has taken no slot.
-            reply = await self._decide(_Request(offered, owner, deferred, named, sticky))
+            request = _Request(offer or features, owner, deferred, named, sticky)
+            reply = await self._decide(request)
             self.state.decided += 1
             return reply
         finally:

@@ -17,7 +17,12 @@ from pathlib import Path
 
 from discreet.client.documents import public_key
 from discreet.errors import DiscreetError, InvalidInput, StateClaimed
-from discreet.service.experiment_file import EXPERIMENT_EXAMPLE, FOLDER_EXAMPLE
+from discreet.service.experiment_file import (
+    EXPERIMENT_EXAMPLE,
+    FOLDER_EXAMPLE,
+    from_environment,
+    named_files,
+)
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.lifecycle import close_down, refuse_under_way
 from discreet.service.secrets.vault import Vault
@@ -34,7 +39,6 @@ from discreet.service.settings import (
     read_experiment_file,
     schema_name,
 )
-from discreet.service.experiment_file import from_environment, named_files
 from discreet.service.storage.api_keys import DATABASE
 from discreet.service.storage.batches import under_way
 from discreet.service.storage.database import (
@@ -317,7 +321,7 @@ class ExperimentFolder:
         try:
             vault = Vault(settings.place(settings.vault))
             with vault.unserved(patience), database.guard():
-                close_down(settings, burn=burn, by=by)
+                close_down(settings, burn_waiting=burn, by=by)
                 step("archive:closed")
                 target.parent.mkdir(mode=0o700, exist_ok=True)
                 mark.unlink()  # the archive shows it; until it is there, the lock refuses servers

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from discreet.client.documents import genesis, public_key, restore_document
-from discreet.errors import InvalidInput, NotReady, StateClaimed
+from discreet.errors import CorruptRelease, InvalidInput, NotReady, StateClaimed
 from discreet.releases.canonical import canonical
-from discreet.service.experiment_file import changed_keys
-from discreet.service.runtime.release_transaction import burn as burn_batch
-from discreet.service.runtime.release_transaction import destroy_keys, finish
+from discreet.service.experiment_file import changed_keys, named_files
+from discreet.service.logs import Log
+from discreet.service.runtime.release_transaction import burn, destroy_keys, finish
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import ENDED, Settings
 from discreet.service.storage import api_keys, document_table, journal
 from discreet.service.storage.anchor import Anchor, AnchorContent, AnchorMark, behind
-from discreet.service.storage.batches import COLUMNS, UNDER_WAY, BatchState, under_way
+from discreet.service.storage.batches import under_way
 from discreet.service.storage.database import Connection, Database, create_tables, step
 from discreet.service.storage.journal import forget
 from discreet.service.storage.locations import anchor_of, open_database
+
+NOT_EMPTY = (
+    "database must be empty for a new experiment; it already holds an experiment. Serve it with "
+    "discreet serve, or name another database."
+)
 
 
 class PlanDiffers(StateClaimed):
@@ -38,7 +44,7 @@ def check_new(settings: Settings) -> None:
     """Refuse to create an experiment in place of another, before anything is written."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     if database.holds_experiment():
-        raise _not_empty()
+        raise StateClaimed(NOT_EMPTY)
     vault.check_modes()
     anchor = anchor_of(settings)
     known = anchor.path.read_bytes() if anchor.path.is_file() else b""
@@ -52,13 +58,6 @@ def check_new(settings: Settings) -> None:
         anchor.check_new()
 
 
-def _not_empty() -> StateClaimed:
-    return StateClaimed(
-        "database must be empty for a new experiment; it already holds an experiment. "
-        "Serve it with discreet serve, or name another database."
-    )
-
-
 def begin(settings: Settings, by: str = "") -> str:
     """Create tables, secrets, document 0, anchor and an admin key; return the text of the key."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
@@ -69,7 +68,7 @@ def begin(settings: Settings, by: str = "") -> str:
         create_tables(database, connection)
         with database.transaction(connection):
             if connection.execute("SELECT 1 FROM experiment").fetchone():
-                raise _not_empty()
+                raise StateClaimed(NOT_EMPTY)
             connection.execute(
                 f"INSERT INTO experiment VALUES (1, ?, ?, 1, ?, NULL, {database.now}, NULL, 0)",
                 (settings.experiment, _plan(settings), settings.mode),
@@ -201,12 +200,7 @@ def restore(settings: Settings, *, anchor_lost: bool = False) -> Restored:
                 anchor.create()
             newest = _reconcile(anchor, connection)
             charged = _charge_lost(anchor, connection)
-            burned = [
-                BatchState(*each)
-                for each in connection.execute(
-                    f"SELECT {COLUMNS} FROM batches WHERE {UNDER_WAY} ORDER BY id"
-                ).fetchall()
-            ]
+            burned = under_way(connection)
             document = restore_document(
                 document_table.newest(connection),
                 epoch=newest.epoch + 1,
@@ -270,9 +264,8 @@ def _drop(connection: Connection, number: int) -> None:
     row = connection.execute(
         "SELECT epoch, batch FROM documents WHERE number = ?", (number,)
     ).fetchone()
-    for table in ("documents", "charges"):
-        connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))
-    connection.execute("DELETE FROM changes WHERE document = ?", (number,))
+    for table in ("documents WHERE number", "charges WHERE number", "changes WHERE document"):
+        connection.execute(f"DELETE FROM {table} = ?", (number,))
     connection.execute("UPDATE batches SET state = 'sealed' WHERE epoch = ? AND id = ?", tuple(row))
 
 
@@ -281,13 +274,12 @@ def _enter(anchor: Anchor, connection: Connection, numbers: range) -> None:
     epoch = 1
     for number in numbers:
         found = connection.execute(
-            "SELECT epoch, digest, batch FROM documents WHERE number = ?", (number,)
+            """SELECT epoch, digest, batch, entry FROM documents LEFT JOIN charges USING (number)
+               WHERE number = ?""",
+            (number,),
         ).fetchone()
-        paid = connection.execute(
-            "SELECT entry FROM charges WHERE number = ?", (number,)
-        ).fetchone()
-        epoch, digest, batch = found or (epoch, "lost", None)
-        mark = AnchorMark(epoch, number, digest, batch, json.loads(paid[0]) if paid else None)
+        epoch, digest, batch, paid = found or (epoch, "lost", None, None)
+        mark = AnchorMark(epoch, number, digest, batch, json.loads(paid) if paid else None)
         anchor.intend(mark)
         anchor.confirm([(number, digest)])
 
@@ -296,8 +288,7 @@ def _charge_lost(anchor: Anchor, connection: Connection) -> list[int]:
     """Charge every published release that the ledger lacks; return their numbers."""
     # Privacy: a lost release was published, so everyone who may be in it is charged for it.
     # [docs/privacy/service.md, "One fit for each batch"]
-    rows = connection.execute("SELECT number FROM charges").fetchall()
-    known = {int(row[0]) for row in rows}
+    known = {row[0] for row in connection.execute("SELECT number FROM charges").fetchall()}
     with locked_anchor(anchor) as book:
         lost = [mark for mark in book.confirmed if mark.charge and mark.number not in known]
     for mark in lost:
@@ -321,19 +312,19 @@ def refuse_under_way(connection: Connection) -> None:
         )
 
 
-def close_down(settings: Settings, *, burn: bool, by: str = "") -> None:
-    """Erase all rows and keys of an experiment that is not served; with ``burn`` also of batches
-    that wait for their release. The history records it."""
+def close_down(settings: Settings, *, burn_waiting: bool, by: str = "") -> None:
+    """Erase all rows and keys of an experiment that is not served; with ``burn_waiting`` also of
+    batches that wait for their release. The history records it."""
     database, vault = open_database(settings), Vault(settings.place(settings.vault))
     anchor = anchor_of(settings)
     with closing(database.connect()) as connection:
         # A document that a dead process committed is confirmed before another one follows.
         anchor.confirm(document_table.committed(connection))
-        if not burn:
+        if not burn_waiting:
             refuse_under_way(connection)
         for batch in under_way(connection):
             with database.transaction(connection):
-                burn_batch(database, connection, vault, anchor, batch.id, by)
+                burn(database, connection, vault, anchor, batch.id, by)
             anchor.confirm(document_table.committed(connection))
         destroy_keys(vault, connection)
         while (left := journal.left_over(connection)) is not None:
@@ -346,3 +337,50 @@ def close_down(settings: Settings, *, burn: bool, by: str = "") -> None:
             connection.execute("UPDATE batches SET ended = NULL")
             document_table.note_change(database, connection, "archived", by)
         database.erase(connection)
+
+
+class ExperimentFile:
+    """Comparison of the experiment file with the settings that are served.
+
+    An edit takes effect only after a restart. ``differs`` lists the keys whose values have changed,
+    never the values: one may be a password. ``readable`` is False if the file is missing, or if no
+    service could start from it.
+    """
+
+    def __init__(self, path: Path, settings: Settings, log: Log) -> None:
+        self._path, self._settings, self._log = path, settings, log
+        self._seen: tuple[int, ...] | None = None
+        self._named = named_files(path)
+        self.differs: list[str] = []
+        self.readable = True
+
+    def look(self) -> None:
+        """Compare the file if it was written to, and log what has changed."""
+        seen = self._stamp()
+        if seen == self._seen:
+            return
+        before = (self.readable, self.differs)
+        try:
+            now = Settings.read(self._path)
+            self.readable, self.differs = True, changed_keys(self._settings.values, now.values)
+        except (InvalidInput, CorruptRelease):  # the latter for the file of a prior
+            self.readable, self.differs = False, []
+        named = named_files(self._path)  # if the file names others now, compare once more
+        self._seen, self._named = (seen if named == self._named else None), named
+        if (self.readable, self.differs) == before:
+            return
+        if not self.readable:
+            self._log.event("experiment file unreadable")
+        elif self.differs:
+            self._log.event("experiment file differs", keys=self.differs)
+        else:
+            self._log.event("experiment file as served")
+
+    def _stamp(self) -> tuple[int, ...]:
+        """Return a value that changes with every write, even if the file's time is set back."""
+        stamp: tuple[int, ...] = ()
+        for path in (self._path, *self._named):
+            with suppress(OSError):
+                found = path.stat()
+                stamp += found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return stamp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from discreet.actions.available_actions import changed_actions
 from discreet.client.chain import Chain
@@ -13,7 +13,6 @@ from discreet.client.documents import actions_document
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.guardrails import GuardrailLift
 from discreet.releases.lift import Lift, lift
-from discreet.service.experiment_file import ExperimentFile
 from discreet.service.runtime import lifecycle, release_transaction
 from discreet.service.runtime.decisions import WorkerDecisions
 from discreet.service.runtime.fit_process import FitChild
@@ -30,15 +29,6 @@ from discreet.validate import one_of
 
 SHOWN = 100
 """Default number of actions in one reply."""
-
-
-class ActionList(TypedDict):
-    """Actions in use, as ``GET /v1/actions`` returns them."""
-
-    release: int
-    count: int
-    found: int
-    actions: list[str | int]
 
 
 class Service:
@@ -63,7 +53,7 @@ class Service:
         self.state = WorkerState(settings, workers=workers, commits=commits)
         self.decisions = WorkerDecisions(self.state)
         if config is not None:
-            self.state.file = ExperimentFile(config, settings, self.state.log)
+            self.state.file = lifecycle.ExperimentFile(config, settings, self.state.log)
             child = child or FitChild()
         self.upkeep = Upkeep(self.state, child=child, pace=pace)
 
@@ -144,16 +134,25 @@ class Service:
 
     async def set_serving(self, number: int | None, by: str = "") -> None:
         """Serve an older document, or the newest again (None). Free: all of them are public."""
+        state = self.state
         if number is not None:
             try:
-                self.state.serving.at(number)
+                state.serving.at(number)
             except CorruptRelease:
                 raise InvalidInput(
                     f"release must be a document of this service; got {number!r}. "
                     "GET /v1/releases lists them."
                 ) from None
-        await self.state.serve_document(number, by)
-        self.state.log.event("served document changed", release=number, by=by)
+
+        def write(connection: Connection) -> None:
+            connection.execute("UPDATE experiment SET serving = ?", (number,))
+            document_table.note_change(
+                state.database, connection, "serving changed", by, value=number
+            )
+
+        await state.write(write)
+        await state.refresh()
+        state.log.event("served document changed", release=number, by=by)
 
     async def change_actions(
         self, add: Sequence[str | Mapping[str, object]], remove: list[str], by: str = ""
@@ -168,7 +167,7 @@ class Service:
         await state.refresh()
         self.state.log.event("actions changed", added=len(add), removed=len(remove), by=by)
 
-    def list_actions(self, text: str = "", limit: int = SHOWN) -> ActionList:
+    def list_actions(self, text: str = "", limit: int = SHOWN) -> dict[str, Any]:
         """Return the actions in use whose name contains ``text``, at most ``limit`` of them."""
         names = [*self.state.serving.chain.available_actions.places]
         found = [name for name in names if text.casefold() in str(name).casefold()]

@@ -87,8 +87,8 @@ class WorkerState:
         self._book = AnchorContent()
         self.serving = PolicyVersions(settings.plan, public_key(self.vault.signing))
         self.names = RequestNames(self.database, self.vault, settings.remember)
-        plan, head = settings.plan, self.serving.head
-        self.people = plan.participation and People(self.database, plan.participation)
+        plan, often, head = settings.plan, settings.plan.participation, self.serving.head
+        self.people = None if often is None else People(self.database, often)
         self.journal = Journal(self.database, self.names, self.people, head)
         waits = settings.waiting, settings.window, settings.settle
         terms = BatchRules(plan.schedule, *waits, workers)
