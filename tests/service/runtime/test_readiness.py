@@ -12,7 +12,7 @@ HERE = [0.3, -0.2]
 
 async def at_fault(service):
     await service.upkeep.watch()
-    if service.state.ready:
+    if not service.state.unready:
         assert (await ExperimentHandlers(service, None).readyz(Call("public"))) == {
             "status": "ready"
         }

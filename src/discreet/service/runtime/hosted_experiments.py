@@ -332,7 +332,7 @@ def _shown(name: str, service: Service) -> ExperimentEntry:
         "question": service.settings.question,
         "state": words.get(state.mode, "running"),
         "mode": state.mode,
-        "ready": state.ready,
+        "ready": not state.unready,
         "documents": len(state.serving.chain.links),
         "under_way": len(state.live),
         "path": service.settings.server.prefix,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from discreet.actions.available_actions import changed_actions
 from discreet.client.chain import Chain
@@ -167,7 +166,7 @@ class Service:
         await state.refresh()
         self.state.log.event("actions changed", added=len(add), removed=len(remove), by=by)
 
-    def list_actions(self, text: str = "", limit: int = SHOWN) -> dict[str, Any]:
+    def list_actions(self, text: str = "", limit: int = SHOWN) -> dict[str, object]:
         """Return the actions in use whose name contains ``text``, at most ``limit`` of them."""
         names = [*self.state.serving.chain.available_actions.places]
         found = [name for name in names if text.casefold() in str(name).casefold()]

@@ -98,7 +98,7 @@ async def status(state: WorkerState) -> ServiceStatus:
         "now": now,
         "close_every": every,
         "batches": [shown(batch, every) for batch in live],
-        "ready": state.ready,
+        "ready": not state.unready,
         "unready": state.unready,
         "refused": state.refused,
         "alerts": [each.guardrail.name for each in compared_guardrails(state) if each.alert],

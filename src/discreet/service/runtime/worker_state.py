@@ -169,8 +169,8 @@ class WorkerState:
             # Nothing of it is used, not even its keys: one may have been revoked since.
             self.set_back, self._fresh, self._unread = error, time.monotonic(), None
             raise
-        self.set_back = None
         row, last, live, keys, bodies = viewed
+        self.set_back = None
         self.keys = {key.id: key for key in keys}  # even while the anchor cannot be reached
         if bodies:
             try:
@@ -268,13 +268,10 @@ class WorkerState:
         return await self.read(read)
 
     @property
-    def ready(self) -> bool:
-        """True if this worker can decide. After a refused fit the last release decides."""
-        return not self.unready
-
-    @property
     def unready(self) -> dict[str, str]:
-        """Reasons why a decision would fail now: each fault and the safe name of its error."""
+        """Reasons why a decision would fail now: each fault and the safe name of its error.
+
+        After a refused fit the last release decides."""
         if not self._started:
             return {"start": "not running"}
         stale = time.monotonic() - self._fresh >= STALE
