@@ -303,11 +303,7 @@ def test_the_guard_covers_every_oracle():
     names = {path.name for path in PRIVATE_PATH}
     assert {"ridge.py", "pooled_ridge.py", "logistic.py", "finite_class.py"} <= names
     assert {
-        "structured_ridge.py",
-        "paper_ridge.py",
         "pooled_statistics.py",
-        "structured_logistic.py",
-        "paper_logistic.py",
         "finite_choice.py",
         "legal_rows.py",
         "moments.py",
