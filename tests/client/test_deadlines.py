@@ -170,19 +170,6 @@ def test_a_deadline_must_be_positive(kind, deadline):
         kind("http://127.0.0.1:9", deadline=deadline)
 
 
-def test_what_is_sent_of_a_person_and_a_name():
-    with serving() as (stub, url), Client(url, deadline=LONG) as client:
-        stub.answers["POST", "/v1/decide"] = (200, GOOD)
-        reply = {"ticket": "t", "release": 1, "stored": True, "u": [0.25, 0.5]}
-        stub.answers["POST", "/v1/tickets"] = (200, reply)
-        client.decide(CONTEXT, sticky="ann", idempotency_key="name")
-        assert client.ticket(sticky="ann").u == (0.25, 0.5)
-        (_, _, headers, body), (_, _, _, ticket) = stub.asked
-        assert headers["Idempotency-Key"] == "name"
-        assert b'"sticky": "ann"' in body
-        assert b'"sticky": "ann"' in ticket
-
-
 def test_a_client_may_be_used_after_it_was_closed():
     with serving() as (stub, url):
         stub.answers["GET", "/v1/status"] = (200, {})
@@ -214,23 +201,3 @@ def test_both_clients_have_the_same_methods():
         }
 
     assert signatures(Client) == signatures(AsyncClient)
-
-
-def test_every_question_has_a_coroutine():
-    async def run(url):
-        async with AsyncClient(url) as client:
-            names = ("status", "lift", "releases", "schema", "ledger")
-            assert [await getattr(client, name)() for name in names] == list(names)
-            assert (await client.ticket()).id == "t"
-            await client.observe("d1", 0.5)
-            await client.activate("d1")
-            assert await client.observe_many([("d1", 0.5)]) == []
-
-    with serving() as (stub, url):
-        for name in ("status", "lift", "releases", "schema", "ledger"):
-            stub.answers["GET", f"/v1/{name}"] = (200, name)
-        stub.answers["POST", "/v1/tickets"] = (200, {"ticket": "t", "release": 1, "stored": True})
-        stub.answers["POST", "/v1/observe"] = stub.answers["POST", "/v1/activate"] = (200, {})
-        stub.answers["POST", "/v1/observe:batch"] = (200, {"results": []})
-        asyncio.run(run(url))
-        assert len(stub.asked) == 9

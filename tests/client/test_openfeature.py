@@ -18,12 +18,12 @@ from openfeature.track import TrackingEventDetails
 
 import discreet as dc
 from client.stub_service import serving
-from discreet.client import Client, flag_decisions
+from discreet.client import Client, openfeature_provider
 from discreet.client.openfeature_provider import DiscreetProvider
 from waiting import PATIENCE, until
 from wording import refused
 
-ExperimentFlag = partial(flag_decisions.ExperimentFlag, deadline=PATIENCE)
+ExperimentFlag = partial(openfeature_provider.ExperimentFlag, deadline=PATIENCE)
 """A flag that waits for a machine that pauses."""
 SCENARIOS = json.loads(
     (Path(__file__).parents[2] / "clients/js/openfeature_scenarios.json").read_text()
@@ -323,7 +323,7 @@ def test_a_key_that_is_refused_is_fatal(service, opened):
         opened({"flag": ExperimentFlag(service.url)})
 
 
-def test_a_service_that_is_away_at_the_start_is_found_later(service, opened, monkeypatch):
+def test_a_service_that_is_away_at_the_start_is_found_later(service, opened):
     service.failure["status"] = (500, {})
     flags = {"flag": ExperimentFlag(service.url)}
     with pytest.raises(ProviderNotReadyError):
@@ -331,7 +331,7 @@ def test_a_service_that_is_away_at_the_start_is_found_later(service, opened, mon
     found = api.get_client().get_string_details("flag", "default", ANN)
     assert (found.value, found.error_code) == ("default", ErrorCode.PROVIDER_NOT_READY)
     service.failure.clear()
-    monkeypatch.setattr(opened.provider, "_looked", {"flag": -10.0})
+    opened.provider._flags["flag"].looked = -10.0
     until(lambda: api.get_client().get_string_value("flag", "default", ANN) == "mail")
 
 
@@ -348,7 +348,7 @@ def test_a_key_is_never_shown(service):
 
 
 def test_whoever_asked_longest_ago_is_forgotten(service, opened, monkeypatch):
-    monkeypatch.setattr(flag_decisions, "REMEMBERED", 2)
+    monkeypatch.setattr(openfeature_provider, "REMEMBERED", 2)
     client = opened({"flag": ExperimentFlag(service.url)})
     for name in ("a", "b", "c", "c", "b", "a"):
         client.get_string_value("flag", "?", EvaluationContext(name, {"age": 3}))

@@ -58,7 +58,7 @@ UNTIL_ANSWERED = (
     "        if self.people is not None:\n"
     "            self.asked, self.people._counts.held = self.people._counts.held, before\n"
 )
-COUNTED = '        _insert(connection, "people", totals, UPSERT)\n'
+COUNTED = '        insert(connection, "people", totals, UPSERT)\n'
 PUT_OFF = (
     "        self.waiting = getattr(self, 'waiting', {}) | {\n"
     "            each[:3]: row for each in new for row in totals if row[0] == each.person\n"
@@ -66,7 +66,7 @@ PUT_OFF = (
     "\n"
     "    def answered(self, connection: Connection, places: set[Any]) -> None:\n"
     "        for place in places & self.waiting.keys():\n"
-    '            _insert(connection, "people", [self.waiting.pop(place)], UPSERT)\n'
+    '            insert(connection, "people", [self.waiting.pop(place)], UPSERT)\n'
 )
 ANSWERS = "int(np.asarray(batch.observed).any(axis=-1).sum())"
 UNNOISED = "noisy_statistics(batch, self.problem, 0.0, 0.0, noise, matrix, bounds, ridge=0.0)"
@@ -1292,7 +1292,7 @@ FAULTS = (
         (
             Edit(
                 "People.record_slots",
-                '_insert(connection, "people", totals, UPSERT)',
+                'insert(connection, "people", totals, UPSERT)',
                 "self.waiting = getattr(self, 'waiting', {}) | {\n"
                 "            each[:3]: row for each in new for row in totals if row[0] "
                 "== each.person\n"
@@ -1300,7 +1300,7 @@ FAULTS = (
                 "\n"
                 "    def answered(self, connection: Connection, places: set[Any]) -> None:\n"
                 "        for place in places & self.waiting.keys():\n"
-                '            _insert(connection, "people", [self.waiting.pop(place)], UPSERT)',
+                '            insert(connection, "people", [self.waiting.pop(place)], UPSERT)',
             ),
             Edit(
                 "Journal.observe",
@@ -1318,8 +1318,8 @@ FAULTS = (
         (
             Edit(
                 "People.record_slots",
-                '_insert(connection, "handed", rows)',
-                '_insert(connection, "handed", rows)\n'
+                'insert(connection, "handed", rows)',
+                'insert(connection, "handed", rows)\n'
                 "        self.void = {row[:3] for row in rows if not row[3]}",
             ),
             Edit(
@@ -1454,7 +1454,7 @@ FAULTS = (
         "content of a slot came by an id of its own lease",
         Edit(
             "accepting",
-            "found = leases & {(row[0], row[1], bytes(row[2])) for row in rows}",
+            "found = leases & {*rows}",
             'listed = f"SELECT epoch, id FROM batches WHERE {UNDER_WAY}"\n'
             "    live = {tuple(row) for row in connection.execute(listed).fetchall()}\n"
             "    found = {each for each in leases if each[:2] in live or not rows}",

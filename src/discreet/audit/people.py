@@ -63,7 +63,7 @@ def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) 
     """The batch of a service in which one person answers this way and all others answer."""
     from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, DecisionRow, Sealer, pack_losses
     from discreet.service.storage.database import create_tables
-    from discreet.service.storage.people_table import OwnedSlot, People
+    from discreet.service.storage.journal import OwnedSlot, People
     from discreet.service.storage.sealed_batch import read_batch
     from discreet.service.storage.sqlite import Sqlite
 

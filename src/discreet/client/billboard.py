@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from discreet.actions.offers import request_offers
+from discreet.actions.offers import AllActions, Offers, request_offers
 from discreet.client.chain import Chain
-from discreet.client.documents import checked_public_key, digest
+from discreet.client.documents import FORMAT, checked_public_key, digest
 from discreet.client.recomputation import recompute
 from discreet.client.transport import Transport, as_json
 from discreet.errors import CorruptRelease, InvalidInput
@@ -130,10 +130,7 @@ class Billboard:
         as a list of arrays where contexts are offered different numbers of actions. ``release``
         selects another document than the one in force: the one that a ticket names.
         """
-        chain = self._at(release)
-        features, single = chain.declared.features.map(contexts), self._single(contexts)
-        available = chain.available_actions
-        offers = request_offers(chain.declared, available, features, actions, single=single)
+        chain, _, offers, single = self._offered(contexts, actions, release)
         rows = offers.chances(chain.policy, chain.released, None)
         if single:
             return np.asarray(rows[0])
@@ -146,27 +143,28 @@ class Billboard:
 
         It is a name where the plan has names, else a number. ``actions`` is what is offered.
         """
-        chain = self._at(release)
-        features, single = chain.declared.features.map(contexts), self._single(contexts)
+        chain, count, offers, single = self._offered(contexts, actions, release)
         # Privacy: an ordinary generator is enough, since privacy holds for every fixed draw.
         # [docs/privacy/transcript.md, "Action draws"]
-        drawn = np.random.default_rng().random((len(features), 2)) if u is None else u
-        uniforms = np.asarray(drawn, dtype=np.float64).reshape(len(features), 2)
-        available = chain.available_actions
-        offers = request_offers(chain.declared, available, features, actions, single=single)
+        drawn = np.random.default_rng().random((count, 2)) if u is None else u
+        uniforms = np.asarray(drawn, dtype=np.float64).reshape(count, 2)
         names, _ = offers.named(offers.sample(chain.policy, chain.released, uniforms))
         return names.tolist()[0] if single else names
 
-    def _single(self, contexts: Any) -> bool:
-        return self._chain.declared.features.is_single(contexts)
-
-    def _at(self, release: int | None) -> Chain:
-        """The chain up to a document; decoded once."""
-        if release is None:
-            return self._in_force
-        if release not in self._views:
-            self._views[release] = self._chain.until(release)
-        return self._views[release]
+    def _offered(
+        self, contexts: Any, actions: Any, release: int | None
+    ) -> tuple[Chain, int, AllActions | Offers, bool]:
+        """The chain up to a document, the number of contexts, what each is offered, and whether
+        there is only one context."""
+        number = self.number if release is None else release
+        if number not in self._views:  # decoded once
+            self._views[number] = self._chain.until(number)
+        chain = self._views[number]
+        mapping = chain.declared.features
+        features, single = mapping.map(contexts), mapping.is_single(contexts)
+        available = chain.available_actions
+        offers = request_offers(chain.declared, available, features, actions, single=single)
+        return chain, len(features), offers, single
 
 
 SECONDS = 10
@@ -187,7 +185,6 @@ def address_of(url: str, path: str) -> str:
 
 def fetch(url: str, what: str, scope: str) -> bytes:
     """Return the bytes at an address; a key of the environment is sent."""
-    from urllib.error import URLError
     from urllib.request import Request, urlopen
 
     key = os.environ.get("DISCREET_API_KEY")
@@ -195,7 +192,7 @@ def fetch(url: str, what: str, scope: str) -> bytes:
     try:
         with urlopen(request, timeout=SECONDS) as answer:
             return bytes(answer.read(LARGEST))
-    except (URLError, TimeoutError, OSError) as error:
+    except OSError as error:
         reason = getattr(error, "code", None) or getattr(error, "reason", None) or error
         raise InvalidInput(
             f"service must answer with its {what}; {url} does not ({reason}). Check the address, "
@@ -217,8 +214,6 @@ def fetch_object(url: str, what: str, scope: str) -> JsonMapping:
 
 def signed_documents(path: str) -> list[bytes] | None:
     """Return the published documents of a file, one per line; None for other files."""
-    from discreet.client.documents import FORMAT
-
     try:
         contents = Path(path).read_bytes().splitlines()
         known = bool(contents) and json.loads(contents[0]).get("format") == FORMAT
@@ -232,8 +227,6 @@ def read_released(source: str) -> Released:
     contents = _published(source) if is_address(source) else signed_documents(source)
     if contents is None:
         return Released.load(source)
-    from discreet.client.chain import Chain
-
     # The reader must know the operator's key; here it only links the chain.
     return Chain(str(json.loads(contents[0]).get("key"))).extended(contents).released
 

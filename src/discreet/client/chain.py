@@ -46,9 +46,8 @@ class PublicActions:
     @cached_property
     def features(self) -> UnitBall | Schema | Joint:
         """The map from a context, or a context and an action, to features."""
-        made: UnitBall | Schema | Joint = from_config(
-            FEATURES, self.config["features"], "plan.features"
-        )
+        made: UnitBall | Schema | Joint
+        made = from_config(FEATURES, self.config["features"], "plan.features")
         return made
 
     @cached_property
@@ -63,9 +62,9 @@ class PublicActions:
     @cached_property
     def actions(self) -> tuple[str, ...] | None:
         """The names of the actions, if they have names."""
-        names = self.config.get("actions")
         if self.catalogue is not None:
             return self.catalogue.ids
+        names = self.config.get("actions")
         return None if names is None else tuple(names)
 
     @property
@@ -131,37 +130,31 @@ class Chain:
         for content in contents:
             document = verify(content, self.key)
             place = document["kind"], document["number"], document["epoch"]
-            chain = chain._with(Link(digest(content), *place), document)
+            add = chain._next if chain.links else chain._first
+            chain = add(Link(digest(content), *place), document)
         return chain
 
-    def _with(self, link: Link, document: JsonMapping) -> Chain:
-        if self.links:
-            return self._after_others(link, document)
-        begins = (link.kind, link.number, document["previous"])
-        if begins != ("genesis", 0, None):
+    def _first(self, link: Link, document: JsonMapping) -> Chain:
+        if (link.kind, link.number, document["previous"]) != ("genesis", 0, None):
             raise CorruptRelease(
                 f"chain must begin with document 0, a genesis; got number {link.number}, "
                 f"a {link.kind}. Pass every document from number 0 on."
             )
-        plan = document["plan"]
-        if (document["unit"], document["schema"]) != (plan["unit"], digest_of(plan["features"])):
-            raise CorruptRelease(
-                "genesis must name the unit and the schema of its plan; they differ. "
-                "Read it with the version of discreet that wrote it."
-            )
+        plan, unit = document["plan"], document["unit"]
         counts = [plan.get(name) for name in ("batches_per_user", "records_per_batch")]
         counted = all(type(count) is int and count >= 1 for count in counts)
-        bounded = counted if document["unit"] == "user" else counts == [None, None]
-        if not bounded or document["max_batches"] is not None:
+        bounded = counted if unit == "user" else counts == [None, None]
+        named = (unit, document["schema"]) == (plan["unit"], digest_of(plan["features"]))
+        if not (bounded and named) or document["max_batches"] is not None:
             raise CorruptRelease(
-                "genesis must bound what a user contributes, by batches_per_user and "
-                "records_per_batch of its plan, with the unit 'user' and no other; this one "
-                "differs. The total cost of all releases is unknown: do not use it."
+                "genesis must name the unit and the schema of its plan, and bound what a user "
+                "contributes by batches_per_user and records_per_batch, with the unit 'user' and "
+                "no other; this one differs. The total cost of all releases is unknown: do not use "
+                "it."
             )
-        declared = PublicActions(plan)
-        return replace(self, links=(link,), genesis=document, declared=declared)
+        return replace(self, links=(link,), genesis=document, declared=PublicActions(plan))
 
-    def _after_others(self, link: Link, document: JsonMapping) -> Chain:
+    def _next(self, link: Link, document: JsonMapping) -> Chain:
         last, kept = self.links[-1], self
         if link.kind == "restore":
             kept = self.until(document["kept"]["number"])
@@ -192,6 +185,7 @@ class Chain:
         """The release of a document, which must follow the release before it."""
         before, root = self.releases, self.declared.digest
         previous = before[-1].digest if before else root
+        fewest = len(before[-1].predictor.weights) if before else 0
         release = following(document, len(before) + 1, root, previous)
         if not self._schedule.allows(release.number, release.records, self._burned):
             raise CorruptRelease(
@@ -201,16 +195,12 @@ class Chain:
         rows = len(release.predictor.weights)
         # A batch has the actions of the document that it opened after, and no fewer than batches
         # before it; one that was burned may have been the first with new ones.
-        if rows not in self.deciding.possible_blocks or rows < self._rows_before:
+        if rows not in self.deciding.possible_blocks or rows < fewest:
             raise CorruptRelease(
                 f"release {release.number} must have weights for the actions of its batch; it has "
                 f"{rows:,} blocks. A change of the actions is missing: fetch the documents again."
             )
         return release
-
-    @property
-    def _rows_before(self) -> int:
-        return len(self.releases[-1].predictor.weights) if self.releases else 0
 
     def _next_change(self, document: JsonMapping) -> ActionChange:
         """The change of a document, which must follow the change before it."""
@@ -248,13 +238,12 @@ class Chain:
 
     def for_deciding(self) -> Chain:
         """This chain without what only the next fit reads, for a process that never fits."""
-        links = tuple(
-            replace(link, release=DecidingRelease.of(link.release))
-            if isinstance(link.release, Release)
-            else link
+        decided = (
+            DecidingRelease.of(link.release) if isinstance(link.release, Release) else link.release
             for link in self.links
         )
-        return replace(self, links=links)
+        pairs = zip(self.links, decided, strict=True)
+        return replace(self, links=tuple(replace(link, release=each) for link, each in pairs))
 
     def until(self, number: int) -> Chain:
         """The chain as it was when that document was the newest."""
@@ -269,8 +258,7 @@ class Chain:
     @property
     def config(self) -> JsonObject:
         """The plan of the genesis, as a mapping."""
-        plan: JsonObject = self.genesis["plan"]
-        return plan
+        return self.genesis["plan"]  # type: ignore[no-any-return]
 
     @property
     def budget(self) -> Budget:

@@ -20,9 +20,6 @@ from discreet.releases.canonical import canonical, digest_of
 from discreet.releases.release import Release
 from discreet.types import JsonObject
 
-_PUBLIC = re.compile(r"[0-9a-f]{64}")
-_SIGNATURE = re.compile(r"[0-9a-f]{128}")
-
 
 def new_private_key() -> bytes:
     """A new private key from the operating system's entropy: keep it outside the database."""
@@ -38,7 +35,7 @@ def public_key(private_key: bytes) -> str:
 
 def checked_public_key(key: object) -> str:
     """The public key if it is well-formed; otherwise an error."""
-    if isinstance(key, str) and _PUBLIC.fullmatch(key):
+    if isinstance(key, str) and re.fullmatch(r"[0-9a-f]{64}", key):
         return key
     raise InvalidInput(
         f"public key must be 64 hexadecimal digits in lower case; got {key!r}. "
@@ -54,7 +51,7 @@ def signature(message: bytes, private_key: bytes) -> str:
 
 def is_signed(message: bytes, signed: object, key: str) -> bool:
     """Return whether ``signed`` is the signature of this message by the owner of the public key."""
-    if not isinstance(signed, str) or not _SIGNATURE.fullmatch(signed):
+    if not isinstance(signed, str) or not re.fullmatch(r"[0-9a-f]{128}", signed):
         return False
     ed25519 = _ed25519()
     from cryptography.exceptions import InvalidSignature
@@ -97,17 +94,8 @@ FIELDS = {
 """The fields that each kind of document has in addition to the shared ones."""
 
 EVALUATED = (
-    "AdaCB",
-    "AdaptivePO",
-    "BonusPO",
-    "FastCB",
-    "Greedy",
-    "LinUCB",
-    "RegCB",
-    "ReplayBonusPO",
-    "SquareCB",
-    "Uniform",
-    "VanillaPO",
+    *("AdaCB", "AdaptivePO", "BonusPO", "FastCB", "Greedy", "LinUCB", "RegCB"),
+    *("ReplayBonusPO", "SquareCB", "Uniform", "VanillaPO"),
 )
 """The policies that every client evaluates, those in other languages included."""
 
@@ -203,16 +191,13 @@ def verify(content: bytes, key: str) -> JsonObject:
             "document must be signed by the expected key; its signature is not. "
             "It was altered or comes from another service: fetch it again, check the public key."
         )
-    kind = document.get("kind")
-    if document.get("format") != FORMAT or not isinstance(kind, str) or kind not in FIELDS:
+    kind = str(document.get("kind"))
+    fields = _SHARED | FIELDS.get(kind, set())
+    known = document.get("format") == FORMAT and kind in FIELDS and document.keys() == fields
+    if not known or document.get("key", key) != key:
         raise CorruptRelease(
-            f"document must be of format {FORMAT!r} and a known kind; this is another. "
-            "Read it with the version of discreet that wrote it."
-        )
-    if document.keys() != _SHARED | FIELDS[kind] or document.get("key", key) != key:
-        raise CorruptRelease(
-            f"document must have the fields of a {kind} and the expected key; it differs. "
-            "Read it with the version of discreet that wrote it."
+            f"document must be of format {FORMAT!r}, with the fields of its kind and the expected "
+            "key; this is another. Read it with the version of discreet that wrote it."
         )
     return document
 

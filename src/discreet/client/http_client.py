@@ -113,7 +113,8 @@ class Client:
         try:
             answer = self._post("/v1/decide", body, name)
         except ServiceError as error:
-            return _fallback(self.fallback, error, context, actions)
+            made_here: Decision = _fallback(self.fallback, error, context, actions=actions)
+            return made_here
         made = answer["decision"], answer["action"], answer["release"], answer["stored"]
         return Decision(*made, answer.get("ranking"))
 
@@ -229,14 +230,11 @@ class Client:
         self._transport.close()
 
     def _post(self, path: str, body: object, headers: dict[str, str] | None = None) -> JsonObject:
-        return self._in_time(lambda: self._transport.post(path, body, headers))
+        return self._deadline.wait(lambda: self._transport.post(path, body, headers))
 
     def _get(self, path: str) -> JsonObject:
-        answer: JsonObject = as_json(self._in_time(lambda: self._transport.get(path)))
+        answer: JsonObject = as_json(self._deadline.wait(lambda: self._transport.get(path)))
         return answer
-
-    def _in_time(self, request: Callable[[], T]) -> T:
-        return self._deadline.wait(request)
 
     def __enter__(self) -> Self:
         return self
@@ -255,8 +253,9 @@ def _fallback(
     fallback: int | str | Billboard | None,
     error: ServiceError,
     context: object,
-    actions: Sequence[object] | None,
-) -> Decision:
+    actions: Any = None,
+    **_: object,
+) -> Any:
     """Return the decision of the client itself, which takes no slot; else raise the error."""
     if fallback is None or not unavailable(error):
         raise error
@@ -275,13 +274,6 @@ def _given(**fields: object) -> JsonObject:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-class _InThread(Client):
-    """Client without a deadline, for a caller that has one."""
-
-    def _in_time(self, request: Callable[[], T]) -> T:
-        return request()
-
-
 def _coroutine(
     method: Callable[Concatenate[Client, P], T],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
@@ -289,7 +281,13 @@ def _coroutine(
 
     @wraps(method)
     async def run(self: AsyncClient, /, *given: P.args, **named: P.kwargs) -> T:
-        return await self._deadline.wait_async(partial(method, self._client, *given, **named))
+        try:
+            return await self._deadline.wait_async(partial(method, self._client, *given, **named))
+        except ServiceError as error:
+            if method.__name__ != "decide":
+                raise
+            made: T = _fallback(self.fallback, error, *given, **named)
+            return made
 
     return run
 
@@ -311,37 +309,12 @@ class AsyncClient:
         deadline: float | None = None,
         fallback: int | str | Billboard | None = None,
     ) -> None:
-        self._client = _InThread(url, key, timeout=timeout, retries=retries, deadline=deadline)
-        self._deadline = Deadline(deadline)
+        self._client = Client(url, key, timeout=timeout, retries=retries, deadline=deadline)
+        # The coroutine waits, not the thread that sends the request.
+        self._deadline, self._client._deadline = self._client._deadline, Deadline(None)
         self.fallback = fallback
 
-    async def decide(
-        self,
-        context: object,
-        *,
-        actions: Sequence[object] | None = None,
-        ranking: bool = False,
-        user: str | None = None,
-        deferred: bool = False,
-        sticky: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Decision:
-        """Choose an action for a context."""
-        request = partial(
-            self._client.decide,
-            context,
-            actions=actions,
-            ranking=ranking,
-            user=user,
-            deferred=deferred,
-            sticky=sticky,
-            idempotency_key=idempotency_key,
-        )
-        try:
-            return await self._deadline.wait_async(request)
-        except ServiceError as error:
-            return _fallback(self.fallback, error, context, actions)
-
+    decide = _coroutine(Client.decide)
     ticket = _coroutine(Client.ticket)
     observe = _coroutine(Client.observe)
     observe_many = _coroutine(Client.observe_many)

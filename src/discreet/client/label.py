@@ -22,6 +22,8 @@ from discreet.text import epsilon_text, guarantee_text, read_toml
 from discreet.types import JsonMapping, JsonObject
 from discreet.validate import one_of
 
+FORMAT, AUDIT_FORMAT = "discreet-label/1", "discreet-audit/1"
+
 
 @dataclass(frozen=True)
 class HeldData:
@@ -52,35 +54,29 @@ def read_facts(path: str | Path | None) -> OperatorFacts:
     """The facts of a TOML file; unknown keys and values that are not text are refused."""
     given = read_toml(path, "facts") if path else {}
     held, entry = given.pop("data", []), given.pop("registry", {})
-    if not isinstance(held, list) or not all(isinstance(each, Mapping) for each in held):
+    if not isinstance(held, list):
         raise InvalidInput(
             "facts.data must be a list of tables; got another kind. Write [[data]] with what, "
             "holder and kept for each kind of data."
         )
-    rows = [_texts(each, f"facts.data[{i}]") for i, each in enumerate(held)]
-    built = [build(HeldData, row, f"facts.data[{i}]", {}) for i, row in enumerate(rows)]
-    if not isinstance(entry, Mapping):
-        raise InvalidInput("facts.registry must be a table; got another kind. Write [registry].")
+    rows = {f"facts.data[{i}]": each for i, each in enumerate(held)}
+    built = [build(HeldData, _texts(each, where), where, {}) for where, each in rows.items()]
     tables = {"data": built, "registry": _texts(entry, "facts.registry")}
     return build(OperatorFacts, _texts(given, "facts") | tables, "facts", {})
 
 
-def _texts(given: JsonMapping, where: str) -> JsonObject:
-    """Dates are written as text; everything else must be text already."""
-    read = {name: _date(value) for name, value in given.items()}
-    for name, value in read.items():
-        if not isinstance(value, str) or not value.strip():
+def _texts(given: object, where: str) -> JsonObject:
+    """Return the texts of a table; dates are written as text."""
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{where} must be a table; got another kind. Write [section] above it.")
+    read = {}
+    for name, value in given.items():
+        read[name] = value.isoformat() if hasattr(value, "isoformat") else value
+        if not isinstance(read[name], str) or not read[name].strip():
             raise InvalidInput(
                 f"{where}.{name} must be text; got {value!r}. Write it in quotes, or leave it out."
             )
     return read
-
-
-def _date(value: object) -> object:
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-AUDIT_FORMAT = "discreet-audit/1"
 
 
 def read_audit(path: str | Path) -> JsonObject:
@@ -89,10 +85,19 @@ def read_audit(path: str | Path) -> JsonObject:
     try:
         if document["format"] != AUDIT_FORMAT:
             raise ValueError
-        bounds = [_bound(each) for each in document["findings"] if each["measured"] is not None]
-        stated = {
-            name: str(document[name]) for name in ("version", "command", "verdict", "summary")
-        }
+        bounds = [
+            {
+                "mechanism": str(each["subject"]),
+                "attack": str(each["part"]),
+                "claimed": repr(float(each["claimed"])),
+                "proven": repr(float(each["measured"])),
+                "verdict": str(each["verdict"]),
+            }
+            for each in document["findings"]
+            if each["measured"] is not None
+        ]
+        names = "version", "command", "verdict", "summary"
+        stated = {name: str(document[name]) for name in names}
         return {**stated, "questions": len(document["findings"]), "lower_bounds": bounds}
     except (KeyError, TypeError, ValueError):
         raise CorruptRelease(
@@ -101,18 +106,6 @@ def read_audit(path: str | Path) -> JsonObject:
         ) from None
 
 
-def _bound(finding: JsonMapping) -> dict[str, str]:
-    """The claimed ε of a finding and the lower bound that an attack proved."""
-    return {
-        "mechanism": str(finding["subject"]),
-        "attack": str(finding["part"]),
-        "claimed": repr(float(finding["claimed"])),
-        "proven": repr(float(finding["measured"])),
-        "verdict": str(finding["verdict"]),
-    }
-
-
-FORMAT = "discreet-label/1"
 ABOUT = ("kind", "experiment", "releases", "head", "key")
 """Fields that describe the source of a label; unknown ones are null."""
 
@@ -199,12 +192,7 @@ def verified(content: bytes, key: str) -> JsonObject:
     return document  # type: ignore[no-any-return]
 
 
-UNITS = {
-    "decision": "one decision",
-    "user": "one person",
-}
-GUESSED = 50
-"""Of one hundred choices between two, a guess is right this often."""
+UNITS = {"decision": "one decision", "user": "one person"}
 
 
 def label_page(document: JsonMapping) -> str:
@@ -216,67 +204,60 @@ def label_values(document: JsonMapping) -> JsonObject:
     """The values of the page: those of the document, and what follows from them."""
     best = document["attacker"]
     right = hundredths(float(best["success"]), best["exact"])
-    budget = {name: float(value) for name, value in document["budget"].items()}
+    budget = document["budget"]
+    # A hundred choices between two in ten rows: a guess is right fifty times.
+    kinds = ["guess"] * 50 + ["beyond"] * (right - 50) + ["wrong"] * (100 - right)
     return {
         **document,
         "odds": odds_text(document["unit"], right, exact=best["exact"]),
         "protects": UNITS.get(document["unit"], f"one {document['unit']}"),
         "guarantee": guarantee_text(float(document["epsilon"]), float(document["delta"])),
-        "promised": guarantee_text(budget["epsilon"], budget["delta"]),
+        "promised": guarantee_text(float(budget["epsilon"]), float(budget["delta"])),
         "shift": _number(document["mu"]),
         "rho": _number(document["zcdp"]),
         "right": right,
-        "dots": _dots(right),
-        "bounds": [] if document["audit"] is None else _bounds(document["audit"]),
+        "dots": [(place % 10, place // 10, kind) for place, kind in enumerate(kinds)],
+        "bounds": _bounds(document["audit"] or {"lower_bounds": []}),
     }
 
 
-def _dots(right: int) -> list[tuple[int, int, str]]:
-    """A hundred choices in ten rows: right by a guess, right beyond that, wrong."""
-    kinds = ["guess"] * GUESSED + ["beyond"] * (right - GUESSED) + ["wrong"] * (100 - right)
-    return [(place % 10, place // 10, kind) for place, kind in enumerate(kinds)]
-
-
 def _number(text: str | None) -> str:
-    if text is None:
-        return "not known"
-    return epsilon_text(float(text), 3)
+    return "not known" if text is None else epsilon_text(float(text), 3)
 
 
 def _bounds(audit: JsonMapping) -> list[tuple[str, str, str]]:
     """For each attack the mechanism with the smallest difference between claimed and proven ε."""
-    by_attack: dict[str, Mapping[str, str]] = {}
+    by_attack: dict[str, list[JsonMapping]] = {}
     for each in audit["lower_bounds"]:
-        kept = by_attack.get(each["attack"])
-        if kept is None or _margin(each) < _margin(kept):
-            by_attack[each["attack"]] = each
+        by_attack.setdefault(each["attack"], []).append(each)
+    nearest = [
+        min(bounds, key=lambda each: float(each["claimed"]) - float(each["proven"]))
+        for bounds in by_attack.values()
+    ]
     return [
         (
-            f"{attack}, {each['mechanism']}",
-            epsilon_text(float(each["claimed"]), 3),
-            epsilon_text(float(each["proven"]), 3),
+            f"{each['attack']}, {each['mechanism']}",
+            _number(each["claimed"]),
+            _number(each["proven"]),
         )
-        for attack, each in by_attack.items()
+        for each in nearest
     ]
 
 
-def _margin(bound: Mapping[str, str]) -> float:
-    return float(bound["claimed"]) - float(bound["proven"])
-
-
-REGISTRY_KEYS = ("name", "region", "published", "description", "sector", "author", "sources")
-REGISTRY_DETAILS = ("preprocessing", "justification")
-DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
+REGISTRY_KEYS = (
+    *("name", "region", "published", "description", "sector", "author", "sources"),
+    *("preprocessing", "justification"),
+)
+DATE = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 
 
 def registry_entry(document: JsonMapping, ledger: Ledger, facts: JsonMapping) -> str:
     """An entry, in YAML, for the public registry of deployments of privacy [OpenDP 2026]."""
-    known = (*REGISTRY_KEYS, *REGISTRY_DETAILS)
-    stated = {one_of("key of facts.registry", key, known): text for key, text in facts.items()}
+    stated = {one_of("key of facts.registry", key, REGISTRY_KEYS): facts[key] for key in facts}
     name, operator = stated.get("name", document["about"]["experiment"]), document["operator"]
     required = {key: operator[key] for key in ("operator", "purpose")} | {"registry.name": name}
     required["registry.region"] = stated.get("region")
-    required["registry.published (a date)"] = DATE.fullmatch(stated.get("published", ""))
+    required["registry.published (a date)"] = re.fullmatch(DATE, stated.get("published", ""))
     if missing := [key for key, value in required.items() if value is None]:
         raise InvalidInput(
             f"facts must state {', '.join(missing)} for an entry of the registry; got none. "

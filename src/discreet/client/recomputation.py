@@ -56,7 +56,7 @@ def recompute(released: Released) -> dict[int, list[str]]:
                 f"{part} of release {release.number} must follow from the plan and the published "
                 "statistics; recomputation gives another. Do not use the file: ask its publisher."
             )
-    parts = ["predictor", "matrix", "following"] if pooling.stretched else ["predictor"]
+    parts = ["predictor", *(["matrix", "following"] if pooling.stretched else [])]
     parts += ["signal"] if released.signal is not None else []
     return {release.number: parts for release in released.items}
 

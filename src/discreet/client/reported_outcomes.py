@@ -34,12 +34,11 @@ class RowResults(NamedTuple):
     refused: list[tuple[int, str]]
 
     @classmethod
-    def of(cls, results: Iterable[tuple[int, str]], stored: int = 0) -> RowResults:
+    def of(cls, results: list[tuple[int, str]], stored: int = 0) -> RowResults:
         """Count results of single rows, and rows that were stored without a result of their own."""
-        listed = [*results]
-        counts = Counter(result for _, result in listed)
+        counts = Counter(result for _, result in results)
         counts[STORED] += stored
-        return cls(counts, [each for each in listed if each[1] not in DONE])
+        return cls(counts, [each for each in results if each[1] not in DONE])
 
 
 def send_outcomes(

@@ -14,6 +14,7 @@ import time
 import urllib.parse
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from discreet.errors import InvalidInput, ServiceError
@@ -47,7 +48,12 @@ class Transport:
         self._secure, self._host, self._port, self._base = _address(url)
         self._headers = {"Accept": "application/json"}
         if key is not None:
-            self._headers["Authorization"] = f"Bearer {_checked(key)}"
+            if re.fullmatch(r"[!-~]+", key) is None:  # the error of http.client would show the key
+                raise InvalidInput(
+                    "key must be an API key without blanks or line ends; this key has some. "
+                    "Strip the surrounding text."
+                )
+            self._headers["Authorization"] = f"Bearer {key}"
         self._timeout, self._retries = timeout, retries
         self._deadline = math.inf if deadline is None else deadline
         self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
@@ -118,14 +124,12 @@ class Transport:
 
     def _connection(self) -> http.client.HTTPConnection:
         """A kept connection that is still open, or a new one."""
-        while not self._idle.empty():
-            try:
+        with suppress(queue.Empty):
+            while True:
                 kept = self._idle.get_nowait()
-            except queue.Empty:  # another thread took the last one
-                break
-            if not _ended(kept):
-                return kept
-            kept.close()
+                if not _ended(kept):
+                    return kept
+                kept.close()
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         return kind(self._host, self._port, timeout=self._timeout)
 
@@ -141,26 +145,14 @@ def _ended(connection: http.client.HTTPConnection) -> bool:
 
 def _address(url: str) -> tuple[bool, str, int | None, str]:
     """Return the encryption flag, host, port and base path."""
-    try:
+    with suppress(ValueError):  # an invalid port, or an incomplete IPv6 address
         parts = urllib.parse.urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname:
             return parts.scheme == "https", parts.hostname, parts.port, parts.path.rstrip("/")
-    except ValueError:  # an invalid port, or an incomplete IPv6 address
-        pass
     raise InvalidInput(
         f"url must begin with http:// or https:// and name a host; got {url!r}. "
         "Give the address at which discreet serve listens."
     )
-
-
-def _checked(key: str) -> str:
-    """An API key that fits into a header; the error of http.client would show the key."""
-    if re.fullmatch(r"[!-~]+", key) is None:
-        raise InvalidInput(
-            "key must be an API key without blanks or line ends; this key has some. "
-            "Strip the surrounding text."
-        )
-    return key
 
 
 def as_json(content: bytes) -> Any:
@@ -201,14 +193,11 @@ def _refusal(status: int, content: bytes) -> ServiceError:
     """The error that the service sent, or one for an answer of another shape."""
     try:
         error = json.loads(content)["error"]
-        fields = {name: error.get(name) for name in ("code", "message", "field")}
+        message, code, of = (error.get(name) for name in ("message", "code", "field"))
     except (ValueError, LookupError, TypeError, AttributeError):
-        fields = {
-            "message": f"request must succeed; the service answered {status}. Ask its operator."
-        }
-    return ServiceError(
-        str(fields["message"]), status=status, code=fields.get("code"), field=fields.get("field")
-    )
+        message = f"request must succeed; the service answered {status}. Ask its operator."
+        code = of = None
+    return ServiceError(str(message), status=status, code=code, field=of)
 
 
 T = TypeVar("T")

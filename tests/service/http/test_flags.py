@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from openfeature.evaluation_context import EvaluationContext
+from openfeature.flag_evaluation import Reason
 from openfeature.track import TrackingEventDetails
 
 from discreet.client import Client
-from discreet.client.flag_decisions import AGAIN, NEW, ExperimentFlag, FlagDecisions
-from discreet.client.openfeature_provider import DiscreetProvider
+from discreet.client.openfeature_provider import DiscreetProvider, ExperimentFlag, FlagDecisions
 from discreet.errors import ServiceError
 from waiting import PATIENCE, until
 
@@ -39,9 +39,12 @@ def test_a_person_takes_one_slot_of_a_release(service):
     url, key, windows_end = service
     first, second = looked(url, key), looked(url, key)
     made, how = first.decide(first.facts, "ann", HERE)
-    assert (made.stored, how) == (True, NEW)
-    assert first.decide(first.facts, "ann", HERE) == (made, AGAIN)
-    assert second.decide(second.facts, "ann", HERE) == (made, NEW)  # the very same decision
+    assert (made.stored, how) == (True, Reason.SPLIT)
+    assert first.decide(first.facts, "ann", HERE) == (made, Reason.CACHED)
+    assert second.decide(second.facts, "ann", HERE) == (
+        made,
+        Reason.SPLIT,
+    )
     first.observe("ann", {"loss": 0.5})
     second.observe("ann", {"loss": 0.5})
     with Client(url, key) as client:
@@ -50,7 +53,7 @@ def test_a_person_takes_one_slot_of_a_release(service):
     windows_end()
     until(first.look)
     again, how = first.decide(first.facts, "ann", HERE)
-    assert how == NEW
+    assert how == Reason.SPLIT
     assert again.id != made.id
     # A process that has not heard of the release asks under the old name: the person counted.
     third = looked(url, key)

@@ -23,8 +23,8 @@ from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.database import kill_at
+from discreet.service.storage.journal import slots_of_people
 from discreet.service.storage.locations import open_database
-from discreet.service.storage.people_table import slots_that_count
 from discreet.service.storage.sealed_batch import read_batch
 from service.conftest import PLAN, dump, set_back, toml
 
@@ -127,7 +127,7 @@ def test_rows_are_sealed_and_records_per_person_are_bounded(settings):
         for batch, size in enumerate(LENGTHS, start=1):
             sealer = Sealer(vault.batch(1, batch), 1, batch)
             held = read_batch(connection, made.plan, sealer, 1, batch, size)
-            slots = slots_that_count(connection, 1, batch)
+            slots = slots_of_people(connection, "counts", 1, batch)
             assert set(np.flatnonzero(held.observed.any(axis=1))) == slots
             counted += len(slots)
     most = sum(min(2, USERS.count(each)) for each in set(USERS))

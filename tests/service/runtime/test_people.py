@@ -21,8 +21,8 @@ from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.storage.database import create_tables
+from discreet.service.storage.journal import OwnedSlot, People, slots_of_people
 from discreet.service.storage.locations import open_database
-from discreet.service.storage.people_table import OwnedSlot, People, slots_that_count
 from discreet.service.storage.sealed_batch import read_batch
 from discreet.service.storage.sqlite import Sqlite
 from service.conftest import running
@@ -349,7 +349,7 @@ def test_the_table_is_the_rule(batches, records, groups):
             table.record_slots(connection, handed)  # after a COMMIT whose answer was lost
         for batch in slots:
             counted = {slot for (at, slot), (counts, _) in expected.items() if at == batch * counts}
-            assert slots_that_count(connection, 1, batch) == counted
+            assert slots_of_people(connection, "counts", 1, batch) == counted
     entered = {}
     for (batch, _), (counts, who) in expected.items():
         if counts:

@@ -378,7 +378,7 @@ def test_a_database_of_another_version_is_refused(settings, play):
     chosen = settings()
     with closing(open_database(chosen).connect()) as connection:
         connection.execute("INSERT INTO versions VALUES (99)")
-    with pytest.raises(StateClaimed, match="version 1; this one has 99"):
+    with pytest.raises(StateClaimed, match="version 1; got 99"):
         play(chosen, fill)
 
 

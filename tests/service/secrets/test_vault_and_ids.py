@@ -1,7 +1,6 @@
 """Decision ids, sealed rows, the vault and the clock."""
 
 import os
-import struct
 import time
 from contextlib import closing
 
@@ -125,14 +124,6 @@ def test_people_are_hashed_under_a_key_that_stays_with_the_experiment(tmp_path):
     assert one.people == Vault(tmp_path / "one").people != other.people
     assert one.people not in (one.signing, one.mac)
     assert not any(one.people in path.read_bytes() for path in one.folder.iterdir())
-
-
-def test_rows_of_earlier_versions_are_read():
-    """They held the tag of a user in 16 bytes at their end."""
-    features = np.array([0.5, -0.25])
-    older = features.tobytes() + struct.pack("<iB16s", 2, True, b"tag of somebody.")
-    assert (DecisionRow.unpack(older).action, DecisionRow.unpack(older).deferred) == (2, True)
-    assert np.array_equal(DecisionRow.unpack(older).features, features)
 
 
 @given(some.binary(), some.lists(some.floats(0, 1), min_size=1, max_size=4))

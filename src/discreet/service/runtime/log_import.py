@@ -19,8 +19,8 @@ from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from discreet.service.storage.batches import LOG_EPOCH
 from discreet.service.storage.database import Connection, Database, step
+from discreet.service.storage.journal import OwnedSlot, People
 from discreet.service.storage.locations import anchor_of, open_database
-from discreet.service.storage.people_table import OwnedSlot, People
 
 SLICE = 1024
 """Rows per statement: databases limit the values that one may have."""

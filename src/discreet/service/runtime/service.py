@@ -24,6 +24,7 @@ from discreet.service.storage import api_keys, document_table
 from discreet.service.storage.batches import under_way
 from discreet.service.storage.database import Connection, safe_name, step
 from discreet.service.storage.group_commit import CommitThread
+from discreet.types import JsonObject
 from discreet.validate import one_of
 
 SHOWN = 100
@@ -204,7 +205,7 @@ class Service:
         expires_in: str | None = None,
         rate: int | None = None,
         by: str = "",
-    ) -> api_keys.CreatedKey:
+    ) -> JsonObject:
         """Create an API key; its text is shown only here."""
         state = self.state
         text, key = await state.write(
@@ -216,7 +217,7 @@ class Service:
         await state.refresh()
         return {**key.shown(), "key": text}
 
-    async def revoke_key(self, id: str, by: str = "") -> api_keys.KeyEntry:
+    async def revoke_key(self, id: str, by: str = "") -> JsonObject:
         """Revoke a key; it stops working."""
         state = self.state
         key = await state.write(lambda c: api_keys.revoke(state.database, c, id, by))

@@ -35,9 +35,8 @@ from discreet.service.storage.batches import (
 from discreet.service.storage.database import Connection, FileReplaced, safe_name, step
 from discreet.service.storage.group_commit import CommitThread, Writer, running_loop
 from discreet.service.storage.idempotency import RequestNames
-from discreet.service.storage.journal import Journal
+from discreet.service.storage.journal import Journal, People
 from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
-from discreet.service.storage.people_table import People
 
 T = TypeVar("T")
 STALE = 10.0

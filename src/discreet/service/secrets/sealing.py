@@ -26,8 +26,8 @@ ROW, ACTIVATION, LOSS, WHOLE, REPLY = range(5)
 """Kinds of content: a decision, its activation, its loss, decision and loss, a stored reply."""
 
 _PLACE = struct.Struct(">BHII")
-_TAIL = struct.Struct("<iB16x")
-"""Action and deferral; the padding was the tag of a user in rows of earlier versions."""
+_TAIL = struct.Struct("<iB")
+"""Action and deferral."""
 _LOSS = struct.Struct("<d")
 
 

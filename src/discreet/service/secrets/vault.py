@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hmac
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -20,9 +21,6 @@ from pathlib import Path
 from discreet.client.documents import new_private_key
 from discreet.errors import InvalidInput, StateClaimed
 
-AGAIN = 0.05
-"""Seconds between two attempts."""
-
 
 @contextmanager
 def locked_file(
@@ -32,11 +30,9 @@ def locked_file(
     longer than ``patience`` seconds. Several processes may hold a ``shared`` lock. With ``create``
     a missing file is created, readable by its owner only: a user who may open it may lock it."""
     wanted = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
-    end = time.monotonic() + patience
-    # A lock file of an earlier version may be readable by others.
-    flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
+    end, flags = time.monotonic() + patience, os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
     with os.fdopen(os.open(path, flags, 0o600), "rb") as file:
-        if create:
+        if create:  # a copied file may be readable by others
             os.fchmod(file.fileno(), 0o600)
         while True:
             try:
@@ -45,7 +41,7 @@ def locked_file(
             except BlockingIOError:
                 if time.monotonic() >= end:
                     raise StateClaimed(refusal) from None
-            time.sleep(AGAIN)
+            time.sleep(0.05)
         yield
 
 
@@ -182,15 +178,9 @@ class Vault:
     def batches(self, kind: str = BATCH) -> list[tuple[int, int]]:
         """Return the batches whose keys still exist."""
         # Not Path.glob: upkeep calls this twice a second.
-        found = [name.removesuffix(".key").split("-") for name in self._names(f"{kind}-")]
-        return sorted((int(epoch), int(batch)) for _, epoch, batch in found)
-
-    def _names(self, beginning: str) -> list[str]:
-        try:
-            names = os.listdir(self.folder)
-        except FileNotFoundError:
-            return []
-        return [name for name in names if name.startswith(beginning) and name.endswith(".key")]
+        names = os.listdir(self.folder) if self.folder.exists() else []
+        found = (re.fullmatch(rf"{kind}-(\d+)-(\d+)\.key", name) for name in names)
+        return sorted((int(each[1]), int(each[2])) for each in found if each)
 
     def destroy(self, epoch: int, batch: int, kind: str = BATCH) -> None:
         """Overwrite and remove a key of a batch, if it exists."""

@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -63,8 +63,8 @@ class Anchor:
     def create(self) -> None:
         """Make an anchor for a new experiment; refuse a file that already has a document."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        header = json.dumps({"format": FORMAT, "experiment": self._experiment})
-        create_file(self.path, header.encode() + b"\n")
+        header = {"format": FORMAT, "experiment": self._experiment}
+        create_file(self.path, json.dumps(header).encode() + b"\n")
         self.check_new()
 
     def check_new(self) -> None:
@@ -138,37 +138,29 @@ class Anchor:
     def _parsed(self, content: bytes) -> AnchorContent:
         lines = [*_lines(content)]
         header = lines[0] if lines else {}
-        if header.get("format") != FORMAT:
+        if (header.get("format"), header.get("experiment")) != (FORMAT, self._experiment):
             raise StateClaimed(
-                f"anchor must be a file that discreet wrote; {self.path} is not. "
+                f"anchor must be that of {self._experiment!r}, a file that discreet wrote; "
+                f"{self.path} belongs to {header.get('experiment')!r}. "
                 "Name the anchor of this experiment."
             )
-        if header.get("experiment") != self._experiment:
-            raise StateClaimed(
-                f"anchor must be that of {self._experiment!r}; {self.path} belongs to "
-                f"{header.get('experiment')!r}. Name the anchor of this experiment."
-            )
+        confirmed: list[AnchorMark] = []
+        intents: list[AnchorMark] = []
         try:
-            return _book(lines[1:])
+            for line in lines[1:]:
+                if "intent" in line:
+                    intents.append(AnchorMark(**line["intent"]))
+                    continue
+                mark = intents[-1]
+                if line["confirmed"] != [mark.epoch, len(confirmed), mark.digest]:
+                    raise ValueError
+                confirmed.append(mark)
         except (LookupError, TypeError, ValueError):
             raise StateClaimed(
                 f"anchor must confirm each document once, after its intent; {self.path} does not. "
                 "It was edited or damaged: put it back as it was."
             ) from None
-
-
-def _book(lines: Iterable[Mapping[str, Any]]) -> AnchorContent:
-    confirmed: list[AnchorMark] = []
-    intents: list[AnchorMark] = []
-    for line in lines:
-        if "intent" in line:
-            intents.append(AnchorMark(**line["intent"]))
-        else:
-            mark = intents[-1]
-            if line["confirmed"] != [mark.epoch, len(confirmed), mark.digest]:
-                raise ValueError
-            confirmed.append(mark)
-    return AnchorContent(tuple(confirmed), tuple(intents))
+        return AnchorContent(tuple(confirmed), tuple(intents))
 
 
 def behind() -> StateClaimed:
@@ -192,9 +184,7 @@ def _append(file: BinaryIO, line: Mapping[str, object]) -> None:
 def _lines(content: bytes) -> Iterator[dict[str, Any]]:
     """Yield the complete lines; a line that a crash cut short is not JSON and is skipped."""
     for line in content.splitlines():
-        try:
+        with suppress(ValueError):
             found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict):
-            yield found
+            if isinstance(found, dict):
+                yield found

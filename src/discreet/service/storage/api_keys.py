@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
 
 from discreet.design.window import seconds_of
 from discreet.errors import InvalidInput, ServiceError, StateClaimed
@@ -18,32 +17,14 @@ from discreet.service.secrets.vault import Vault
 from discreet.service.storage import document_table
 from discreet.service.storage.database import Connection, Database, create_tables
 from discreet.service.storage.sqlite import Sqlite
+from discreet.types import JsonObject
 from discreet.validate import one_of, whole
 
 SCOPES = ("decide", "observe", "ticket", "release:read", "audit", "admin")
 SERVER = "server"
 """Scope of the keys of a server with many experiments, which no experiment accepts."""
+DATABASE, VAULT = "server.db", "vault"
 _KEY = re.compile(r"dk_([0-9a-f]{12})_([0-9A-Za-z_-]{43})")
-
-
-class KeyEntry(TypedDict):
-    """Fields of a key that an operator may see."""
-
-    id: str
-    scopes: list[str]
-    label: str
-    created: float
-    revoked: float | None
-    expires: float | None
-    expired: bool
-    rate: int | None
-    used: float | None
-
-
-class CreatedKey(KeyEntry):
-    """A new key with its text, which is shown once."""
-
-    key: str
 
 
 @dataclass(frozen=True)
@@ -70,18 +51,12 @@ class Key:
     def valid(self) -> bool:
         return self.revoked is None and not self.expired
 
-    def shown(self) -> KeyEntry:
+    def shown(self) -> JsonObject:
         """Return the fields that an operator may see."""
-        return {
-            "id": self.id,
+        hidden = {"hash", "ended"}
+        return {name: value for name, value in vars(self).items() if name not in hidden} | {
             "scopes": [scope for scope in (*SCOPES, SERVER) if scope in self.scopes],
-            "label": self.label,
-            "created": self.created,
-            "revoked": self.revoked,
-            "expires": self.expires,
             "expired": bool(self.expired),
-            "rate": self.rate,
-            "used": self.used,
         }
 
 
@@ -117,7 +92,8 @@ def create(
         (id, _hash(secret), " ".join(wanted), label, rate, lasts),
     )
     document_table.note_change(database, connection, "key created", by, key=id)
-    return f"dk_{id}_{secret}", _by_id(database, connection, id)
+    made = next(key for key in listed(database, connection) if key.id == id)
+    return f"dk_{id}_{secret}", made
 
 
 def listed(database: Database, connection: Connection) -> list[Key]:
@@ -129,10 +105,6 @@ def listed(database: Database, connection: Connection) -> list[Key]:
     return [Key(row[0], row[1], frozenset(row[2].split()), *row[3:]) for row in rows]
 
 
-def _by_id(database: Database, connection: Connection, id: str) -> Key:
-    return next(key for key in listed(database, connection) if key.id == id)
-
-
 def note_use(database: Database, connection: Connection, ids: Iterable[str]) -> None:
     """Record that keys were used in this hour."""
     now = float(connection.execute(f"SELECT {database.now}").fetchone()[0])
@@ -142,15 +114,15 @@ def note_use(database: Database, connection: Connection, ids: Iterable[str]) -> 
 
 def revoke(database: Database, connection: Connection, id: str, by: str = "") -> Key:
     """Revoke a key; workers notice within a second."""
-    known = {key.id: key for key in listed(database, connection)}
-    if id not in known:
-        raise InvalidInput(f"key must be one of those listed; got {id!r}. See discreet keys list.")
-    connection.execute(
+    gone = connection.execute(
         f"UPDATE keys SET revoked = {database.now} WHERE id = ? AND revoked IS NULL", (id,)
     )
-    if known[id].revoked is None:
+    if gone.rowcount:
         document_table.note_change(database, connection, "key revoked", by, key=id)
-    return _by_id(database, connection, id)
+    for key in listed(database, connection):
+        if key.id == id:
+            return key
+    raise InvalidInput(f"key must be one of those listed; got {id!r}. See discreet keys list.")
 
 
 def end_sessions(database: Database, connection: Connection, id: str) -> None:
@@ -164,7 +136,7 @@ def bearer(keys: dict[str, Key], header: str | None) -> Key:
     match = _KEY.fullmatch(text.strip()) if scheme.lower() == "bearer" else None
     known = keys.get(match[1]) if match else None
     # Always compared, in constant time.
-    same = hmac.compare_digest(_hash(match[2] if match else ""), known.hash if known else _NO_HASH)
+    same = hmac.compare_digest(_hash(match[2] if match else ""), known.hash if known else "0" * 64)
     if known is None or not same or not known.valid:
         raise ServiceError(
             "Authorization must be 'Bearer dk_…' with a key of this service; no valid key came. "
@@ -190,12 +162,6 @@ def permit(key: Key, scopes: Iterable[str]) -> None:
 def _hash(secret: str) -> str:
     # The secret has 256 random bits: a slow hash would add nothing.
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-_NO_HASH = "0" * 64
-
-
-DATABASE, VAULT = "server.db", "vault"
 
 
 def begin_server(folder: Path) -> str:

@@ -17,18 +17,14 @@ from discreet.design.window import may_open, tick
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING
 from discreet.service.storage.anchor import behind
-from discreet.service.storage.database import Connection, Database, step
+from discreet.service.storage.database import Connection, Database, insert, step
 from discreet.types import NumpyArray
 
-NONCE = 8
-"""Bytes of the nonce of a lease."""
 COLUMNS = "epoch, id, size, taken, state, release, opened, sealed, closes, due"
 UNDER_WAY = "state IN ('open', 'sealed')"
 LOG_EPOCH = 1
 """Epoch of imported logs: a log is imported before anything was published, so before any restore.
 Its batches are the first of this epoch."""
-Leased = tuple[int, int, bytes]
-"""Epoch, batch and nonce of a lease."""
 Head = tuple[int, str]
 """Number and digest of the newest document that a process knows."""
 HAS_HEAD = "SELECT 1 FROM documents WHERE number = ? AND digest = ?"
@@ -131,12 +127,10 @@ class Slots:
         given = self._given_back(connection, epoch, batch.id)
         count = min(wanted.slots, shared, left) if not given else 0
         taken = batch.taken + count
-        connection.execute(
-            "UPDATE batches SET taken = ? WHERE epoch = ? AND id = ?", (taken, epoch, batch.id)
-        )
+        _change(connection, epoch, batch.id, "taken", taken)
         if taken == batch.size:
             self._seal(connection, batch)
-        nonce = secrets.token_bytes(NONCE)
+        nonce = secrets.token_bytes(8)
         connection.execute("INSERT INTO leases VALUES (?, ?, ?)", (nonce, epoch, batch.id))
         # Reversed, since slots are taken from the end of the list.
         free = given or list(range(taken - 1, batch.taken - 1, -1))
@@ -148,7 +142,7 @@ class Slots:
             "DELETE FROM returned WHERE epoch = ? AND batch = ? RETURNING slot",
             (epoch, batch),
         ).fetchall()
-        return sorted((int(row[0]) for row in rows), reverse=True)
+        return sorted((row[0] for row in rows), reverse=True)
 
     def give_back(self, connection: Connection, lease: Lease) -> None:
         """Take back slots that no request received, unless their batch is sealed.
@@ -163,16 +157,14 @@ class Slots:
         ).fetchone()
         if row is None:
             return
-        taken = int(row[0])
+        (taken,) = row
         back = {*lease.free, *self._given_back(connection, *place)}
         while taken - 1 in back:  # the end of what is taken is not taken any more
             taken -= 1
             back.remove(taken)
-        connection.execute(
-            "UPDATE batches SET taken = ? WHERE epoch = ? AND id = ?", (taken, *place)
-        )
-        for slot in back:
-            connection.execute("INSERT INTO returned VALUES (?, ?, ?)", (*place, slot))
+        _change(connection, *place, "taken", taken)
+        if back:
+            insert(connection, "returned", [(*place, slot) for slot in back])
         step("return:before-commit")
 
     def _seal(self, connection: Connection, batch: BatchState) -> None:
@@ -220,10 +212,7 @@ class Slots:
             self._seal(connection, batch)
             step("clock:sealed")
         elif opened != batch.opened:  # nothing is taken: its clock runs from the newest tick
-            connection.execute(
-                "UPDATE batches SET opened = ? WHERE epoch = ? AND id = ?",
-                (opened, batch.epoch, batch.id),
-            )
+            _change(connection, batch.epoch, batch.id, "opened", opened)
         return closed
 
     def _open(self, connection: Connection, epoch: int, now: float) -> BatchState | None:
@@ -234,14 +223,13 @@ class Slots:
                 return batch
         if not may_open(self._terms.waiting, len(live)) or log_waits(self._terms.schedule, live):
             return None
-        highest = connection.execute(
-            "SELECT coalesce(max(id), 0) FROM batches WHERE epoch = ?", (epoch,)
-        ).fetchone()[0]
-        size = self._next_size(connection)
-        if size == 0:
+        if (size := self._next_size(connection)) == 0:
             return None
-        number = highest + 1
-        newest = connection.execute("SELECT max(number) FROM documents").fetchone()[0]
+        number, newest = connection.execute(
+            """SELECT (SELECT coalesce(max(id), 0) + 1 FROM batches WHERE epoch = ?),
+               (SELECT max(number) FROM documents)""",
+            (epoch,),
+        ).fetchone()
         self._vault.make(epoch, number)
         connection.execute(
             """INSERT INTO batches (epoch, id, size, taken, state, release, opened)
@@ -251,10 +239,8 @@ class Slots:
         return BatchState(epoch, number, size, 0, "open", newest, now, None, None, None)
 
     def _next_size(self, connection: Connection) -> int:
-        kept = connection.execute(
-            "SELECT count(*) FROM batches WHERE state <> 'burned'"
-        ).fetchone()[0]
-        return self.size(kept + 1)
+        kept = connection.execute("SELECT count(*) FROM batches WHERE state <> 'burned'")
+        return self.size(kept.fetchone()[0] + 1)
 
     def ended(self, connection: Connection) -> bool:
         """Return whether no batch is open and the plan has no further one."""
@@ -267,12 +253,17 @@ class Slots:
         return schedule.length(number) if schedule.fitted(number) else 0
 
 
+def _change(connection: Connection, epoch: int, batch: int, column: str, value: float) -> None:
+    place = value, epoch, batch
+    connection.execute(f"UPDATE batches SET {column} = ? WHERE epoch = ? AND id = ?", place)
+
+
 def opened_after(connection: Connection, epoch: int, batch: int) -> int:
     """Return the document after which a batch opened, which fixes its policy and actions."""
-    row = connection.execute(
+    found = connection.execute(
         "SELECT release FROM batches WHERE epoch = ? AND id = ?", (epoch, batch)
-    ).fetchone()
-    return int(row[0])
+    )
+    return int(found.fetchone()[0])
 
 
 def of_log(schedule: Schedule, epoch: int, batch: int) -> bool:
@@ -281,8 +272,7 @@ def of_log(schedule: Schedule, epoch: int, batch: int) -> bool:
 
 
 def log_waits(schedule: Schedule, live: list[BatchState]) -> bool:
-    """Return whether batches of the log are not released yet. No other batch opens until then, so
-    that the first decision that takes a slot profits from the whole log."""
+    """Return whether batches of the log wait for their release: no other one opens until then."""
     return any(of_log(schedule, each.epoch, each.id) for each in live)
 
 
@@ -301,10 +291,6 @@ def refuse_set_back(connection: Connection, head: Head | None) -> None:
         raise behind()
 
 
-LEAST = 10
-"""Positions are computed for 2^10 slots at least, then for twice as many, and kept."""
-
-
 def control_positions(control: Control, epoch: int, batch: int, size: int) -> NumpyArray:
     """Return which of the first ``size`` slots of a batch are in the control: (size,) bool.
 
@@ -317,4 +303,5 @@ def control_positions(control: Control, epoch: int, batch: int, size: int) -> Nu
 
 def slot_in_control(control: Control, epoch: int, batch: int, slot: int) -> bool:
     """Return whether one slot is in the control; the size of its batch makes no difference."""
-    return bool(control_positions(control, epoch, batch, 1 << max(LEAST, slot.bit_length()))[slot])
+    # Positions are kept for 2^10 slots at least, then for twice as many.
+    return bool(control_positions(control, epoch, batch, 1 << max(10, slot.bit_length()))[slot])

@@ -1,7 +1,6 @@
 """Interface to the database, which SQLite and PostgreSQL implement; its tables; kill points.
 
-SQL is written once, with ``?`` for parameters; attributes hold the few words in which the two
-differ.
+SQL is written once, with ``?`` for parameters; attributes hold the few words that differ.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ import os
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -22,7 +22,6 @@ PATIENCE = 10.0
 
 Claim = TypeVar("Claim")
 Made = TypeVar("Made")
-T = TypeVar("T")
 
 
 class FileReplaced(StateClaimed):
@@ -48,12 +47,8 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
-class Commit(Protocol):
-    """Runs an operation in the writing transaction of the process and returns its result."""
-
-    def __call__(self, operation: Callable[[Connection], T]) -> T: ...
-
-
+Commit = Callable[[Callable[[Connection], Any]], Any]
+"""Runs an operation in the writing transaction of the process and returns its result."""
 Bulk = Callable[[Connection, list[Any]], list[Any]]
 """Writes many items at once; returns one result per item."""
 
@@ -64,19 +59,19 @@ class Database(ABC):
     now: ClassVar[str]
     """SQL for the clock of the database, in seconds: the only clock that decides anything."""
     begin: ClassVar[str] = "BEGIN"
-    """Begins a transaction."""
-    lock: ClassVar[str]
+    lock: ClassVar[str] = ""
     """Ends a SELECT whose rows are locked until the transaction ends."""
-    claim: ClassVar[str]
+    claim: ClassVar[str] = ""
     """Like ``lock``, but skips rows that another transaction holds."""
-    share: ClassVar[str]
+    share: ClassVar[str] = ""
     """Ends a SELECT whose batches must keep their state, though their counters may change."""
+    find_table: ClassVar[str]
+    """Selects the name of the table of the experiment, or NULL."""
     embedded: ClassVar[bool] = False
     """Whether this process does the work of a commit. One thread may then commit for several
     databases; with a database server each has a thread that waits."""
     lost: tuple[type[Exception], ...] = ()
     """Errors that mean a fault of the storage, not of the request."""
-
     place: str
     """Name of the database in errors; without a password."""
     remedy: ClassVar[str]
@@ -129,15 +124,12 @@ class Database(ABC):
 
     def roll_back(self, connection: Connection) -> None:
         """End a failed transaction, even if the database has ended it already."""
-        try:
+        with suppress(*self.lost):
             connection.execute("ROLLBACK")
-        except self.lost:
-            return
 
     @property
     def later(self) -> str:
-        """SQL for the next time of the experiment: unlike the clock of the database, it never goes
-        back."""
+        """SQL for the next time of the experiment, which never goes back."""
         return f"CASE WHEN clock > {self.now} THEN clock ELSE {self.now} END"
 
     def alone(self, connection: Connection) -> None:  # noqa: B027
@@ -153,7 +145,6 @@ class Database(ABC):
         """Return the connection after an error, or a new one if it is broken."""
         return connection
 
-    @abstractmethod
     def release(
         self,
         claim: Callable[[Connection], Claim | None],
@@ -161,14 +152,28 @@ class Database(ABC):
         write: Callable[[Connection, Claim, Made], bool],
         commit: Commit,
     ) -> bool:
-        """Make one release as one transaction; return whether it was made.
+        """Make one release; return whether it was made.
 
-        ``commit`` runs a function in the process's own writing transaction.
+        A file has one lock, and decisions must not wait for a fit. So ``commit``, the process's
+        own writing transaction, makes the claim, after every answer that came in time; the window
+        is over, so the rows do not change any more. State and keys are checked again when the
+        release is written. On a server the claimed row stays locked, and other workers skip it.
         """
+        if self.embedded:
+            claimed = commit(claim)
+            if claimed is None:
+                return False
+            made = compute(claimed)
+            return bool(commit(lambda connection: write(connection, claimed, made)))
+        with closing(self.connect()) as connection, self.transaction(connection):
+            claimed = claim(connection)
+            return claimed is not None and write(connection, claimed, compute(claimed))
 
-    @abstractmethod
     def holds_experiment(self) -> bool:
         """Return whether the database holds an experiment; creates nothing."""
+        with closing(self.connect()) as connection:
+            found = connection.execute(self.find_table).fetchone()[0]
+            return bool(found and connection.execute("SELECT 1 FROM experiment").fetchone())
 
     def keep_private(self) -> None:  # noqa: B027
         """Let only the owner read the files, if the database has any."""
@@ -197,8 +202,8 @@ def create_tables(database: Database, connection: Connection) -> None:
         found = connection.execute("SELECT max(number) FROM versions").fetchone()[0]
         if found not in (None, VERSION):
             raise StateClaimed(
-                f"database must be of version {VERSION}; this one has {found}. Another version of "
-                "discreet wrote it: use that version."
+                f"database must be of version {VERSION}; got {found}. Use the version of discreet "
+                "that wrote it."
             )
         if found is None:
             text = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
@@ -228,44 +233,41 @@ def safe_name(error: BaseException) -> str:
 @contextmanager
 def storage_errors(database: Database) -> Iterator[None]:
     """Turn storage errors of commands into one line with a remedy."""
+    kinds: tuple[type[Exception], ...] = (*database.lost, OSError)
     try:
         yield
-    except database.lost as error:
-        remedy = _FULL_DISK if safe_name(error) in FULL or database.full() else database.remedy
-        raise InvalidInput(
-            f"database must be usable; {database.place} is not ({_reason(error)}). {remedy}"
-        ) from None
-    except OSError as error:
-        if safe_name(error) in FULL:
-            raise InvalidInput(
-                f"disk must have free space; {error.filename or 'that of the service'} is full "
-                f"({safe_name(error)}). {_FULL_DISK}"
-            ) from None
-        if error.filename is None:
-            raise
-        raise InvalidInput(
-            f"{error.filename} must be usable; it is not ({error.strerror}). Check that the folder "
-            "exists, its owner, and that its disk is mounted for writing."
-        ) from None
+    except kinds as error:
+        name, place = safe_name(error), f"database must be usable; {database.place}"
+        reason, remedy = name, database.remedy
+        if isinstance(error, OSError):
+            if name not in FULL and error.filename is None:
+                raise
+            place = f"{error.filename or 'disk'} must be usable; it"
+            remedy = "Check that the folder exists, its owner, and that its disk can be written."
+            reason = name if name in FULL else error.strerror or name
+        elif name == "OperationalError":  # a server cannot be reached; never with a password
+            reason = str(error).strip().partition("\n")[0].rpartition(" failed: ")[2] or name
+        if name in FULL or database.full():
+            remedy = "Its disk is full: free some space. Nothing is lost; restore no backup."
+        raise InvalidInput(f"{place} is not ({reason}). {remedy}") from None
 
 
-_FULL_DISK = (
-    "Its disk is full: free some space and start again. Nothing is lost; restore no backup."
-)
+def insert(
+    connection: Connection, table: str, rows: Sequence[Sequence[object]], conflict: str = ""
+) -> Rows:
+    """Insert rows with one statement."""
+    return connection.execute(
+        f"INSERT INTO {table} VALUES {marks(rows)} {conflict}", [*chain.from_iterable(rows)]
+    )
 
 
-def _reason(error: Exception) -> str:
-    """Return the name, or the reason why a server cannot be reached; never a password."""
-    name = safe_name(error)
-    if name != "OperationalError":
-        return name
-    lines = str(error).strip().splitlines() or [name]
-    return lines[0].rpartition(" failed: ")[2]
+def marks(rows: Sequence[Sequence[object]]) -> str:
+    """Return SQL for the parameters of rows."""
+    return ", ".join([f"({', '.join('?' for _ in rows[0])})"] * len(rows))
 
 
 def kill_at(text: str) -> None:
-    """Set the step at which ``step`` kills this process: ``name``, or ``name@7`` for the seventh
-    pass."""
+    """Set the step at which ``step`` kills this process; ``name@7`` is its seventh pass."""
     global _killed_at, _passes_left
     _killed_at, _, passes = text.partition("@")
     _passes_left = int(passes or 1)

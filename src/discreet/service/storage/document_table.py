@@ -15,6 +15,10 @@ from discreet.service.settings import Settings
 from discreet.service.storage.anchor import AnchorMark
 from discreet.service.storage.database import Connection, Database
 
+HOUR = 3600
+LIMIT = 500
+"""The most changes that are read at once, the newest first."""
+
 
 def append(
     connection: Connection, document: Mapping[str, Any], key: bytes, batch: int | None = None
@@ -34,16 +38,16 @@ def append(
 
 def newest(connection: Connection) -> bytes:
     """Return the bytes of the newest document."""
-    row = connection.execute("SELECT body FROM documents ORDER BY number DESC LIMIT 1").fetchone()
-    return bytes(row[0])
+    found = connection.execute("SELECT body FROM documents ORDER BY number DESC LIMIT 1")
+    return bytes(found.fetchone()[0])
 
 
 def after(connection: Connection, number: int) -> list[bytes]:
     """Return the bytes of all documents after a number, in order."""
-    rows = connection.execute(
+    found = connection.execute(
         "SELECT body FROM documents WHERE number > ? ORDER BY number", (number,)
-    ).fetchall()
-    return [bytes(row[0]) for row in rows]
+    )
+    return [row[0] for row in found.fetchall()]
 
 
 def body(connection: Connection, number: int) -> bytes | None:
@@ -60,8 +64,7 @@ def digest_of(connection: Connection, number: int) -> str | None:
 
 def committed(connection: Connection) -> list[tuple[int, str]]:
     """Return number and digest of every document, in order."""
-    rows = connection.execute("SELECT number, digest FROM documents ORDER BY number").fetchall()
-    return [(int(row[0]), str(row[1])) for row in rows]
+    return connection.execute("SELECT number, digest FROM documents ORDER BY number").fetchall()
 
 
 def part(epoch: int, batch: int) -> str:
@@ -92,10 +95,8 @@ def ledger_of(
     Privacy: a database that was set back lacks charges of releases that were published; the anchor
     has them. [docs/privacy/service.md, "One fit for each batch"]
     """
-    rows = connection.execute(
-        "SELECT number, entry FROM charges WHERE number <= ?", (until,)
-    ).fetchall()
-    paid = {int(number): str(entry) for number, entry in rows}
+    rows = connection.execute("SELECT number, entry FROM charges WHERE number <= ?", (until,))
+    paid = dict(rows.fetchall())
     for mark in confirmed:
         if mark.charge and mark.number not in paid:
             paid[mark.number] = canonical(mark.charge).decode()
@@ -105,12 +106,8 @@ def ledger_of(
 
 @lru_cache(maxsize=4096)
 def _entries(charges: str) -> tuple[Entry, ...]:
-    """Parse the charges of one document; cached, since a release reads those of all before it."""
+    """Parse the charges of one document; a release reads those of all before it."""
     return entries_of(json.loads(charges))
-
-
-LIMIT = 500
-"""The most changes that are read at once, the newest first."""
 
 
 @dataclass(frozen=True)
@@ -153,13 +150,10 @@ def list_changes(connection: Connection, newest: int, limit: int = LIMIT) -> lis
         (newest, limit),
     ).fetchall()
     return [
-        Change(float(at), what, by, label or name, document, json.loads(details))
+        Change(at, what, by, label or name, document, json.loads(details))
         for at, what, who, label, document, details in rows
         for by, _, name in [who.partition(" ")]  # a member is stored with the name
     ]
-
-
-HOUR = 3600
 
 
 def count_decisions(database: Database, connection: Connection, decisions: int) -> None:
@@ -174,8 +168,8 @@ def count_decisions(database: Database, connection: Connection, decisions: int) 
 
 def decisions_by_hour(connection: Connection) -> dict[int, int]:
     """Return the first second of each hour with decisions, and their number: a public fact."""
-    rows = connection.execute("SELECT hour, decisions FROM traffic ORDER BY hour").fetchall()
-    return {int(hour): int(decisions) for hour, decisions in rows}
+    found = connection.execute("SELECT hour, decisions FROM traffic ORDER BY hour")
+    return dict(found.fetchall())
 
 
 def last_decision(connection: Connection) -> float | None:
@@ -185,7 +179,7 @@ def last_decision(connection: Connection) -> float | None:
 
 def release_times(connection: Connection) -> dict[int, float]:
     """Return the time of each release by the number of its document."""
-    rows = connection.execute(
+    found = connection.execute(
         "SELECT document, min(at) FROM changes WHERE what = 'released' GROUP BY document"
-    ).fetchall()
-    return {int(number): float(at) for number, at in rows}
+    )
+    return dict(found.fetchall())

@@ -83,7 +83,7 @@ class CommitThread:
             with _paused_loop(taken):
                 tried = [(each, self._committed(each, works)) for each, works in taken.items()]
             committed = [(writer, answers) for writer, answers in tried if answers is not None]
-            deliver(self._durable(committed))
+            _deliver(self._durable(committed))
 
     def _take(self) -> None:
         """Wait for a write, and take all that are queued."""
@@ -118,11 +118,11 @@ class CommitThread:
         """Sync the files to the disk; return the results."""
         files = {writer: writer.unsynced() for writer, _ in committed}
         unsynced = [file for file in files.values() if file is not None]
-        errors: dict[int | None, OSError | None] = {}
-        errors.update(zip(unsynced, self._disk.sync(unsynced), strict=True))
+        errors = dict(zip(unsynced, self._disk.sync(unsynced), strict=True))
         found: Results = []
         for writer, answers in committed:
-            error = errors.get(files[writer])
+            file = files[writer]
+            error = None if file is None else errors[file]
             found += answers if error is None else writer.not_synced(answers, error)
         return found
 
@@ -131,9 +131,8 @@ class CommitThread:
 def _paused_loop(taken: dict[Writer, list[Work]]) -> Iterator[None]:
     """Pause the event loop while several databases commit, which takes a millisecond.
 
-    SQLite releases the interpreter lock in every call. Each time it would wait for a turn of the
-    loop, and a commit would take ten times as long. [docs/performance.md, "Load on a
-    service"]
+    SQLite releases the interpreter lock in every call, and would wait each time for a turn of the
+    loop: ten times as long. [docs/performance.md, "Load on a service"]
     """
     loops = {work.loop for works in taken.values() for work in works if work.loop is not None}
     if len(taken) < 2 or len(loops) != 1:
@@ -156,32 +155,25 @@ def _pause_loop(stands: threading.Lock, go: threading.Lock) -> None:
     go.acquire(timeout=STILL)
 
 
-def deliver(results: Results) -> None:
+def _deliver(results: Results) -> None:
     """Resolve the futures; each event loop is woken once."""
-    loops: dict[Any, list[tuple[Any, Any, Exception | None]]] = {}
-    for work, result, error in results:
-        if work.loop is None:
-            _settle(work.done, result, error)
-        else:
-            loops.setdefault(work.loop, []).append((work.done, result, error))
+    loops: dict[Any, Results] = {}
+    for each in results:
+        loops.setdefault(each[0].loop, []).append(each)
+    _settle(loops.pop(None, []))
     for loop, settled in loops.items():
-        try:
-            loop.call_soon_threadsafe(_settle_all, settled)
-        except RuntimeError:  # the loop is closed: no request waits
+        with suppress(RuntimeError):  # the loop is closed: no request waits
+            loop.call_soon_threadsafe(_settle, settled)
+
+
+def _settle(results: Results) -> None:
+    for work, result, error in results:
+        if work.done.done():  # its request may have been cancelled
             continue
-
-
-def _settle_all(settled: list[tuple[Any, Any, Exception | None]]) -> None:
-    for done, result, error in settled:
-        if not done.done():  # its request may have been cancelled
-            _settle(done, result, error)
-
-
-def _settle(done: Any, result: Any, error: Exception | None) -> None:
-    if error is None:
-        done.set_result(result)
-    else:
-        done.set_exception(error)
+        if error is None:
+            work.done.set_result(result)
+        else:
+            work.done.set_exception(error)
 
 
 T = TypeVar("T")
@@ -228,7 +220,7 @@ class Writer:
     def probe(self) -> None:
         """Check that a row can be stored; other commits may have had nothing to write."""
         moment = f"UPDATE experiment SET clock = {self._database.later}"
-        self.run(lambda connection: connection.execute(moment) and None)
+        self.run(lambda connection: connection.execute(moment))
         self.fault = None
 
     def close(self) -> None:
@@ -267,7 +259,13 @@ class Writer:
         database.
         """
         answers = self._commit([work for work in works if work.bulk], patient=patient)
-        return answers + [self._outside(work) for work in works if not work.bulk]
+        for work in works:
+            if not work.bulk:
+                try:
+                    answers.append((work, work.item(self._connection), None))
+                except Exception as error:
+                    answers.append((work, None, error))
+        return answers
 
     def unsynced(self) -> int | None:
         """Return the open file that must reach the disk before futures are resolved, or None."""
@@ -280,12 +278,6 @@ class Writer:
         self.fault, self._whole = safe_name(error), False
         return [(work, None, failed or error) for work, _, failed in answers]
 
-    def _outside(self, work: Work) -> tuple[Work, Any, Exception | None]:
-        try:
-            return work, work.item(self._connection), None
-        except Exception as error:
-            return work, None, error
-
     def _commit(self, works: list[Work], *, patient: bool, again: bool = True) -> Results:
         """Commit in one transaction; if it fails, in one for each: one error affects one write.
 
@@ -295,7 +287,8 @@ class Writer:
         if not works:
             return []
         if not self._revived():
-            return [(work, None, _unreachable()) for work in works]
+            unreachable = OSError("the database cannot be reached")
+            return [(work, None, unreachable) for work in works]
         try:
             groups: dict[Bulk, list[Work]] = {}
             for work in works:
@@ -303,11 +296,10 @@ class Writer:
             answers: Results = []
             with self._database.transaction(self._connection, synced=_each in groups) as connection:
                 # All processes take locks in one order: of people before that of the experiment.
-                for bulk, members in sorted(groups.items(), key=_name):
-                    results = bulk(connection, [work.item for work in members])
-                    answers += [
-                        (work, result, None) for work, result in zip(members, results, strict=True)
-                    ]
+                for bulk in sorted(groups, key=lambda each: getattr(each, "__qualname__", "")):
+                    results = bulk(connection, [work.item for work in groups[bulk]])
+                    pairs = zip(groups[bulk], results, strict=True)
+                    answers += [(work, result, None) for work, result in pairs]
                 step("write:before-commit")
             step("write:committed")
             return answers
@@ -333,14 +325,6 @@ class Writer:
             self.fault = safe_name(error)
             return False
         return self._whole
-
-
-def _name(group: tuple[Bulk, Any]) -> str:
-    return getattr(group[0], "__qualname__", "")
-
-
-def _unreachable() -> Exception:
-    return OSError("the database cannot be reached")
 
 
 def _each(connection: Connection, operations: list[Any]) -> list[Any]:

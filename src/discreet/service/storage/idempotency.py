@@ -14,7 +14,7 @@ from itertools import islice
 from discreet.errors import ServiceError
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.storage.batches import UNDER_WAY
-from discreet.service.storage.database import Connection, Database, step
+from discreet.service.storage.database import Connection, Database, marks, step
 
 Place = tuple[int, int]
 LENGTH = 16
@@ -55,8 +55,8 @@ class RequestNames:
             f"""SELECT epoch, id, ended <= {self._since} FROM batches
                 WHERE {UNDER_WAY} OR ended IS NOT NULL ORDER BY epoch, id"""
         ).fetchall()
-        self.expired = [(row[0], row[1]) for row in rows if row[2]]
-        known = {(row[0], row[1]) for row in rows if not row[2]}
+        self.expired = [row[:2] for row in rows if row[2]]
+        known = {row[:2] for row in rows if not row[2]}
         kept = list(self._keys.items())  # other threads add keys meanwhile
         self._keys = {place: key for place, key in kept if place in known}
         found = connection.execute(f"SELECT 1 FROM experiment WHERE restored > {self._since}")
@@ -64,14 +64,9 @@ class RequestNames:
 
     def used(self, connection: Connection, requests: Collection[bytes]) -> set[bytes]:
         """Return the requests that took a slot of a batch that is over in this transaction."""
-        rows = connection.execute(
+        places = connection.execute(
             f"SELECT epoch, id FROM batches WHERE ended > {self._since}"
         ).fetchall()
-        return self._find(connection, [(row[0], row[1]) for row in rows], requests)
-
-    def _find(
-        self, connection: Connection, places: list[Place], requests: Collection[bytes]
-    ) -> set[bytes]:
         keys = [(place, key) for place in places if (key := self._key(place)) is not None]
         sought = (
             ((*place, _hash(key, request)), request) for place, key in keys for request in requests
@@ -84,11 +79,11 @@ class RequestNames:
             # Written so that every query planner uses the index for each name.
             selects = " UNION ALL ".join(
                 f"""SELECT epoch, batch, name FROM names WHERE epoch = {epoch} AND batch = {batch}
-                    AND name IN ({", ".join("?" for _ in names)})"""
+                    AND name IN {marks([names])}"""
                 for (epoch, batch), names in by_place.items()
             )
             rows = connection.execute(selects, [n for names in by_place.values() for n in names])
-            found |= {part[row[0], row[1], bytes(row[2])] for row in rows.fetchall()}
+            found |= {part[row] for row in rows.fetchall()}
         return found
 
     def _key(self, place: Place) -> bytes | None:

@@ -1,20 +1,29 @@
-"""Tables of encrypted decisions and observations: bulk writes, and deletion."""
+"""Tables of encrypted decisions and observations, and of the slots of people.
+
+People are keyed hashes of their ids; the key is in the vault. A slot and the count of its owner are
+written in one transaction, so a restored database that lacks a count lacks the content as well. It
+cannot know releases that were published after the backup: these count as entered by all people.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum, auto
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
-from discreet.service.storage.batches import HAS_HEAD, UNDER_WAY, Head, Leased, refuse_set_back
-from discreet.service.storage.database import Connection, Database, step
+from discreet.batches.users import Count, PeopleCounts
+from discreet.privacy.budget import Participation
+from discreet.service.storage.batches import HAS_HEAD, UNDER_WAY, Head, refuse_set_back
+from discreet.service.storage.database import Connection, Database, insert, marks, step
 from discreet.service.storage.idempotency import RequestNames, remember
-from discreet.service.storage.people_table import OwnedSlot, People
 
 ROWS_OF_PEOPLE = ("records", "answers", "replies", "handed")
 """The tables whose rows are deleted after a release, by a burn or by a restore."""
 AnswerPlace = tuple[int, int, int, int]
 """Epoch, batch, slot and kind of an observation."""
+UPSERT = """ON CONFLICT (person) DO UPDATE SET
+    entered = excluded.entered, last = excluded.last, records = excluded.records"""
 SLICE = 1024
 """Slots per transaction when rows are deleted: limits how long decisions wait."""
 
@@ -42,11 +51,6 @@ class DecisionItem(NamedTuple):
     person: bytes | None = None
     control: bool = False
 
-    @property
-    def leased(self) -> Leased:
-        """The lease that assigned the slot."""
-        return self.epoch, self.batch, self.lease
-
 
 class ObservationItem(NamedTuple):
     """Observation to write; ``kind`` is an activation, a loss or a whole record."""
@@ -57,11 +61,6 @@ class ObservationItem(NamedTuple):
     kind: int
     payload: bytes
     lease: bytes = b""
-
-    @property
-    def leased(self) -> Leased:
-        """The lease that assigned the slot."""
-        return self.epoch, self.batch, self.lease
 
 
 class WriteState(Enum):
@@ -87,23 +86,103 @@ WriteResult = WriteState | EarlierItem
 
 
 def accepting(
-    database: Database, connection: Connection, leases: set[Leased], head: Head | None = None
-) -> set[Leased]:
-    """Return the leases that accept content until this transaction ends."""
-    marks = ", ".join("?" for _ in leases)
+    database: Database,
+    connection: Connection,
+    items: Collection[DecisionItem | ObservationItem],
+    head: Head | None,
+) -> list[bool]:
+    """Return for each item whether its lease accepts content until this transaction ends."""
+    leases = {(item.epoch, item.batch, item.lease) for item in items}
     held = "" if head is None else f"AND EXISTS ({HAS_HEAD})"
     rows = connection.execute(
         f"""SELECT leases.epoch, leases.batch, leases.nonce FROM leases
             JOIN batches ON batches.epoch = leases.epoch AND batches.id = leases.batch
-            WHERE leases.nonce IN ({marks})
+            WHERE leases.nonce IN {marks([[*leases]])}
             AND {UNDER_WAY} AND (closes IS NULL OR closes > {database.now}) {held}
             {database.share}""",
         [*(nonce for _, _, nonce in leases), *(head or ())],
     ).fetchall()
-    found = leases & {(row[0], row[1], bytes(row[2])) for row in rows}
+    found = leases & {*rows}
     if found != leases:
         refuse_set_back(connection, head)
-    return found
+    return [(item.epoch, item.batch, item.lease) in found for item in items]
+
+
+class OwnedSlot(NamedTuple):
+    """Slot with the keyed hash of its person, and whether they are in the control."""
+
+    epoch: int
+    batch: int
+    slot: int
+    person: bytes
+    control: bool = False
+
+    @property
+    def number(self) -> int:
+        """Number of the batch over all epochs: later batches have higher numbers."""
+        return self.epoch << 32 | self.batch
+
+
+class People:
+    """Counts of one experiment; every method runs in a transaction of its caller."""
+
+    def __init__(self, database: Database, participation: Participation) -> None:
+        self._database, self._most = database, participation
+
+    def record_slots(self, connection: Connection, slots: Collection[OwnedSlot]) -> None:
+        """Record which of these slots count, and count them; known slots stay as they are.
+
+        Privacy: the count is committed with the slot, before the reply, and the same
+        statements write slots that count and slots that are void. [docs/privacy/service.md,
+        "Users"]
+        """
+        known = _at_places(connection, "handed", "slot", [each[:3] for each in slots])
+        new = [each for each in slots if each[:3] not in known]  # a lost COMMIT is made twice
+        if not new:
+            return
+        held = self._locked(connection, sorted({each.person for each in new}))
+        # Privacy: a restored table may lack this many batches of any person, known to it or not.
+        # [docs/privacy/users.md, "Counts must not be forgotten"]
+        missed = connection.execute("SELECT missed FROM experiment").fetchone()[0]
+        before = ((each, count._replace(entered=count.entered + missed)) for each, count in held)
+        counts = PeopleCounts(self._most, before)
+        rows = [
+            (*each[:3], int(counts.hand_out([each.person], each.number)[0]), int(each.control))
+            for each in new
+        ]
+        insert(connection, "handed", rows)
+        totals = [
+            (person, count.entered - missed, count.last, count.records)
+            for person, count in counts.held.items()
+        ]
+        insert(connection, "people", totals, UPSERT)
+
+    def use_up(self, connection: Connection, person: bytes) -> None:
+        """Exclude all later slots of a person, whether or not they are known."""
+        insert(connection, "people", [(person, *Count(self._most.batches))], UPSERT)
+
+    def _locked(self, connection: Connection, people: list[bytes]) -> list[tuple[bytes, Count]]:
+        """Return the counts of some people, locked until this transaction ends.
+
+        All processes lock them in the same order, which prevents deadlocks.
+        """
+        blank = [(person, *Count()) for person in people]
+        insert(connection, "people", blank, "ON CONFLICT DO NOTHING")
+        rows = connection.execute(
+            f"""SELECT person, entered, last, records FROM people WHERE person IN {marks([people])}
+                ORDER BY person {self._database.lock}""",
+            people,
+        ).fetchall()
+        return [(row[0], Count(*row[1:])) for row in rows]
+
+
+def slots_of_people(connection: Connection, column: str, epoch: int, batch: int) -> set[int]:
+    """Return the slots of a batch that ``counts``, within the bounds of their owners, or whose
+    owners are in the ``control``."""
+    rows = connection.execute(
+        f"SELECT slot FROM handed WHERE epoch = ? AND batch = ? AND {column} = 1", (epoch, batch)
+    ).fetchall()
+    return {row[0] for row in rows}
 
 
 class Journal:
@@ -120,10 +199,9 @@ class Journal:
 
     def decide(self, connection: Connection, items: list[DecisionItem]) -> list[WriteResult]:
         """Write decisions; a known request name returns the earlier reply and takes no slot."""
-        leased = {item.leased for item in items}
-        live = accepting(self._database, connection, leased, self._head())
+        live = accepting(self._database, connection, items, self._head())
         outcomes: dict[int, WriteResult] = {
-            place: OVER for place, item in enumerate(items) if item.leased not in live
+            place: OVER for place, good in enumerate(live) if not good
         }
         step("decide:before-write")
         named = {
@@ -142,11 +220,8 @@ class Journal:
             ]
             self._people.record_slots(connection, slots)
         rows = [(*item[:3], item.row) for item in kept if item.row is not None]
-        if rows:
-            # A conflict is the same row again, after a COMMIT whose answer was lost.
-            connection.execute(
-                f"INSERT INTO records VALUES {_marks(rows)} ON CONFLICT DO NOTHING", _flat(rows)
-            )
+        if rows:  # a conflict is the same row again, after a COMMIT whose answer was lost
+            insert(connection, "records", rows, "ON CONFLICT DO NOTHING")
         step("decide:written")
         return [outcomes.get(place, KEPT) for place in range(len(items))]
 
@@ -161,9 +236,7 @@ class Journal:
             (each.name, *items[place][:3], items[place].reply, items[place].later)
             for each, place in named.items()
         ]
-        connection.execute(
-            f"INSERT INTO replies VALUES {_marks(rows)} ON CONFLICT DO NOTHING", _flat(rows)
-        )
+        insert(connection, "replies", rows, "ON CONFLICT DO NOTHING")
         known = _replies(connection, [each.name for each in named])
         used = self._names.used(connection, [each.request for each in named])
         outcomes: dict[int, WriteResult] = {}
@@ -177,7 +250,7 @@ class Journal:
                 outcomes[place] = before
         if used:
             spent = [each.name for each in named if each.request in used]
-            connection.execute(f"DELETE FROM replies WHERE name IN ({_list(spent)})", spent)
+            connection.execute(f"DELETE FROM replies WHERE name IN {marks([spent])}", spent)
         return outcomes
 
     def find(self, named: RequestName, connection: Connection) -> WriteResult | None:
@@ -188,19 +261,16 @@ class Journal:
 
     def observe(self, connection: Connection, items: list[ObservationItem]) -> list[WriteResult]:
         """Write observations; the first of each kind for a slot stays, and later ones return it."""
-        leased = {item.leased for item in items}
-        live = accepting(self._database, connection, leased, self._head())
+        live = accepting(self._database, connection, items, self._head())
         step("observe:before-write")
         first: dict[AnswerPlace, ObservationItem] = {}
-        for item in items:
-            if item.leased in live:
+        for item, good in zip(items, live, strict=True):
+            if good:
                 first.setdefault(item[:4], item)
         before: dict[AnswerPlace, bytes] = {}
         if first:
             rows = [item[:5] for item in first.values()]
-            answer = connection.execute(
-                f"INSERT INTO answers VALUES {_marks(rows)} ON CONFLICT DO NOTHING", _flat(rows)
-            )
+            answer = insert(connection, "answers", rows, "ON CONFLICT DO NOTHING")
             step("observe:written")
             if answer.rowcount < len(rows):  # what is there and differs was there before
                 found = self._stored(connection, first).items()
@@ -208,36 +278,47 @@ class Journal:
             elif len(rows) == len(items):
                 return [KEPT] * len(items)
         outcomes: list[WriteResult] = []
-        for item in items:
+        for item, good in zip(items, live, strict=True):
             place = item[:4]
-            if item.leased not in live:
+            if not good:
                 outcomes.append(OVER)
-            elif place in before:
-                outcomes.append(EarlierItem(*item[:3], before[place]))
-            elif first[place] is item:
+            elif first[place] is item and place not in before:
                 outcomes.append(KEPT)
             else:
-                outcomes.append(EarlierItem(*item[:3], first[place].payload))
+                kept = before.get(place, first[place].payload)
+                outcomes.append(EarlierItem(*item[:3], kept))
         return outcomes
 
     def _stored(
         self, connection: Connection, places: Iterable[AnswerPlace]
     ) -> dict[AnswerPlace, bytes]:
-        places = [*places]
-        rows = connection.execute(
-            f"""SELECT epoch, batch, slot, kind, payload FROM answers
-                WHERE (epoch, batch, slot, kind) IN (VALUES {_marks(places)})""",
-            _flat(places),
-        ).fetchall()
-        return {tuple(row[:4]): bytes(row[4]) for row in rows}
+        return _at_places(connection, "answers", "slot, kind", [*places], "payload")
+
+
+def _at_places(
+    connection: Connection,
+    table: str,
+    columns: str,
+    places: Collection[tuple[int, ...]],
+    content: str = "NULL",
+) -> dict[Any, Any]:
+    """Return the content of the rows of a table at these places."""
+    if not places:
+        return {}
+    rows = connection.execute(
+        f"""SELECT epoch, batch, {columns}, {content} FROM {table}
+            WHERE (epoch, batch, {columns}) IN (VALUES {marks([*places])})""",
+        [*chain.from_iterable(places)],
+    ).fetchall()
+    return {row[:-1]: row[-1] for row in rows}
 
 
 def _replies(connection: Connection, names: list[bytes]) -> dict[bytes, EarlierItem]:
     rows = connection.execute(
-        f"SELECT name, epoch, batch, slot, payload FROM replies WHERE name IN ({_list(names)})",
+        f"SELECT name, epoch, batch, slot, payload FROM replies WHERE name IN {marks([names])}",
         names,
     ).fetchall()
-    return {bytes(row[0]): EarlierItem(row[1], row[2], row[3], bytes(row[4])) for row in rows}
+    return {row[0]: EarlierItem(*row[1:]) for row in rows}
 
 
 def forget(connection: Connection, epoch: int, batch: int) -> None:
@@ -267,18 +348,5 @@ def left_over(connection: Connection) -> tuple[int, int, int] | None:
                 WHERE NOT {UNDER_WAY}"""
         ).fetchone()
         if found is not None:
-            return int(found[0]), int(found[1]), int(found[2])
+            return found  # type: ignore[no-any-return]
     return None
-
-
-def _marks(rows: Sequence[Sequence[object]]) -> str:
-    one = f"({', '.join('?' for _ in rows[0])})"
-    return ", ".join([one] * len(rows))
-
-
-def _list(values: Sequence[object]) -> str:
-    return ", ".join("?" for _ in values)
-
-
-def _flat(rows: Iterable[Iterable[object]]) -> list[object]:
-    return [value for row in rows for value in row]

@@ -58,23 +58,22 @@ def put_anchor(settings: Settings, named: str | None) -> Path:
     Outside the folder of the experiment if possible: a copy of that folder that is put back must
     not bring an old anchor with it.
     """
-    pointer = settings.place(settings.vault) / POINTER
+    pointer, known = settings.place(settings.vault) / POINTER, anchor_of(settings).path
+    path = _in_state_home(settings) if named is None else Path(named).absolute()
     if settings.anchor or pointer.exists():
-        known = anchor_of(settings).path
-        if named is not None and Path(named).absolute() != known.absolute():
+        if named is not None and path != known.absolute():
             raise InvalidInput(
                 f"--anchor must be left out if there is an anchor; there is one at {known}. "
                 "Leave it out, or begin with another vault."
             )
         return known
-    path = Path(named).absolute() if named is not None else _in_state_home(settings)
     if path is None:
-        return anchor_of(settings).path
+        return known
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         if named is None:
-            return anchor_of(settings).path
+            return known
         raise InvalidInput(
             f"--anchor must be a file in a folder that can be made; {path} is not "
             f"({error.strerror}). Choose another place."

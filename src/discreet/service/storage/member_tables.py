@@ -106,18 +106,12 @@ class MemberTables:
     def __init__(self, database: Database, vault: Vault) -> None:
         self.database, self._vault = database, vault
 
-    # The record in the vault
-
     def _recorded(self) -> dict[str, int]:
-        try:
-            text = (self._vault.folder / RECORD).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return {}
-        return {str(id): int(version) for id, version in json.loads(text).items()}
+        path = self._vault.folder / RECORD
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
     def _stored(self, connection: Connection) -> dict[str, int]:
-        rows = connection.execute("SELECT id, version FROM member_versions").fetchall()
-        return {str(id): int(version) for id, version in rows}
+        return dict(connection.execute("SELECT id, version FROM member_versions").fetchall())
 
     def _outdated(self, connection: Connection) -> set[str]:
         """Return the members, or the empty name, of which the database lacks changes."""
@@ -168,8 +162,6 @@ class MemberTables:
         named = dict(zip(("member", "role", "experiment"), details, strict=False))
         note_change(self.database, connection, what, author, document=None, **named)
 
-    # Members
-
     def listed(self, connection: Connection) -> list[Member]:
         """Return all members by name."""
         grants: dict[str, dict[str, str]] = {}
@@ -181,20 +173,21 @@ class MemberTables:
             """SELECT id, name, coalesce(email, ''), hash, (SELECT count(*) FROM sessions
                WHERE sessions.member = members.id) FROM members ORDER BY login"""
         ).fetchall()
-        found = []
-        for id, name, email, hash, sessions in rows:
-            own = grants.get(id, {})
-            role = own.pop("", NONE)
-            found.append(Member(id, name, email, hash, role, own, id in outdated, sessions))
-        return found
+        return [
+            Member(id, name, email, hash, own.pop("", NONE), own, id in outdated, sessions)
+            for id, name, email, hash, sessions in rows
+            for own in [grants.get(id, {})]
+        ]
 
     def find(self, connection: Connection, text: str) -> Member | None:
         """Return the member with this id, name or e-mail address."""
         wanted = folded(text)
-        for each in self.listed(connection):
-            if wanted and wanted in (each.id, folded(each.name), each.email):
-                return each
-        return None
+        same = (
+            each
+            for each in self.listed(connection)
+            if wanted and wanted in (each.id, folded(each.name), each.email)
+        )
+        return next(same, None)
 
     def named(self, connection: Connection, text: str) -> Member:
         """Return a member, or raise an error that lists nobody."""
@@ -279,8 +272,6 @@ class MemberTables:
         """Replace the hash of the same passphrase."""
         connection.execute("UPDATE members SET hash = ? WHERE id = ?", (hash, id))
 
-    # Invitations
-
     def invite(
         self,
         connection: Connection,
@@ -316,9 +307,8 @@ class MemberTables:
 
     def invitation(self, connection: Connection, code: str) -> Invitation:
         """Return the invitation of a code, or raise an error if it was used or is too old."""
-        wanted = _digest(code)
         for each in self.invitations(connection):
-            if each.id == wanted:
+            if each.id == _digest(code):
                 return each
         raise _over()
 
@@ -337,10 +327,7 @@ class MemberTables:
             member = self.named(connection, invitation.member)
             self.set_hash(connection, member.id, hash, member.author)
             return self.named(connection, member.id)
-        role, experiment = invitation.role, invitation.experiment
-        return self.add(connection, name, email, hash, role, experiment)
-
-    # Sessions
+        return self.add(connection, name, email, hash, invitation.role, invitation.experiment)
 
     def begin_session(self, connection: Connection, member: str, way: str) -> str:
         """Begin a session of a member and return its id."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 
 from discreet.errors import InvalidInput
-from discreet.service.storage.database import Claim, Commit, Connection, Database, Made, Rows
+from discreet.service.storage.database import Connection, Database, Rows
 
 _LOCK = 0x6469736372656574
 """The advisory lock of new tables; its number spells "discreet"."""
@@ -42,6 +42,7 @@ class Postgres(Database):
 
     now = "extract(epoch FROM clock_timestamp())::float8"
     lock, claim, share = "FOR UPDATE", "FOR UPDATE SKIP LOCKED", "FOR KEY SHARE OF batches"
+    find_table = "SELECT to_regclass('experiment')"
     lost = (psycopg.Error,)
     remedy = "Start the server, or correct database = 'postgresql://…' or DISCREET_DATABASE_URL."
 
@@ -62,23 +63,6 @@ class Postgres(Database):
         if isinstance(connection, _Connection) and not connection.inner.broken:
             return connection
         return self.connect()
-
-    def release(
-        self,
-        claim: Callable[[Connection], Claim | None],
-        compute: Callable[[Claim], Made],
-        write: Callable[[Connection, Claim, Made], bool],
-        commit: Commit,  # noqa: ARG002
-    ) -> bool:
-        # The row stays locked from the claim to the commit: other workers skip it.
-        with closing(self.connect()) as connection, self.transaction(connection):
-            claimed = claim(connection)
-            return claimed is not None and write(connection, claimed, compute(claimed))
-
-    def holds_experiment(self) -> bool:
-        with closing(self.connect()) as connection:
-            found = connection.execute("SELECT to_regclass('experiment')").fetchone()[0]
-            return bool(found and connection.execute("SELECT 1 FROM experiment").fetchone())
 
     def back_up(self, target: Path) -> None:
         program = shutil.which("pg_dump")

@@ -21,7 +21,7 @@ from discreet.service.secrets.sealing import (
 )
 from discreet.service.storage.batches import control_positions, of_log
 from discreet.service.storage.database import Connection
-from discreet.service.storage.people_table import slots_of_control, slots_that_count
+from discreet.service.storage.journal import slots_of_people
 from discreet.types import NumpyArray
 
 
@@ -71,7 +71,7 @@ def read_batch(
     if plan.participation is not None:
         # Privacy: at most k rows of a batch, in at most M batches, are not void and one user's.
         # [docs/privacy/service.md, "Users"]
-        void |= {*range(size)} - slots_that_count(connection, epoch, batch)
+        void |= {*range(size)} - slots_of_people(connection, "counts", epoch, batch)
     gone = sorted(void)
     actions[gone], losses[gone] = -1, np.nan
     control = _control(connection, plan, epoch, batch, size)
@@ -93,7 +93,7 @@ def _control(
         return np.full(size, False)  # a log has no control
     if plan.participation is None:
         return control_positions(plan.control, epoch, batch, size)
-    slots = slots_of_control(connection, epoch, batch)
+    slots = slots_of_people(connection, "control", epoch, batch)
     return np.isin(np.arange(size), sorted(slots))
 
 

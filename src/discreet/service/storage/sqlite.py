@@ -7,30 +7,21 @@ import errno
 import os
 import platform
 import sqlite3
+import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from discreet.service.secrets.vault import locked_file
-from discreet.service.storage.database import (
-    PATIENCE,
-    Claim,
-    Commit,
-    Connection,
-    Database,
-    FileReplaced,
-    Made,
-)
+from discreet.service.storage.database import PATIENCE, Connection, Database, FileReplaced
 
 
 class Clock:
     """Seconds since 1970, monotonic inside a process and never before ``seen``.
 
-    Setting the system clock while the service runs does not move a release. After a restart the
-    clock continues from the latest moment in the database, or later.
+    Setting the system clock while the service runs does not move a release.
     """
 
     def __init__(self, seen: float = 0.0) -> None:
@@ -45,10 +36,10 @@ ROOM = 2**16
 
 
 class _Writing(sqlite3.Connection):
-    """A connection whose commits may reach the disk later, and together with others.
+    """A connection whose commits may reach the disk together with those of others.
 
-    With synchronous=NORMAL a commit is in the write-ahead log, which the commit thread syncs before
-    it answers. Unlike with synchronous=FULL, others may see the commit before it is durable.
+    With synchronous=NORMAL others may see a commit before the commit thread has synced the
+    write-ahead log.
     """
 
     log: int | None = None
@@ -70,9 +61,9 @@ class Sqlite(Database):
     """File in WAL mode; every commit reaches the disk before it is answered."""
 
     now = "discreet_now()"
-    # One process serves and one thread of it writes: BEGIN IMMEDIATE is all the locking needed.
-    lock = claim = share = ""
+    # One process serves and one thread of it writes: this is all the locking needed.
     begin = "BEGIN IMMEDIATE"
+    find_table = "SELECT max(name) FROM sqlite_master WHERE name = 'experiment'"
     embedded = True
     lost = (sqlite3.Error,)
     remedy = (
@@ -118,10 +109,9 @@ class Sqlite(Database):
         # Deleted content is overwritten; what is committed survives a power cut. Little is read
         # twice, so a cache of 512 KiB is enough.
         settings = "journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "cache_size=-512"
-        for setting in settings:
+        for setting in (*settings, f"busy_timeout={int(patience * 1000)}"):
             connection.execute(f"PRAGMA {setting}")
         connection.create_function("discreet_now", 0, lambda: self.clock.now())
-        connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
         return connection
 
     @contextmanager
@@ -149,10 +139,9 @@ class Sqlite(Database):
         # What this process has open stays open without a name, and ends with the process.
         if self._file is None:
             return
-        try:
+        found = None
+        with suppress(FileNotFoundError):
             found = self.path.stat()
-        except FileNotFoundError:
-            found = None
         if found is None or (found.st_dev, found.st_ino) != self._file:
             raise FileReplaced(
                 f"database must stay the file that the service opened; {self.path} was replaced or "
@@ -176,30 +165,11 @@ class Sqlite(Database):
             finally:
                 self._guarded, self._file = False, None
 
-    def release(
-        self,
-        claim: Callable[[Connection], Claim | None],
-        compute: Callable[[Claim], Made],
-        write: Callable[[Connection, Claim, Made], bool],
-        commit: Commit,
-    ) -> bool:
-        # The file has one lock, and decisions must not wait for a fit. The writing thread makes the
-        # claim, after every answer that came in time; the window is over, so the rows do not change
-        # any more. State and keys are checked again when the release is written.
-        claimed = commit(claim)
-        if claimed is None:
-            return False
-        made = compute(claimed)
-        return bool(commit(lambda connection: write(connection, claimed, made)))
-
     def holds_experiment(self) -> bool:
         if not self.path.exists():
             os.stat(self.path.parent)  # a missing folder is an error, and not made
             return False
-        with closing(self.connect()) as connection:
-            table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'experiment'"
-            found = connection.execute(table).fetchone()
-            return bool(found and connection.execute("SELECT 1 FROM experiment").fetchone())
+        return super().holds_experiment()
 
     def keep_private(self) -> None:
         for suffix in ("", "-wal", "-shm"):
@@ -232,54 +202,16 @@ class Sqlite(Database):
 
 
 _to_disk = getattr(os, "fdatasync", os.fsync)
-_FDSYNC = 3
 _MOST = 256
 """Files of one call."""
-
-
-class _Numbers(NamedTuple):
-    """Numbers of system calls. [Linux, include/uapi/asm-generic/unistd.h, syscall_64.tbl]"""
-
-    setup: int
-    destroy: int
-    submit: int
-    getevents: int
-
-
-_NUMBERS = {
-    "x86_64": _Numbers(setup=206, destroy=207, submit=209, getevents=208),
-    "aarch64": _Numbers(setup=0, destroy=1, submit=2, getevents=4),
-}
-
-
-class _Request(ctypes.Structure):
-    """``struct iocb`` of a little-endian machine."""
-
-    _fields_ = (
-        ("data", ctypes.c_uint64),
-        ("key", ctypes.c_uint32),
-        ("rw_flags", ctypes.c_uint32),
-        ("opcode", ctypes.c_uint16),
-        ("priority", ctypes.c_int16),
-        ("file", ctypes.c_uint32),
-        ("buffer", ctypes.c_uint64),
-        ("length", ctypes.c_uint64),
-        ("offset", ctypes.c_int64),
-        ("reserved", ctypes.c_uint64),
-        ("flags", ctypes.c_uint32),
-        ("event_file", ctypes.c_uint32),
-    )
-
-
-class _Event(ctypes.Structure):
-    """``struct io_event``."""
-
-    _fields_ = (
-        ("data", ctypes.c_uint64),
-        ("request", ctypes.c_uint64),
-        ("result", ctypes.c_int64),
-        ("more", ctypes.c_int64),
-    )
+_NUMBERS = {"x86_64": (206, 207, 209, 208), "aarch64": (0, 1, 2, 4)}
+"""System calls that set up and destroy a context, submit requests and get their events.
+[Linux, include/uapi/asm-generic/unistd.h, syscall_64.tbl]"""
+_FDSYNC = 3
+_REQUEST = struct.Struct("<QIIHhIQQqQII")
+"""``struct iocb``: its number first, the operation and the file as fourth and sixth."""
+_EVENT = struct.Struct("<QQqq")
+"""``struct io_event``: number of the request, its address, the result."""
 
 
 class FileSync:
@@ -295,63 +227,62 @@ class FileSync:
         known = together and sys.platform == "linux"
         self._numbers = _NUMBERS.get(platform.machine()) if known else None
         self._context: ctypes.c_ulong | None = None
-        self._call: Any = ctypes.CDLL(None, use_errno=True).syscall if self._numbers else None
-
-    def _begin(self, numbers: _Numbers) -> None:
-        """Set up the call when two files are synced first: most processes have one file."""
-        self._context = ctypes.c_ulong(0)
-        if self._call(numbers.setup, _MOST, ctypes.byref(self._context)) != 0:
-            self._numbers = self._context = None  # a sandbox may forbid it
-            return
-        self._requests = (_Request * _MOST)()
-        for place, request in enumerate(self._requests):
-            request.opcode, request.data = _FDSYNC, place
-        listed = [ctypes.pointer(request) for request in self._requests]
-        self._listed = (ctypes.POINTER(_Request) * _MOST)(*listed)
-        self._events = (_Event * _MOST)()
 
     def sync(self, files: list[int]) -> list[OSError | None]:
         """Return, for each open file, None if all writes to it are durable, or the error."""
         found: list[OSError | None] = []
         while len(found) < len(files):
             some = files[len(found) : len(found) + _MOST]
-            done = self._at_once(some) if len(some) > 1 else []
+            done = self._at_once(some) if len(some) > 1 and self._began() else []
             # A call may take fewer than it was given, or none: these are synced one by one.
             found += done + [_alone(file) for file in some[len(done) :]]
         return found
 
     def close(self) -> None:
         """Free the memory of the kernel."""
-        if self._numbers is not None and self._context is not None:
-            self._call(self._numbers.destroy, self._context)
+        if self._context is not None:
+            self._call(1, self._context)
         self._numbers = self._context = None
+
+    def _call(self, place: int, *given: object) -> int:
+        assert self._numbers is not None
+        return int(self._syscall(self._numbers[place], *given))
+
+    def _began(self) -> bool:
+        """Set up the call when two files are synced first: most processes have one file."""
+        if self._numbers is None or self._context is not None:
+            return self._numbers is not None
+        self._syscall = ctypes.CDLL(None, use_errno=True).syscall
+        self._context = ctypes.c_ulong(0)
+        if self._call(0, _MOST, ctypes.byref(self._context)) != 0:
+            self._numbers = self._context = None  # a sandbox may forbid it
+            return False
+        self._requests = ctypes.create_string_buffer(_MOST * _REQUEST.size)
+        first = ctypes.addressof(self._requests)
+        places = range(first, first + len(self._requests) - 1, _REQUEST.size)
+        self._listed = (ctypes.c_void_p * _MOST)(*places)
+        self._events = ctypes.create_string_buffer(_MOST * _EVENT.size)
+        return True
 
     def _at_once(self, files: list[int]) -> list[OSError | None]:
         """Sync files in one call; return the results of as many as the call accepted."""
-        if self._numbers is not None and self._context is None:
-            self._begin(self._numbers)
-        if self._numbers is None:
-            return []
-        for request, file in zip(self._requests, files, strict=False):
-            request.file = file
-        count = ctypes.c_long(len(files))
-        taken = self._call(self._numbers.submit, self._context, count, self._listed)
+        for place, file in enumerate(files):
+            request = (place, 0, 0, _FDSYNC, 0, file, 0, 0, 0, 0, 0, 0)
+            _REQUEST.pack_into(self._requests, place * _REQUEST.size, *request)
+        taken = self._call(2, self._context, ctypes.c_long(len(files)), self._listed)
         found: list[OSError | None] = [None] * max(taken, 0)
         left = len(found)
         while left > 0:
             some = ctypes.c_long(left)
-            ended = self._call(
-                self._numbers.getevents, self._context, some, some, self._events, None
-            )
+            ended = self._call(3, self._context, some, some, self._events, None)
             if ended < 0 and ctypes.get_errno() != errno.EINTR:
                 # It is unknown which of them failed, and later calls might return these events.
                 broken = ctypes.get_errno()
                 self.close()
                 return [OSError(broken, os.strerror(broken))] * len(found)
-            for event in self._events[: max(ended, 0)]:
-                if event.result < 0:
-                    number = -event.result
-                    found[event.data] = OSError(number, os.strerror(number))
+            for place in range(max(ended, 0)):
+                number, _, result, _ = _EVENT.unpack_from(self._events, place * _EVENT.size)
+                found[number] = None if result >= 0 else OSError(-result, os.strerror(-result))
             left -= max(ended, 0)
         return found
 
