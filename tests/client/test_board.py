@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from client.chains import KEY, PRIVATE_KEY, SCHEMA, chain, histories, plan, released, resigned
+from client.chains import KEY, SCHEMA, chain, histories, plan, released, resigned
 from client.stub_service import serving
 from client.vectors import PEOPLE
 from discreet.client import Billboard, documents
@@ -49,6 +49,10 @@ def test_probabilities_are_those_of_the_core():
     one = board.probabilities(PEOPLE[0])
     assert one.shape == (3,)
     np.testing.assert_allclose(one, expected[0], rtol=0, atol=EXACT)
+    with refused(dc.InvalidInput, "'age'"):
+        board.sample({**PEOPLE[0], "age": 101})
+    with refused(dc.InvalidInput, "address"):
+        board.refresh()
 
 
 def test_what_is_in_force_can_be_recomputed():
@@ -84,12 +88,6 @@ def test_samples_follow_the_probabilities():
     assert (abs(counts - expected) < 6 * deviation + 1e-9).all()
 
 
-def test_before_the_first_release_all_actions_are_alike():
-    board = Billboard(CHAIN[:1], KEY)
-    assert board.number == 0
-    np.testing.assert_allclose(board.probabilities(PEOPLE[0]), 1 / 3, rtol=0, atol=EXACT)
-
-
 def test_an_older_release_can_be_asked_for():
     board = Billboard(CHAIN, KEY)
     older = PLAN.policy.probabilities(released(PLAN, 2), SCHEMA.map(PEOPLE))
@@ -100,11 +98,6 @@ def test_an_older_release_can_be_asked_for():
     assert board.sample(PEOPLE, u, release=2).tolist() == expected.tolist()
     with refused(dc.CorruptRelease, "document 5"):
         board.sample(PEOPLE, release=5)
-
-
-def test_a_bad_context_is_refused():
-    with refused(dc.InvalidInput, "'age'"):
-        Billboard(CHAIN, KEY).sample({**PEOPLE[0], "age": 101})
 
 
 def test_a_service_is_asked_for_what_is_new_only(service):
@@ -178,30 +171,6 @@ def test_a_list_that_is_none_is_refused(service, listed):
     stub.answers["GET", "/v1/releases"] = (200, listed)
     with refused(dc.CorruptRelease, "list of releases"):
         Billboard(url, KEY)
-
-
-def test_a_list_that_puts_nothing_known_in_force_is_refused(service):
-    stub, url = service
     publish(stub, CHAIN, current=9)
     with refused(dc.CorruptRelease, "document 9"):
         Billboard(url, KEY)
-
-
-def test_documents_cannot_be_refreshed():
-    with refused(dc.InvalidInput, "address"):
-        Billboard(CHAIN, KEY).refresh()
-
-
-def test_a_learner_in_production_can_publish_a_billboard():
-    """The whole way: private rows, a private release, signed documents, a decision elsewhere."""
-    of = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5))
-    learner = dc.Learner(of)
-    for _ in range(8):
-        learner.observe(learner.decide([0.5, 0.5]).id, loss=1.0)
-    contents = [documents.sign(documents.genesis(of, "shop", KEY), PRIVATE_KEY)]
-    for release in learner.released.items:
-        made = documents.release_document(contents[-1], release)
-        contents.append(documents.sign(made, PRIVATE_KEY))
-    board = Billboard(contents, documents.public_key(PRIVATE_KEY))
-    expected = of.policy.probabilities(learner.released, of.features.map([0.5, 0.5]))
-    np.testing.assert_allclose(board.probabilities([0.5, 0.5]), expected[0], rtol=0, atol=EXACT)

@@ -41,9 +41,6 @@ def test_a_release_names_unit_schema_and_the_bytes_before():
     assert document["previous"] == documents.digest(CHAIN[1])
     assert (document["number"], document["epoch"], document["unit"]) == (2, 1, "decision")
     assert document["schema"] == documents.verify(CHAIN[0], KEY)["schema"]
-
-
-def test_bytes_are_canonical_and_the_same_every_time():
     assert canonical(json.loads(CHAIN[1])) == CHAIN[1]
     assert chain(PLAN, released(PLAN, 2)) == CHAIN
 
@@ -70,17 +67,6 @@ def test_a_flipped_bit_anywhere_is_refused(number):
     documents.verify(content, KEY)
 
 
-def test_the_test_above_would_see_a_missing_signature_check(monkeypatch):
-    monkeypatch.setattr(documents, "is_signed", lambda *_: True)
-    altered = CHAIN[1].replace(b'"experiment":"shop"', b'"experiment":"shoq"')
-    assert documents.verify(altered, KEY)["experiment"] == "shoq"
-
-
-def test_another_key_is_refused():
-    with refused(dc.CorruptRelease, "signed by the expected key"):
-        documents.verify(CHAIN[0], documents.public_key(OTHER_KEY))
-
-
 @pytest.mark.parametrize(
     "changes",
     [{"format": "discreet-signed-release/2"}, {"kind": "more"}, {"kind": []}, {"extra": 1}],
@@ -92,10 +78,12 @@ def test_what_is_signed_but_unknown_is_refused(changes):
         documents.verify(resigned({**document, **changes}), KEY)
 
 
-def test_a_genesis_with_another_key_inside_is_refused():
-    document = documents.verify(CHAIN[0], KEY)
-    with refused(dc.CorruptRelease, "the expected key"):
-        documents.verify(resigned({**document, "key": documents.public_key(OTHER_KEY)}), KEY)
+def test_another_key_is_refused():
+    other = documents.public_key(OTHER_KEY)
+    with refused(dc.CorruptRelease, "signed by the expected key"):
+        documents.verify(CHAIN[0], other)
+    with refused(dc.CorruptRelease, "the expected"):
+        documents.verify(resigned({**documents.verify(CHAIN[0], KEY), "key": other}), KEY)
 
 
 @pytest.mark.parametrize("value", [0.5, 2**53, -(2**53), float("inf")])
@@ -112,17 +100,11 @@ json_values = st.recursive(
 )
 
 
-@given(json_values)
-def test_anything_else_is_refused_in_words(value):
-    for content in (canonical(value), canonical({"signature": value})):
+@given(json_values, st.binary())
+def test_anything_else_is_refused_in_words(value, raw):
+    for content in (canonical(value), canonical({"signature": value}), raw):
         with refused(dc.CorruptRelease):
             documents.verify(content, KEY)
-
-
-@given(st.binary())
-def test_bytes_that_are_no_document_are_refused_in_words(content):
-    with refused(dc.CorruptRelease):
-        documents.verify(content, KEY)
 
 
 @pytest.mark.parametrize("key", ["", "00", KEY.upper(), KEY[:-1], None, bytes(32)], ids=repr)
@@ -136,11 +118,6 @@ def test_a_private_key_is_not_shown_in_errors(key):
     with refused(dc.InvalidInput, "32 bytes") as caught:
         documents.public_key(key)
     assert repr(key) not in str(caught.value)
-
-
-def test_keys_are_fresh():
-    assert documents.new_private_key() != documents.new_private_key()
-    assert len(documents.new_private_key()) == 32
 
 
 def test_the_signature_is_that_of_rfc_8032():

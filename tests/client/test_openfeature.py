@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from openfeature import api
-from openfeature.client import OpenFeatureClient
 from openfeature.evaluation_context import EvaluationContext
 from openfeature.event import ProviderEvent
 from openfeature.exception import ErrorCode, ProviderFatalError, ProviderNotReadyError
@@ -122,7 +121,13 @@ def test_scenario_resolves_what_an_experiment_decides(service, opened, row):
     assert (again.value, again.reason) == (row["value"], Reason.CACHED)
 
 
-def test_scenario_context(service, opened):
+def test_scenario_context_and_flag_not_found(service, opened):
+    row = SCENARIOS["missing"]
+    client = opened({})
+    assert client.provider.get_metadata().name == "discreet"
+    found = client.get_string_details(row["flag"], row["default"])
+    assert (found.value, found.reason) == (row["default"], Reason.ERROR)
+    assert found.error_code == ErrorCode[row["code"]]
     row = SCENARIOS["context"]
     service.actions = [row["variant"], *row["others"]]
     client = opened({row["flag"]: ExperimentFlag(service.url, values=values(row))})
@@ -131,13 +136,6 @@ def test_scenario_context(service, opened):
     found = client.get_string_details(row["flag"], row["default"], EvaluationContext())
     assert (found.value, found.reason) == (row["default"], Reason.ERROR)
     assert found.error_code == ErrorCode.TARGETING_KEY_MISSING
-
-
-def test_scenario_flag_not_found(opened):
-    row = SCENARIOS["missing"]
-    found = opened({}).get_string_details(row["flag"], row["default"])
-    assert (found.value, found.reason) == (row["default"], Reason.ERROR)
-    assert found.error_code == ErrorCode[row["code"]]
 
 
 @pytest.mark.parametrize("fixed", [False, True])
@@ -161,14 +159,6 @@ def test_types_are_not_stretched(opened, kind, value):
     assert found.error_code == ErrorCode.TYPE_MISMATCH
 
 
-def test_numbers_are_values_where_actions_have_no_names(service, opened):
-    service.actions = [0, 1]
-    client = opened({"flag": ExperimentFlag(service.url)})
-    found = client.get_integer_details("flag", 7, ANN)
-    assert (found.value, found.variant) == (0, "0")
-    assert isinstance(client.get_float_value("flag", 7.0, ANN), float)
-
-
 def test_one_request_per_person_and_release(service, opened):
     client = opened({"flag": ExperimentFlag(service.url)}, refresh=0.0)
     for _ in range(5):
@@ -184,14 +174,6 @@ def test_one_request_per_person_and_release(service, opened):
     assert len(set(names)) == 3
     assert "ann" not in str(names)
     assert names[0].startswith("732a6faa")  # as in JavaScript: they may share an experiment
-
-
-def test_processes_of_an_application_ask_under_one_name(service, opened):
-    for _ in range(2):
-        client = opened({"flag": ExperimentFlag(service.url)})
-        client.get_string_value("flag", "?", ANN)
-    names = {headers["Idempotency-Key"] for _, headers in service.sent("decide")}
-    assert (service.decided, len(names)) == (2, 1)
 
 
 def test_whoever_counts_already_is_shown_the_same_and_counts_no_more(service, opened):
@@ -211,20 +193,25 @@ def test_whoever_counts_already_is_shown_the_same_and_counts_no_more(service, op
     assert headers["Idempotency-Key"]
 
 
-@pytest.mark.parametrize("unit", ["decision", "user"])
-def test_only_what_the_experiment_needs_is_sent(service, opened, unit):
-    service.unit = unit
-    opened({"flag": ExperimentFlag(service.url)}).get_string_value("flag", "?", ANN)
-    ((body, _),) = service.sent("decide")
-    expected = {"context": {"age": 29, "customer": False}, "sticky": "ann"}
-    assert body == expected | ({"user": "ann"} if unit == "user" else {})
-
-
-def test_a_list_of_numbers_has_an_attribute_of_its_own(service, opened):
-    service.features = {"kind": "UnitBall", "dimension": 2}
-    given = EvaluationContext("ann", {"features": [0.5, 0.25], "age": 3})
-    opened({"flag": ExperimentFlag(service.url)}).get_string_value("flag", "?", given)
-    assert service.sent("decide")[0][0]["context"] == [0.5, 0.25]
+def test_only_what_the_experiment_needs_is_sent_under_one_name(service, opened):
+    vector = EvaluationContext("ann", {"features": [0.5, 0.25], "age": 3})
+    for given in (ANN, ANN, vector):
+        client = opened({"flag": ExperimentFlag(service.url)})  # a process of the application
+        client.get_string_value("flag", "?", given)
+        service.unit = "user"
+        if len(service.sent("decide")) == 2:  # no names: contexts and actions are numbers
+            service.features, service.actions = {"kind": "UnitBall", "dimension": 2}, [0, 1]
+    found = client.get_integer_details("flag", 7, vector)
+    assert (found.value, found.variant) == (0, "0")
+    assert isinstance(client.get_float_value("flag", 7.0, vector), float)
+    bodies = [body for body, _ in service.sent("decide")]
+    context = {"age": 29, "customer": False}
+    assert bodies == [
+        {"context": context, "sticky": "ann"},
+        {"context": context, "sticky": "ann", "user": "ann"},
+        {"context": [0.5, 0.25], "sticky": "ann", "user": "ann"},
+    ]
+    assert len({headers["Idempotency-Key"] for _, headers in service.sent("decide")}) == 1
 
 
 @pytest.mark.parametrize(
@@ -270,11 +257,7 @@ def test_failures_have_their_code_and_the_callers_value(service, opened, failure
     found = client.get_string_details("flag", "default", ANN)
     assert (found.value, found.error_code) == ("default", ErrorCode[code])
     assert "29" not in found.error_message
-
-
-def test_a_context_that_json_cannot_say(service, opened):
-    client = opened({"flag": ExperimentFlag(service.url)})
-    given = EvaluationContext("ann", {"age": float("nan")})
+    given = EvaluationContext("bob", {"age": float("nan")})  # JSON cannot say it
     found = client.get_string_details("flag", "default", given)
     assert found.error_code == ErrorCode.INVALID_CONTEXT
 
@@ -317,15 +300,13 @@ def test_events_and_remembered_decisions_while_the_service_is_away(service, open
     until(lambda: after("PROVIDER_ERROR"))
 
 
-def test_a_key_that_is_refused_is_fatal(service, opened):
+def test_a_service_that_is_away_at_the_start_is_found_later(service, opened):
+    flags = {"flag": ExperimentFlag(service.url, "dk_1_secret")}
+    assert "secret" not in repr(flags)
     service.failure["status"] = (401, {"error": {"code": "no_key", "message": "no"}})
     with pytest.raises(ProviderFatalError):
-        opened({"flag": ExperimentFlag(service.url)})
-
-
-def test_a_service_that_is_away_at_the_start_is_found_later(service, opened):
+        opened(flags)
     service.failure["status"] = (500, {})
-    flags = {"flag": ExperimentFlag(service.url)}
     with pytest.raises(ProviderNotReadyError):
         opened(flags)
     found = api.get_client().get_string_details("flag", "default", ANN)
@@ -341,10 +322,6 @@ def test_every_action_needs_a_value(service, opened):
     assert "mail, call" in caught.value.error_message
     with refused(dc.InvalidInput, "fixed"):
         ExperimentFlag(service.url, values={"mail": 1}, fixed="cal")
-
-
-def test_a_key_is_never_shown(service):
-    assert "secret" not in repr(ExperimentFlag(service.url, "dk_1_secret"))
 
 
 def test_whoever_asked_longest_ago_is_forgotten(service, opened, monkeypatch):
@@ -367,9 +344,3 @@ def test_outcomes_that_fail_are_counted_without_what_was_said(service, opened, c
     assert len(caplog.records) == 2
     assert "77" not in caplog.text
     assert "ann" not in caplog.text
-
-
-def test_the_provider_has_a_name(opened):
-    client = opened({})
-    assert isinstance(client, OpenFeatureClient)
-    assert client.provider.get_metadata().name == "discreet"

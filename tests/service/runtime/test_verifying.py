@@ -169,7 +169,7 @@ def test_a_fit_by_another_plan_is_dropped(settings, play, released, capsys, othe
     def fit(_, *requested):
         # The child of another file: it would find a chain of its own plan.
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(fit_process.Chain, "_with", lambda self, *_: self)
+            patched.setattr(fit_process.Chain, "extended", lambda self, *_: self)
             patched.setattr(fit_process.Chain, "released", another.plan.nothing_released())
             patched.setattr(fit_process.Chain, "blocks_at", lambda *_: another.plan.blocks)
             made = honest(another, *requested)
@@ -236,7 +236,7 @@ def test_a_budget_that_the_genesis_did_not_promise_is_not_spent(settings, play, 
 
     def fit(*requested):  # as if the chain were one of the raised plan
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(fit_process.Chain, "_with", lambda self, *_: self)
+            patched.setattr(fit_process.Chain, "extended", lambda self, *_: self)
             patched.setattr(fit_process.Chain, "released", raised.plan.nothing_released())
             patched.setattr(fit_process.Chain, "blocks_at", lambda *_: raised.plan.blocks)
             return honest(*requested)

@@ -54,15 +54,9 @@ def test_an_altered_id_is_unknown(id, data):
         DecisionIds(b"l" * 32).read(text)
 
 
-@given(some.text(max_size=80))
-def test_any_text_is_unknown(text):
-    with pytest.raises(UnknownDecision):
-        IDS.read(text)
-
-
 def test_an_id_has_one_spelling():
     text = IDS.write(DecisionId(TOKEN, 1, 2, 3, token=b"x"))
-    for other in (text + "=", text + "\n", " " + text, text.replace("A", "A ", 1)):
+    for other in (text + "=", text + "\n", " " + text, text.replace("A", "A ", 1), "", "é", "a"):
         with pytest.raises(UnknownDecision):
             IDS.read(other)
 
@@ -132,6 +126,8 @@ def test_losses_and_guardrails_keep_every_bit(row, losses):
 
 
 def test_the_vault_makes_keys_once_and_destroys_them(tmp_path):
+    with pytest.raises(InvalidInput, match=r"vault must hold signing\.key"):
+        _ = Vault(tmp_path / "none").signing
     vault = Vault(tmp_path / "vault")
     vault.create()
     signing = vault.signing
@@ -158,11 +154,6 @@ def test_the_vault_makes_keys_once_and_destroys_them(tmp_path):
     assert (vault.batches(NAMES), vault.key(1, 5, NAMES)) == ([], None)
     assert [each.name for each in vault.folder.glob(".*")] == []
     assert "secret" in repr(vault)
-
-
-def test_a_vault_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InvalidInput, match=r"vault must hold signing\.key"):
-        _ = Vault(tmp_path / "none").signing
 
 
 @pytest.mark.parametrize("jump", [-365 * 86_400, -3600, -1, 1, 3600, 365 * 86_400])

@@ -167,18 +167,6 @@ def test_a_restore_leaves_no_key_of_a_batch_that_it_does_not_know(settings, play
     assert vault.batches(NAMES) == []
 
 
-def test_lost_batches_pay_for_themselves_where_batches_are_disjoint(settings, play, released):
-    chosen, seen = settings(), []
-    kept = dump(chosen)
-    play(chosen, one_by_one(released, (4, 8), seen))
-    set_back(chosen, kept)
-    lifecycle.restore(chosen)
-    ledger = play(chosen, one_by_one(released, (4,), seen))
-    paid = [each["partition"] for each in ledger["entries"][0]["charges"]]
-    assert paid == ["batch 1 of epoch 1", "batch 2 of epoch 1", "batch 1 of epoch 2"]
-    assert float(ledger["spent"]["epsilon"]) <= 1.0
-
-
 # Nobody is shown what the anchor does not confirm
 
 API = (

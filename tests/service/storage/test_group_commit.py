@@ -13,7 +13,6 @@ import pytest
 from discreet.errors import NotReady
 from discreet.service.storage import group_commit, sqlite
 from discreet.service.storage.group_commit import CommitThread, Writer
-from discreet.service.storage.locations import open_database
 from discreet.service.storage.sqlite import FileSync, Sqlite
 from waiting import PATIENCE
 
@@ -270,57 +269,26 @@ def test_each_file_has_its_own_error(disk, files):
     assert disk.sync(files[:3]) == [None] * 3
 
 
-def test_several_files_are_one_call(files, monkeypatch):
+@pytest.mark.parametrize("machine", [platform.machine(), "pdp11"])
+def test_several_files_are_one_call_where_there_is_one(files, monkeypatch, machine):
+    monkeypatch.setattr(platform, "machine", lambda: machine)
     disk, alone = FileSync(), []
     monkeypatch.setattr(sqlite, "_to_disk", alone.append)
     assert disk.sync(files[:40]) == [None] * 40
-    assert alone == ([] if TOGETHER else files[:40])
+    assert alone == ([] if TOGETHER and machine != "pdp11" else files[:40])
     disk.close()
 
 
-def test_a_machine_that_takes_one_at_a_time(files, monkeypatch):
-    monkeypatch.setattr(platform, "machine", lambda: "pdp11")
-    disk, alone = FileSync(), []
-    monkeypatch.setattr(sqlite, "_to_disk", alone.append)
-    assert disk.sync(files[:3]) == [None] * 3
-    assert alone == files[:3]
-
-
-@pytest.fixture
-def database(settings):
-    made = open_database(settings(begin=False))
-    with closing(made.connect()) as connection:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request, made):
+    """A database with a table of numbers, of either kind."""
+    if request.param == "sqlite":
+        return made("plain")
+    postgres = pytest.importorskip("discreet.service.storage.postgres")
+    found = postgres.Postgres(request.getfixturevalue("fresh_schema"))
+    with closing(found.connect()) as connection:
         connection.execute("CREATE TABLE numbers (value INTEGER PRIMARY KEY)")
-    return made
-
-
-@pytest.fixture
-def settings(request, tmp_path):
-    """Settings on SQLite and on PostgreSQL, without an experiment."""
-    from discreet.service.settings import Settings
-
-    def made(*, begin):
-        assert not begin
-        kind = request.node.callspec.params["kind"]
-        name = "plain.db" if kind == "sqlite" else request.getfixturevalue("fresh_schema")
-        plan = {
-            "n_actions": 2,
-            "features": {"kind": "UnitBall", "dimension": 1},
-            "budget": {"epsilon": 1.0, "delta": 1e-6},
-        }
-        document = {"experiment": "test", "database": name, "plan": plan}
-        return Settings.from_config(document, tmp_path)
-
-    return made
-
-
-both = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-
-
-def stored_values(database):
-    with closing(database.connect()) as connection:
-        rows = connection.execute("SELECT value FROM numbers ORDER BY value").fetchall()
-    return [row[0] for row in rows]
+    return found
 
 
 class Insert:
@@ -349,26 +317,28 @@ def blocked(writer):
     return go
 
 
-@both
-def test_writes_that_wait_are_committed_together_and_answered_in_order(database, kind):  # noqa: ARG001
+def test_writes_that_wait_are_committed_together_and_answered_in_order(database):
     insert = Insert()
 
     async def scenario(writer):
         go = blocked(writer)
         waiting = [writer.write(insert, number) for number in range(20)]
-        assert stored_values(database) == []
+        assert values(database) == []
         go.set()
         assert await asyncio.gather(*waiting) == [number * 10 for number in range(20)]
-        assert stored_values(database) == list(range(20))  # durable when answered
+        assert values(database) == list(range(20))  # durable when answered
 
     with closing(Writer(database)) as writer:
         asyncio.run(scenario(writer))
     assert insert.groups == [20]
 
 
-@both
-def test_one_that_fails_spoils_no_other(database, kind):  # noqa: ARG001
+def test_one_that_fails_spoils_no_other(database):
     insert = Insert()
+
+    def half(connection):
+        connection.execute("INSERT INTO numbers VALUES (4)")
+        raise ValueError("half way")
 
     async def scenario(writer):
         go = blocked(writer)
@@ -378,24 +348,14 @@ def test_one_that_fails_spoils_no_other(database, kind):  # noqa: ARG001
 
     with closing(Writer(database)) as writer:
         outcomes = asyncio.run(scenario(writer))
+        with pytest.raises(ValueError, match="half way"):
+            writer.run(half)
     assert [outcomes[0], outcomes[1], outcomes[3]] == [10, 20, 30]
     assert isinstance(outcomes[2], database.lost)
-    assert stored_values(database) == [1, 2, 3]
+    assert values(database) == [1, 2, 3]
 
 
-@both
-def test_an_operation_that_raises_leaves_nothing(database, kind):  # noqa: ARG001
-    def half(connection):
-        connection.execute("INSERT INTO numbers VALUES (1)")
-        raise ValueError("half way")
-
-    with closing(Writer(database)) as writer, pytest.raises(ValueError, match="half way"):
-        writer.run(half)
-    assert stored_values(database) == []
-
-
-@both
-def test_writes_before_the_end_are_done_and_none_after(database, kind):  # noqa: ARG001
+def test_writes_before_the_end_are_done_and_none_after(database):
     writer = Writer(database)
     insert = Insert()
 
@@ -409,6 +369,6 @@ def test_writes_before_the_end_are_done_and_none_after(database, kind):  # noqa:
         return await done
 
     assert asyncio.run(scenario()) == 70
-    assert stored_values(database) == [7]
+    assert values(database) == [7]
     with pytest.raises(NotReady):
         writer.run(lambda connection: connection)

@@ -14,13 +14,13 @@ from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import idempotency, journal
 from discreet.service.storage.locations import open_database
+from service.conftest import dump, set_back
 from service.served import Server
 from waiting import until
 
 ANN, OTHERS = [0.61, -0.37], [0.1, 0.2]
 """The context of the one who asks twice, and of everybody else."""
 MEMORY = 3600.0
-TABLES = ("experiment", "batches", "records", "answers", "replies", "names", "documents", "charges")
 
 
 @pytest.fixture
@@ -301,34 +301,20 @@ def test_a_release_between_two_statements_lets_no_request_through(
 # Backups
 
 
-def copied(chosen):
-    with closing(open_database(chosen).connect()) as connection:
-        return {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
-
-
-def put_back(chosen, kept):
-    with closing(open_database(chosen).connect()) as connection:
-        for table, content in kept.items():
-            connection.execute(f"DELETE FROM {table}")
-            for row in content:
-                marks = ", ".join("?" for _ in row)
-                connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)
-
-
 def test_after_a_restore_no_request_of_a_lost_release_counts_again(
     settings, play, released, fitted
 ):
     """Names since the backup are lost with it, so none with a key takes a slot for a while."""
     chosen = settings(remember=MEMORY, **SILENT)
-    kept = {}
+    kept = []
 
     async def before(service):
         await ask(service, "early", OTHERS)
-        kept.update(await asyncio.to_thread(copied, chosen))
+        kept.append(await asyncio.to_thread(dump, chosen))
         await first_batch(service, released)  # Ann is in the release that will be lost
 
     play(chosen, before)
-    put_back(chosen, kept)
+    set_back(chosen, kept[0])
     assert lifecycle.restore(chosen).burned == [1]
 
     async def after(service):
@@ -349,26 +335,6 @@ def test_after_a_restore_no_request_of_a_lost_release_counts_again(
         assert (await ask(service, "early")).stored
 
     play(chosen, in_time)
-
-
-def test_a_restore_destroys_the_keys_of_names_that_the_backup_does_not_know(
-    settings, play, released
-):
-    chosen = settings(remember=MEMORY)
-    kept = {}
-
-    async def before(service):
-        await ask(service)
-        kept.update(await asyncio.to_thread(copied, chosen))
-        await fill(service)
-        await released(service)
-        await ask(service, "later")
-
-    play(chosen, before)
-    assert keys(chosen) == [(1, 1), (1, 2)]
-    put_back(chosen, kept)
-    lifecycle.restore(chosen)
-    assert keys(chosen) == [(1, 1)]
 
 
 # Power cuts
