@@ -17,8 +17,7 @@ from scipy.stats import norm
 from discreet.batch import Batch
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import Logistic, Problem
-from discreet.oracles.mechanisms import newton
-from discreet.oracles.mechanisms import logistic
+from discreet.oracles.mechanisms import logistic, newton
 from discreet.oracles.mechanisms.newton import TOLERANCE
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import ObjectivePerturbation

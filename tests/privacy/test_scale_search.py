@@ -7,13 +7,14 @@ import pytest
 from discreet.errors import InvalidInput
 from discreet.lab.rivals import rival_contract
 from discreet.oracles.contract import Problem
-from discreet.oracles.mechanisms import logistic, loss_sums, perturb
+from discreet.oracles.mechanisms import logistic as mechanism
+from discreet.oracles.mechanisms import loss_sums, perturb
 from discreet.privacy import calibration
 from discreet.privacy.accounting import epsilon, person_event
 from discreet.privacy.budget import ONCE, Budget, Participation
 from discreet.privacy.events import Gaussian, ObjectivePerturbation, fast_sampled
 
-CALLERS = (logistic, perturb, loss_sums, rival_contract)
+CALLERS = (mechanism, perturb, loss_sums, rival_contract)
 FEW = 8
 """Prices from the first guesses that mechanisms have; bisection asks for up to 46."""
 
@@ -47,7 +48,7 @@ def sums(budget, often):
 
 def logistic(budget, often, least=5.0, **facts):
     problem = Problem(3, 11, participation=often, **facts)
-    return logistic.gaussian_objective.__wrapped__(problem, budget, least)
+    return mechanism.gaussian_objective.__wrapped__(problem, budget, least)
 
 
 def ridge(budget, often, **facts):
