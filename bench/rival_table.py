@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from discreet.lab.campaign.result_files import read
-from discreet.lab.report.algorithm_comparison import AgainstDefault
+from discreet.lab.report.algorithm_comparison import differences
 from discreet.lab.report.campaign_results import CampaignResults, Level
 from discreet.text import epsilon_text
 
@@ -70,9 +70,8 @@ def main() -> None:
             if (name, level) in everything:
                 found = chosen(everything[name, level], {*slugs[0::2]})
                 table[:, a, i] = [found.get(each, np.nan) for each in confirm]
-    beside = AgainstDefault(
-        tuple(names), tuple(Level(e, 0.0) for e in levels), table[:, 1:] - table[:, :1]
-    )
+    beside = differences(names, [Level(e, 0.0) for e in levels], table[:, 1:] - table[:, :1])
+    lines = {(each["algorithm"], each["epsilon"]): each for each in beside}
     means = np.array([[np.nanmean(c) if np.isfinite(c).any() else np.nan for c in r] for r in
                       np.moveaxis(table, 0, -1)])  # fmt: skip
     print(f"{len(confirm)} confirming sets; loss, difference from Default, % of sets it is ahead")
@@ -82,17 +81,20 @@ def main() -> None:
     for a in np.argsort(np.nan_to_num(means[1:, 1:], nan=1.0).mean(1)):
         cells = []
         for i in range(len(levels)):
-            n, mean, low, _ = beside.mean(int(a), i)
-            share = beside.ahead(int(a), i)[0]
-            text = f"{means[1 + a, i]:.4f}: {mean:+.3f} ± {mean - low:.3f} ({100 * share:.0f})"
-            cells.append(text if n else "–")
+            if (names[a], levels[i]) not in lines:
+                cells.append("–")
+                continue
+            each = lines[names[a], levels[i]]
+            mean, share = each["mean_difference"], each["default_ahead_percent"]
+            spread = mean - each["low"]
+            cells.append(f"{means[1 + a, i]:.4f}: {mean:+.3f} ± {spread:.3f} ({share:.0f})")
         print(f"| {names[a]} |", " | ".join(cells), "|")
     fixed = np.mean([facts[each]["best_fixed"] for each in confirm])
     uniform = np.mean([1 - 1 / facts[each]["actions"] for each in confirm])
     print(f"best fixed action {fixed:.4f}, uniform {uniform:.4f}")
     if options.csv:
         with options.csv.open("w", newline="") as file:
-            csv.writer(file).writerows(beside.rows())
+            csv.writer(file).writerows(each.values() for each in beside)
 
 
 if __name__ == "__main__":

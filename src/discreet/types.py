@@ -28,6 +28,7 @@ JsonMapping = Mapping[str, Any]
 """A decoded JSON object that is only read."""
 Frame = Any
 """A table or a series of pandas, polars or pyarrow."""
+Figure = Any
 Axes = Any
 """Axes of matplotlib; None makes new ones."""
 Contexts = Any

@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.cli.main import main
 from discreet.data import load
 from discreet.data.dataset import schema_contexts, with_schema
-from discreet.lab.report.campaign_page import rerun_command
+from discreet.lab.report.campaign_tables import rerun_command
 from tolerances import EXACT
 
 SCHEMA = dc.Schema(

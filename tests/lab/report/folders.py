@@ -9,31 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from discreet.lab.campaign.result_files import SCHEMA
+from discreet.lab.campaign.results_folder import file_name
+
 BANDITS = ("VanillaPO", "ReplayBonusPO", "SquareCB", "FastCB", "LinUCB", "RegCB", "AdaCB")
 ALGORITHMS = (*BANDITS, "Supervised")
 EPSILONS = (math.inf, 8.0, 4.0, 2.0, 1.0)
 RADII = ("LinUCB", "RegCB", "AdaCB")
-SCHEMA = pa.schema(
-    [
-        *((name, pa.string()) for name in ("dataset", "algorithm", "oracle", "mechanism")),
-        *((name, pa.float64()) for name in ("epsilon", "delta")),
-        ("seed", pa.int32()),
-        ("settings", pa.string()),
-        ("rounds", pa.int32()),
-        ("first_batch", pa.int32()),
-        ("growth", pa.float64()),
-        ("loss", pa.float32()),
-        ("curve", pa.list_(pa.float32())),
-    ]
-)
 
 
 def settings(ridge=0.01, **others):
     return json.dumps({**others, "ridge": ridge}, sort_keys=True, separators=(",", ":"))
-
-
-def delta(epsilon):
-    return 1e-5 if math.isfinite(epsilon) else 0.0
 
 
 def ends(rounds):
@@ -43,14 +29,14 @@ def ends(rounds):
 
 def run(dataset, algorithm, epsilon, seed, loss, *, oracle="Ridge", rounds=1000, **changes):
     """One row; its curve falls from 1 to the final loss."""
-    falling = np.linspace(1.0, loss if loss and math.isfinite(loss) else 0.0, len(ends(rounds)))
+    falling = np.linspace(1.0, loss if math.isfinite(loss) else 0.0, len(ends(rounds)))
     return {
         "dataset": dataset,
         "algorithm": algorithm,
         "oracle": oracle,
         "mechanism": "paper",
         "epsilon": epsilon,
-        "delta": delta(epsilon),
+        "delta": 1e-5 if math.isfinite(epsilon) else 0.0,
         "seed": seed,
         "settings": settings(),
         "rounds": rounds,
@@ -61,23 +47,14 @@ def run(dataset, algorithm, epsilon, seed, loss, *, oracle="Ridge", rounds=1000,
     } | changes
 
 
+def table(rows):
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
 def family(row):
     if row["algorithm"] == "Supervised":
         return f"{row['oracle']}.supervised"
     return f"{row['oracle']}.{'radii' if row['algorithm'] in RADII else 'predictions'}"
-
-
-def write_rows(root, rows, **changes):
-    """A folder with one file for each data set and family."""
-    tasks = {}
-    for row in rows:
-        tasks.setdefault(f"{row['dataset']}.{family(row)}", []).append(row)
-    write_tables(
-        root,
-        {name: pa.Table.from_pylist(some, schema=SCHEMA) for name, some in tasks.items()},
-        **({"datasets": about(rows), "grid": grid(rows)} | changes),
-    )
-    return root
 
 
 def about(rows):
@@ -88,42 +65,43 @@ def about(rows):
 
 
 def grid(rows):
-    def seen(column):
-        return {row[column] for row in rows}
-
+    seen = {column: {row[column] for row in rows} for column in ("algorithm", "epsilon", "seed")}
     return {
         "preset": "paper",
         "mechanism": "paper",
-        "algorithms": [name for name in ALGORITHMS if name in seen("algorithm")],
+        "algorithms": [name for name in ALGORITHMS if name in seen["algorithm"]],
         "epsilons": [
-            "inf" if math.isinf(each) else each for each in sorted(seen("epsilon"), reverse=True)
+            "inf" if math.isinf(each) else each for each in sorted(seen["epsilon"], reverse=True)
         ],
         "delta": 1e-5,
         "ridges": [0.01],
-        "seeds": len(seen("seed")),
+        "seeds": len(seen["seed"]),
     }
 
 
-def write_tables(root, tables, *, datasets, grid, failed=None):
-    """``tables`` by task; ``failed`` tasks have a reason and no file."""
+def write_rows(root, rows, *, failed=None, **changes):
+    """A folder with one file for each data set and family; ``failed`` tasks have a reason only."""
+    tasks = {}
+    for row in rows:
+        tasks.setdefault(f"{file_name(row['dataset'])}.{family(row)}", []).append(row)
     runs = root / "runs"
     runs.mkdir(parents=True)
-    for name, table in tables.items():
-        path = runs / f"{name}.parquet"
-        pq.write_table(table, path)
-        checksum = hashlib.sha256(path.read_bytes()).hexdigest()
-        write_sidecar(root, name, sha256=checksum, seconds=1.5, rows=table.num_rows)
+    for name, some in tasks.items():
+        pq.write_table(table(some), runs / f"{name}.parquet")
+        checksum = hashlib.sha256((runs / f"{name}.parquet").read_bytes()).hexdigest()
+        write_sidecar(root, name, sha256=checksum, seconds=1.5, rows=len(some))
     for name, reason in (failed or {}).items():
         write_sidecar(root, name, error=reason)
     manifest = {
         "format": "discreet-campaign/1",
-        "grid": grid,
+        "grid": grid(rows),
         "grid_digest": "1" * 64,
         "code_version": "0.1.0",
         "device": "two x86 cores",
-        "datasets": datasets,
+        "datasets": about(rows),
     }
-    (root / "manifest.json").write_text(json.dumps(manifest))
+    (root / "manifest.json").write_text(json.dumps(manifest | changes))
+    return root
 
 
 def write_sidecar(root, name, **changes):
@@ -135,88 +113,21 @@ def write_sidecar(root, name, **changes):
 # much more under privacy.
 GAP = dict(zip(ALGORITHMS, (0.05, 0.03, 0.05, 0.05, 0.05, 0.05, 0.045, 0.0), strict=True))
 COST = dict(zip(ALGORITHMS, (0.10, 0.06, 0.10, 0.10, 0.16, 0.17, 0.15, 0.04), strict=True))
-RIDGES = (1e-6, 1e-4, 1e-2, 1e-1, 1.0)
 
 
-def realistic(names, seeds=10, configurations=2, seed=0, rounds=None):
-    """Columns of a campaign on these sets, (T, A) each; everything vectorised."""
+def realistic(sets, seed=0):
+    """Runs with two seeds, two λ and both oracles on these sets (name → T)."""
     rng = np.random.default_rng(seed)
-    tables = {}
-    for name, (horizon, actions) in names.items():
-        ease = rng.uniform(0.03, 0.35)
-        taste = {algorithm: rng.normal(0, 0.02) for algorithm in ALGORITHMS}
-        stops = np.asarray(ends(rounds or horizon))
-        for oracle in ("Ridge", "Logistic"):
-            for kind in ("predictions", "radii", "supervised"):
-                mine = [
-                    each
-                    for each in ALGORITHMS
-                    if family({"algorithm": each, "oracle": oracle}) == f"{oracle}.{kind}"
-                    and (each, oracle) != ("FastCB", "Ridge")
-                ]
-                keys = [
-                    (algorithm, epsilon, settings(ridge, scale=2.0**k), bad)
-                    for algorithm, epsilon, ridge, k in product(
-                        mine, EPSILONS, RIDGES, range(configurations)
-                    )
-                    for bad in [0.01 * k + 0.02 * abs(math.log10(ridge) + 2)]
-                ]
-                level = np.asarray(
-                    [
-                        ease + GAP[a] + taste[a] + bad + COST[a] * math.sqrt(1 / e) * 1.2
-                        for a, e, _, bad in keys
-                    ]
-                )
-                level = level + rng.normal(0, 0.01, len(keys)) + 0.01 * (oracle == "Ridge")
-                guess = 1 - 1 / actions
-                decay = np.log(stops + 1) / np.log(stops[-1] + 1)
-                final = level[:, None, None] + rng.normal(0, 0.01, (len(keys), seeds, 1))
-                curve = guess + (final - guess) * decay**1.5
-                curve = curve + rng.normal(0, 0.2, curve.shape) / np.sqrt(stops)
-                curve = np.rint(np.clip(curve, 0, 1) * stops) / stops
-                tables[f"{name}.{oracle}.{kind}"] = _table(name, oracle, keys, curve, stops[-1])
-    datasets = {
-        name: {"digest": "0" * 64, "rows": horizon, "features": 5, "actions": actions}
-        for name, (horizon, actions) in names.items()
-    }
-    everything = {
-        "preset": "paper",
-        "mechanism": "paper",
-        "algorithms": list(ALGORITHMS),
-        "epsilons": ["inf", 8.0, 4.0, 2.0, 1.0],
-        "delta": 1e-5,
-        "ridges": list(RIDGES),
-        "seeds": seeds,
-    }
-    return tables, datasets, everything
-
-
-def _table(name, oracle, keys, curve, rounds):
-    plans, seeds, batches = curve.shape
-    flat = curve.astype(np.float32).reshape(-1, batches)
-    n = len(flat)
-
-    def each(values, kind):
-        return pa.array(np.repeat(np.asarray(values), seeds), kind)
-
-    algorithm, epsilon, text, _ = zip(*keys, strict=True)
-    return pa.table(
-        {
-            "dataset": pa.repeat(name, n),
-            "algorithm": each(algorithm, pa.string()),
-            "oracle": pa.repeat(oracle, n),
-            "mechanism": pa.repeat("paper", n),
-            "epsilon": each(epsilon, pa.float64()),
-            "delta": each([delta(one) for one in epsilon], pa.float64()),
-            "seed": pa.array(np.tile(np.arange(seeds, dtype=np.int32), plans)),
-            "settings": each(text, pa.string()),
-            "rounds": pa.repeat(pa.scalar(int(rounds), pa.int32()), n),
-            "first_batch": pa.repeat(pa.scalar(1, pa.int32()), n),
-            "growth": pa.repeat(pa.scalar(2.0), n),
-            "loss": pa.array(flat[:, -1]),
-            "curve": pa.ListArray.from_arrays(
-                pa.array(np.arange(0, flat.size + 1, batches, dtype=np.int32)),
-                pa.array(flat.reshape(-1)),
-            ),
-        }
-    )
+    ease = {name: rng.uniform(0.03, 0.35) for name in sets}
+    rows = []
+    for name, algorithm, epsilon, oracle, ridge in product(
+        sets, ALGORITHMS, EPSILONS, ("Ridge", "Logistic"), (1e-6, 0.01)
+    ):
+        level = ease[name] + GAP[algorithm] + 1.2 * COST[algorithm] * math.sqrt(1 / epsilon)
+        level += rng.normal(0, 0.004) + 0.01 * (oracle == "Ridge")
+        if (algorithm, oracle) != ("FastCB", "Ridge"):
+            for number in (0, 1):
+                loss = float(np.float32(level + rng.normal(0, 0.01)))
+                changes = {"oracle": oracle, "rounds": sets[name], "settings": settings(ridge)}
+                rows.append(run(name, algorithm, epsilon, number, loss, **changes))
+    return rows

@@ -3,19 +3,20 @@
 import math
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from discreet.lab.report import algorithm_comparison, figures
 from discreet.lab.report.algorithm_comparison import (
-    AgainstDefault,
+    differences,
     loss_increase,
     mean_loss,
     outcomes,
+    win_rates,
 )
+from discreet.lab.report.campaign_figures import COLOURS, legible_on
 from discreet.lab.report.campaign_results import Level, Runs
-from discreet.lab.report.selection import choices, select
-from lab.report.folders import SCHEMA, run, settings
+from discreet.lab.report.campaign_tables import beside_default
+from discreet.lab.report.selection import select
+from lab.report.folders import run, settings, table
 from tolerances import EXACT
 
 
@@ -27,7 +28,7 @@ def selection(losses, epsilon=1.0):
         for algorithm, loss in each.items()
         if loss is not None
     ]
-    return select(Runs.of(pa.Table.from_pylist(rows, schema=SCHEMA)))
+    return select(Runs.of(table(rows)))
 
 
 THREE = selection(
@@ -42,9 +43,9 @@ THREE = selection(
 
 
 def test_wins_ties_and_losses_by_hand():
-    rates = algorithm_comparison.win_rates(THREE)
+    rates = win_rates(THREE)
     assert rates.algorithms == ("ReplayBonusPO", "VanillaPO")
-    assert rates.rows() == [
+    assert [tuple(each.values()) for each in rates.records()] == [
         (1.0, 1e-5, "bpo", "bpo", 5, 0, 5, 0, 50.0),
         (1.0, 1e-5, "bpo", "vpo", 4, 2, 1, 1, 62.5),
         (1.0, 1e-5, "vpo", "bpo", 4, 1, 1, 2, 37.5),
@@ -60,12 +61,7 @@ def test_half_is_not_more_than_half():
             "b": {"ReplayBonusPO": 0.2, "VanillaPO": 0.1},
         }
     )
-    assert algorithm_comparison.win_rates(even).first(0) is None
-
-
-def test_a_subset_of_the_data_sets():
-    rates = algorithm_comparison.win_rates(THREE, np.asarray([True, False, False, True, False]))
-    assert rates.percent[0, 0, 1] == 100.0
+    assert win_rates(even).first(0) is None
 
 
 @pytest.mark.parametrize(("ahead", "outcome"), [(0.9e-12, 0), (1.1e-12, 1), (-1.1e-12, -1)])
@@ -91,11 +87,12 @@ def increase_of(losses):
         for epsilon, each in losses.items()
         for number, loss in enumerate(each)
     ]
-    return loss_increase(select(Runs.of(pa.Table.from_pylist(rows, schema=SCHEMA))))
+    found = loss_increase(select(Runs.of(table(rows))))
+    return found and [tuple(each.values()) for each in found.records()]
 
 
 def test_increase_by_hand():
-    rows = increase_of({math.inf: [0.1, 0.1], 8.0: [0.1, 0.2], 1.0: [0.3, 0.3, 0.9]}).rows()
+    rows = increase_of({math.inf: [0.1, 0.1], 8.0: [0.1, 0.2], 1.0: [0.3, 0.3, 0.9]})
     assert [row[:2] for row in rows] == [("VanillaPO", epsilon) for epsilon in (math.inf, 8.0, 1.0)]
     free, baseline, private = (row[2:] for row in rows)
     assert free == pytest.approx((-0.05, 0.05, 2, 8.0), abs=EXACT)
@@ -105,7 +102,7 @@ def test_increase_by_hand():
 
 
 def test_without_eight_the_largest_finite_epsilon_is_the_baseline():
-    rows = increase_of({math.inf: [0.1], 4.0: [0.2], 1.0: [0.3]}).rows()
+    rows = increase_of({math.inf: [0.1], 4.0: [0.2], 1.0: [0.3]})
     assert {row[-1] for row in rows} == {4.0}
 
 
@@ -127,8 +124,8 @@ def test_choices_count_oracle_and_ridge():
         run("b", "VanillaPO", 1.0, 0, 0.2, settings=settings(0.1, scale=3.0)),
         run("c", "VanillaPO", 1.0, 0, 0.2, settings=settings(1e-6), oracle="Logistic"),
     ]
-    found = choices(select(Runs.of(pa.Table.from_pylist(rows, schema=SCHEMA)))).rows()
-    assert found == [
+    found = select(Runs.of(table(rows))).choices()
+    assert [tuple(each.values()) for each in found] == [
         ("VanillaPO", 1.0, 1e-5, "Ridge", 0.1, 2),
         ("VanillaPO", 1.0, 1e-5, "Logistic", 1e-6, 1),
     ]
@@ -143,35 +140,22 @@ def test_numbers_in_a_heat_map_are_legible():
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         return linear @ (0.2126, 0.7152, 0.0722)
 
-    scale = colours.LinearSegmentedColormap.from_list("win rate", figures.COLOURS)
+    scale = colours.LinearSegmentedColormap.from_list("win rate", COLOURS)
     for value in np.linspace(0, 1, 101):
-        pair = sorted(luminance(each) for each in (scale(value), figures._legible_on(scale(value))))
+        pair = sorted(luminance(each) for each in (scale(value), legible_on(scale(value))))
         assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5
 
 
-pytest.importorskip("pyarrow")
-
-
-DIFFERENCES = np.array([0.1, 0.3, -0.1, 0.0, np.nan])
-
-
 def test_means_and_shares_by_hand():
-    beside = AgainstDefault(("Rival",), (Level(1.0, 1e-5),), DIFFERENCES[:, None, None])
-    known = DIFFERENCES[:4]
-    n, mean, low, high = beside.mean(0, 0)
-    half = 1.96 * known.std(ddof=1) / 2
-    assert (n, mean) == (4, pytest.approx(known.mean()))
-    assert (low, high) == (pytest.approx(mean - half, rel=1e-3), pytest.approx(mean + half, 1e-3))
-    share, least, most = beside.ahead(0, 0)
-    assert share == pytest.approx(2.5 / 4)
-    for bound in (least, most):  # Wilson: the bound's own deviation reaches the share
+    known = np.array([0.1, 0.3, -0.1, 0.0])
+    (found,) = differences(["Rival"], [Level(1.0, 1e-5)], np.append(known, np.nan)[:, None, None])
+    mean, half = known.mean(), 1.96 * known.std(ddof=1) / 2
+    assert tuple(found.values())[:4] == (1.0, "Rival", 4, pytest.approx(mean))
+    assert (found["low"], found["high"]) == pytest.approx((mean - half, mean + half), rel=1e-3)
+    assert found["default_ahead_percent"] == pytest.approx(100 * 2.5 / 4)
+    for name in ("ahead_low", "ahead_high"):  # Wilson: the bound's own deviation reaches the share
+        bound = found[name] / 100
         spread = math.sqrt(bound * (1 - bound) / 4)
-        assert abs(share - bound) == pytest.approx(1.959964 * spread, rel=1e-5)
-    assert beside.rows()[0][:3] == (1.0, "Rival", 4)
-    assert "+0.075" in beside.table().rows[0][1]
-
-
-def test_nothing_is_said_of_what_was_not_run():
-    beside = AgainstDefault(("Rival",), (Level(1.0, 1e-5),), np.full((2, 1, 1), np.nan))
-    assert beside.rows() == []
-    assert beside.table().rows[0] == ["Rival", "–"]
+        assert abs(2.5 / 4 - bound) == pytest.approx(1.959964 * spread, rel=1e-5)
+    assert "+0.075" in beside_default([found]).rows[0][1]
+    assert differences(["Rival"], [Level(1.0, 1e-5)], np.full((2, 1, 1), np.nan)) == []

@@ -4,19 +4,16 @@ import csv
 import io
 import math
 from importlib.resources import files
-from itertools import combinations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from discreet.data.openml import collection
 from discreet.errors import InvalidInput
 from discreet.lab.report import paper_comparison as module
-from discreet.lab.report.algorithm_comparison import RATE_COLUMNS
 from discreet.lab.report.campaign_results import SHORT
 from discreet.lab.report.paper_comparison import CELLS, CITATION, compare, paper_sets, published
-from lab.report.folders import SCHEMA, about, grid, run, write_rows, write_tables
+from lab.report.folders import run, write_rows
 from tolerances import EXACT
 from wording import refused
 
@@ -33,7 +30,6 @@ def published_rows():
 
 def test_the_published_table_comes_with_the_package():
     rows = published_rows()
-    assert tuple(rows[0]) == RATE_COLUMNS
     assert len(rows) == 5 * 7 * 7
     for row in rows:
         wins, ties, losses = (int(row[name]) for name in ("wins", "ties", "losses"))
@@ -64,13 +60,12 @@ def test_sets_are_known_by_number_or_by_name_and_size():
         {
             "fried": fried,
             "openml:1489": {},
-            "anything": {"openml_id": 1462},
             "openml:61": {},  # iris, not the paper's
             "phoneme": {"rows": 5, "actions": 2},  # another phoneme
-            "zz": {"openml_id": 901},  # fried again
+            "openml:901": {},  # fried again
         }
     )
-    assert found == {"fried": 901, "openml:1489": 1489, "anything": 1462}
+    assert found == {"fried": 901, "openml:1489": 1489}
 
 
 def pairs_folder(root, counts):
@@ -82,9 +77,7 @@ def pairs_folder(root, counts):
             name = f"{one}-{other}-{number}"
             rows.append(run(name, one, epsilon, 0, 0.5))
             rows.append(run(name, other, epsilon, 0, 0.5 + 0.001 * sign))
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    write_tables(root, {"everything": table}, datasets=about(rows), grid=grid(rows))
-    return root
+    return write_rows(root, rows)
 
 
 @pytest.fixture
@@ -115,7 +108,7 @@ def test_results_like_the_papers_differ_by_nothing(tmp_path):
     assert found.mean_absolute_difference == 0.0
     assert {cell.difference for cell in found.cells} == {0.0}
     assert found.missing == ()
-    assert found.leader_first
+    assert found.document()["leader_first"]
     assert found.first == {8.0: True, 4.0: True, 2.0: True, 1.0: True}
     assert found.interval[0] == 0.0
     assert {cell.datasets for cell in found.cells} == {100}
@@ -137,7 +130,7 @@ def test_the_leader_must_beat_everyone(tmp_path):
     counts[2.0, "ReplayBonusPO", "LinUCB"] = (50, 0, 50)
     found = compare(pairs_folder(tmp_path, counts))
     assert found.first == {8.0: True, 4.0: True, 2.0: False, 1.0: True}
-    assert not found.leader_first
+    assert not found.document()["leader_first"]
     assert any("does not beat each other algorithm at ε = 2." in said for said in found.sentences())
 
 
@@ -169,7 +162,7 @@ def test_what_cannot_be_compared_is_said(tmp_path):
     assert found.mean_absolute_difference == 0.0
     assert found.missing == (
         "Not in this campaign: FastCB.",
-        "No runs at ε = ∞, ε = 4 and ε = 2.",
+        "No runs at ε = ∞, ε = 4, ε = 2.",
         "150 of 210 cells cannot be compared.",
     )
 
@@ -226,12 +219,4 @@ def test_the_document_has_every_cell_and_the_citation(tmp_path):
     assert len(found["cells"]) == 2
     assert found["cells"][0]["difference"] == 100.0 - published().percent[4, 0, 1]
     assert found == compare(tmp_path).document()  # the resamples are seeded
-
-
-def test_the_split_is_offered(tmp_path):
-    rows = write_rows(tmp_path, shared_rows())
-    assert "took no part" in compare(rows, "split").statement
-
-
-def test_pairs_cover_the_table():
-    assert len(as_published()) == 5 * len(list(combinations(range(7), 2)))
+    assert "took no part" in compare(tmp_path, "split").statement

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet.lab.report.campaign_results import REFERENCE, Level, Numbers, bandits, short
 from discreet.lab.report.selection import Selection
-from discreet.lab.report.tables import Table
-from discreet.text import epsilon_text
-from discreet.types import JsonMapping
+from discreet.types import JsonMapping, JsonObject
+
+
+class OverSets(NamedTuple):
+    """Mean over data sets, its standard error, and the number of sets: (algorithms, levels)."""
+
+    mean: Numbers
+    standard_error: Numbers
+    datasets: Numbers
+
+
+def over_sets(values: Numbers) -> OverSets:
+    """Return statistics of values (data sets, algorithms, levels); NaN is an unknown value."""
+    known = np.isfinite(values)
+    n = known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, values, 0).sum(axis=0) / n
+        squares = np.where(known, (values - mean) ** 2, 0).sum(axis=0)
+        error = np.where(n > 1, np.sqrt(squares / (n - 1) / n), np.nan)
+    return OverSets(mean, error, n)
 
 
 @dataclass(frozen=True)
@@ -37,20 +54,14 @@ def mean_loss(selection: Selection) -> MeanLosses:
     An algorithm without any run at some ε does not shorten the list of data sets there.
     """
     has = selection.has
-    absent = ~has.any(axis=0)
-    common = np.asarray((has | absent).all(axis=1) & has.any(axis=1))
-    n = common.sum(axis=0)
-    counted = common[:, None, :] & has
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(counted, selection.loss, 0).sum(axis=0) / np.where(absent, 0, n)
-        squares = np.where(counted, (selection.loss - mean) ** 2, 0).sum(axis=0)
-        error = np.where(n > 1, np.sqrt(squares / (n - 1) / n), np.nan)
+    common = np.asarray((has | ~has.any(axis=0)).all(axis=1) & has.any(axis=1))
+    mean, error, _ = over_sets(np.where(common[:, None, :], selection.loss, np.nan))
     if len(selection.datasets) == 1:
-        error = np.where(counted[0], selection.standard_error[0], np.nan)
+        error = np.where(common, selection.standard_error[0], np.nan)
     bandit = np.asarray([name != REFERENCE for name in selection.algorithms])
     contest = np.where(bandit[:, None] & np.isfinite(mean), mean, np.inf)
     best = np.where(np.isfinite(contest).any(axis=0), contest.argmin(axis=0), -1)
-    return MeanLosses(mean, error, n, best, common)
+    return MeanLosses(mean, error, common.sum(axis=0), best, common)
 
 
 def without_contexts(about: JsonMapping, datasets: Sequence[str]) -> dict[str, Numbers]:
@@ -65,170 +76,96 @@ def without_contexts(about: JsonMapping, datasets: Sequence[str]) -> dict[str, N
 BASELINE = 8.0
 """The paper's figure is relative to ε = 8."""
 
-INCREASE_COLUMNS = (
-    "algorithm",
-    "epsilon",
-    "mean_increase",
-    "standard_error",
-    "datasets",
-    "relative_to_epsilon",
-)
-
 
 @dataclass(frozen=True)
 class LossIncrease:
-    """Mean increase over data sets and its standard error: (algorithms, levels)."""
+    """Mean increase of the final loss, relative to that at one ε."""
 
     algorithms: tuple[str, ...]
     levels: tuple[Level, ...]
-    baseline: int
-    mean: Numbers
-    standard_error: Numbers
-    datasets: Numbers
+    relative_to: Level
+    increase: OverSets
 
-    @property
-    def relative_to(self) -> Level:
-        return self.levels[self.baseline]
-
-    def rows(self) -> list[tuple[object, ...]]:
-        """Return the rows of ``loss_increase.csv``."""
+    def records(self) -> list[JsonObject]:
+        """Return the lines of ``loss_increase.csv``."""
+        mean, error, datasets = self.increase
         return [
-            (
-                algorithm,
-                level.epsilon,
-                float(self.mean[a, i]),
-                float(self.standard_error[a, i]),
-                int(self.datasets[a, i]),
-                self.relative_to.epsilon,
-            )
+            {
+                "algorithm": algorithm,
+                "epsilon": level.epsilon,
+                "mean_increase": float(mean[a, i]),
+                "standard_error": float(error[a, i]),
+                "datasets": int(datasets[a, i]),
+                "relative_to_epsilon": self.relative_to.epsilon,
+            }
             for a, algorithm in enumerate(self.algorithms)
             for i, level in enumerate(self.levels)
-            if self.datasets[a, i]
+            if datasets[a, i]
         ]
 
 
 def loss_increase(selection: Selection) -> LossIncrease | None:
     """Return L(ε) − L(8) over data sets that have both; without ε = 8, the largest finite ε."""
-    private = [i for i, level in enumerate(selection.levels) if level.private]
+    levels = selection.levels
+    private = [i for i, level in enumerate(levels) if level.private]
     if not private:
         return None
-    wanted = [i for i in private if selection.levels[i].epsilon == BASELINE]
+    wanted = [i for i in private if levels[i].epsilon == BASELINE]
     baseline = (wanted or private)[0]  # levels come with ε decreasing
-    increase = selection.loss - selection.loss[..., baseline, None]
-    known = np.isfinite(increase)
-    n = known.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(known, increase, 0).sum(axis=0) / n
-        squares = np.where(known, (increase - mean) ** 2, 0).sum(axis=0)
-        error = np.where(n > 1, np.sqrt(squares / (n - 1) / n), np.nan)
-    return LossIncrease(selection.algorithms, selection.levels, baseline, mean, error, n)
+    increase = over_sets(selection.loss - selection.loss[..., baseline, None])
+    return LossIncrease(selection.algorithms, levels, levels[baseline], increase)
 
 
 DEFAULT = "Default"
 NORMAL = 1.959963984540054
 """Half-width of a 95 % interval, in standard errors."""
-DEFAULT_COLUMNS = (
-    "epsilon",
-    "algorithm",
-    "datasets",
-    "mean_difference",
-    "low",
-    "high",
-    "default_ahead_percent",
-    "ahead_low",
-    "ahead_high",
-)
 
 
-@dataclass(frozen=True)
-class AgainstDefault:
-    """Loss of each other algorithm less that of the default plan: (data sets, others, levels)."""
-
-    algorithms: tuple[str, ...]
-    levels: tuple[Level, ...]
-    difference: Numbers
-
-    def mean(self, a: int, level: int) -> tuple[int, float, float, float]:
-        """Return the number of data sets, the mean over them, and its 95 % interval.
-
-        The difference on a data set is a mean over its seeds, so the spread over data sets
-        includes the variation of seeds.
-        """
-        known = self.difference[:, a, level]
-        known = known[np.isfinite(known)]
-        if len(known) == 0:
-            return 0, math.nan, math.nan, math.nan
-        spread = known.std(ddof=1) / math.sqrt(len(known)) if len(known) > 1 else math.nan
-        middle = float(known.mean())
-        return len(known), middle, middle - NORMAL * spread, middle + NORMAL * spread
-
-    def ahead(self, a: int, level: int) -> tuple[float, float, float]:
-        """Return the share of data sets on which the default is ahead (ties count half), with
-        Wilson's interval."""
-        known = self.difference[:, a, level]
-        known = known[np.isfinite(known)]
-        n = len(known)
-        if n == 0:
-            return math.nan, math.nan, math.nan
-        share = float(((known > 0) + 0.5 * (known == 0)).mean())
-        z = NORMAL**2 / n
-        middle, half = share + z / 2, math.sqrt(share * (1 - share) * z + z**2 / 4)
-        return share, (middle - half) / (1 + z), (middle + half) / (1 + z)
-
-    def rows(self) -> list[tuple[object, ...]]:
-        """Return the rows of ``against_default.csv``."""
-        made: list[tuple[object, ...]] = []
-        for i, level in enumerate(self.levels):
-            for a, name in enumerate(self.algorithms):
-                n, *interval = self.mean(a, i)
-                if n:
-                    shares = (100 * each for each in self.ahead(a, i))
-                    made.append((level.epsilon, name, n, *interval, *shares))
-        return made
-
-    def table(self) -> Table:
-        """Return differences by ε, with the percentage of sets on which the default is ahead."""
-        made = []
-        for a, name in enumerate(self.algorithms):
-            cells = []
-            for i in range(len(self.levels)):
-                n, mean, low, _ = self.mean(a, i)
-                half = "" if math.isnan(low) else f" ± {mean - low:.3f}"
-                cells.append(f"{mean:+.3f}{half} ({100 * self.ahead(a, i)[0]:.0f})" if n else "–")
-            made.append([name, *cells])
-        caption = (
-            "Loss of each algorithm, tuned on every set, less that of the untuned default plan: "
-            "mean over data sets with its 95 % interval, and in brackets the percentage of sets on "
-            "which the default is ahead. against_default.csv has intervals of both."
-        )
-        return Table(caption, ["", *(f"ε = {epsilon_text(e.epsilon)}" for e in self.levels)], made)
+def against_default(selection: Selection) -> list[JsonObject]:
+    """Compare with the default plan; nothing without the default plan or without any other."""
+    names = selection.algorithms
+    if DEFAULT not in names:
+        return []
+    others = [a for a, name in enumerate(names) if name != DEFAULT]
+    own = selection.loss[:, names.index(DEFAULT), None]
+    return differences(
+        [names[a] for a in others], selection.levels, selection.loss[:, others] - own
+    )
 
 
-def against_default(selection: Selection) -> AgainstDefault | None:
-    """Compare with the default plan; None without the default plan or without any other."""
-    if DEFAULT not in selection.algorithms or len(selection.algorithms) < 2:
-        return None
-    own = selection.algorithms.index(DEFAULT)
-    others = [a for a in range(len(selection.algorithms)) if a != own]
-    difference = selection.loss[:, others] - selection.loss[:, own, None]
-    names = tuple(selection.algorithms[a] for a in others)
-    return AgainstDefault(names, selection.levels, np.asarray(difference))
+def differences(
+    algorithms: Sequence[str], levels: Sequence[Level], difference: Numbers
+) -> list[JsonObject]:
+    """Return the lines of ``against_default.csv``: the loss of others less that of the default.
+
+    ``difference`` (data sets, algorithms, levels) are means over seeds, so the spread over data
+    sets includes the variation of seeds. The share of data sets on which the default is ahead
+    counts ties as half and has Wilson's interval.
+    """
+    mean, error, n = over_sets(difference)
+    z = NORMAL**2 / np.maximum(n, 1)
+    share = ((difference > 0) + 0.5 * (difference == 0)).sum(axis=0) / np.maximum(n, 1)
+    middle, half = share + z / 2, np.sqrt(share * (1 - share) * z + z**2 / 4)
+    columns = {
+        "datasets": n,
+        "mean_difference": mean,
+        "low": mean - NORMAL * error,
+        "high": mean + NORMAL * error,
+        "default_ahead_percent": 100 * share,
+        "ahead_low": 100 * (middle - half) / (1 + z),
+        "ahead_high": 100 * (middle + half) / (1 + z),
+    }
+    return [
+        {"epsilon": level.epsilon, "algorithm": name}
+        | {column: values[a, i].item() for column, values in columns.items()}
+        for i, level in enumerate(levels)
+        for a, name in enumerate(algorithms)
+        if n[a, i]
+    ]
 
 
 MARGIN = 1e-12
 """Smaller differences of mean loss are ties, which count half. [paper, pairwise win rates]"""
-
-RATE_COLUMNS = (
-    "epsilon",
-    "delta",
-    "row_algorithm",
-    "column_algorithm",
-    "datasets",
-    "wins",
-    "ties",
-    "losses",
-    "win_rate_percent",
-)
 
 
 @dataclass(frozen=True)
@@ -252,18 +189,19 @@ class WinRates:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(100 * (self.wins + self.ties / 2) / self.datasets)
 
-    def rows(self) -> list[tuple[object, ...]]:
-        """Return the rows of ``win_rates.csv``, in the order of the paper's table."""
+    def records(self) -> list[JsonObject]:
+        """Return the lines of ``win_rates.csv``, in the order of the paper's table."""
         return [
-            (
-                level.epsilon,
-                level.delta,
-                short(row),
-                short(column),
-                *(int(count[i, j, k]) for count in (self.datasets, self.wins)),
-                *(int(count[i, j, k]) for count in (self.ties, self.losses)),
-                round(float(self.percent[i, j, k]), 6),
-            )
+            {
+                **level._asdict(),
+                "row_algorithm": short(row),
+                "column_algorithm": short(column),
+                "datasets": int(self.datasets[i, j, k]),
+                "wins": int(self.wins[i, j, k]),
+                "ties": int(self.ties[i, j, k]),
+                "losses": int(self.losses[i, j, k]),
+                "win_rate_percent": round(float(self.percent[i, j, k]), 6),
+            }
             for i, level in enumerate(self.levels)
             for j, row in enumerate(self.algorithms)
             for k, column in enumerate(self.algorithms)
@@ -282,34 +220,23 @@ class WinRates:
 
     def against_the_rest(self) -> Numbers:
         """Return the mean win rate against the others: (levels, algorithms)."""
-        others = self.percent.copy()
-        diagonal = np.arange(len(self.algorithms))
-        others[:, diagonal, diagonal] = np.nan
-        known = np.isfinite(others)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.where(known, others, 0).sum(axis=-1) / known.sum(axis=-1))
+        others = np.where(np.eye(len(self.algorithms), dtype=bool), np.nan, self.percent)
+        return over_sets(np.moveaxis(others, -1, 0)).mean
 
 
 def outcomes(loss: Numbers) -> Numbers:
-    """Return +1 where the row wins, 0 for a tie, −1 where it loses.
+    """Return +1 where the row wins, 0 for a tie, −1 where it loses; NaN where one was not run.
 
-    The result is (data sets, levels, rows, columns).
-
-    ``loss`` is (data sets, algorithms, levels); NaN where one of the two was not run.
+    ``loss`` is (data sets, algorithms, levels), the result (data sets, levels, rows, columns).
     """
     by_level = np.moveaxis(loss, 2, 1)
     ahead = by_level[..., None, :] - by_level[..., :, None]
     return np.where(np.abs(ahead) <= MARGIN, 0.0, np.sign(ahead))
 
 
-def win_rates(selection: Selection, among: Numbers | None = None) -> WinRates:
-    """Return win rates of the bandit algorithms, over all data sets or those in ``among``."""
+def win_rates(selection: Selection) -> WinRates:
+    """Return win rates of the bandit algorithms over all data sets."""
     names = bandits(selection.algorithms)
-    kept = [selection.algorithms.index(name) for name in names]
-    loss = selection.loss[:, kept]
-    result = outcomes(loss if among is None else loss[among])
-    return WinRates(
-        selection.levels,
-        tuple(names),
-        *((result == outcome).sum(axis=0) for outcome in (1, 0, -1)),
-    )
+    result = outcomes(selection.loss[:, [selection.algorithms.index(name) for name in names]])
+    counts = ((result == outcome).sum(axis=0) for outcome in (1, 0, -1))
+    return WinRates(selection.levels, tuple(names), *counts)

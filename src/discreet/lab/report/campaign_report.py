@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
+from discreet.client.pages import rendered
 from discreet.errors import InvalidInput
+from discreet.lab.campaign.results_folder import file_name
+from discreet.lab.report import campaign_tables as tables
 from discreet.lab.report.algorithm_comparison import (
-    DEFAULT_COLUMNS,
-    INCREASE_COLUMNS,
-    RATE_COLUMNS,
+    MeanLosses,
+    WinRates,
     against_default,
     loss_increase,
     mean_loss,
     win_rates,
     without_contexts,
 )
-from discreet.lab.report.campaign_page import Figures, campaign_page
-from discreet.lab.report.campaign_results import CampaignResults
-from discreet.lab.report.figures import Drawing, heat_map, heat_maps, increase_chart, level_chart
-from discreet.lab.report.loss_curves import curve_chart, curves, shown
-from discreet.lab.report.paper_comparison import Comparison, beside_published
-from discreet.lab.report.selection import (
-    BEST_COLUMNS,
-    CHOICE_COLUMNS,
-    Selection,
-    choices,
-    select,
+from discreet.lab.report.campaign_figures import (
+    curve_chart,
+    heat_maps,
+    increase_chart,
+    level_chart,
 )
-from discreet.lab.report.summary_text import missing, summary
+from discreet.lab.report.campaign_results import (
+    DATA,
+    POOLED,
+    REFERENCE,
+    CampaignResults,
+    bandits,
+)
+from discreet.lab.report.figures import Drawing
+from discreet.lab.report.paper_comparison import (
+    CITATION,
+    FIGURES,
+    Comparison,
+    beside_published,
+    openml_id,
+)
+from discreet.lab.report.selection import Selection, curves, select
 from discreet.lab.report.tables import csv_text
-from discreet.types import JsonObject
+from discreet.text import epsilon_text, listed
+from discreet.types import JsonMapping, JsonObject
+from discreet.validate import one_of
 
-INLINED = 2_000_000
-"""Largest number of bytes of curves inside the page; other curves stay in separate files."""
+INLINED = 12
+"""Largest number of data sets with curves inside the page; other curves stay in files."""
+SHOWN = 6
+"""Number of names that are listed; the others are counted."""
 
 
 def write(
@@ -48,41 +66,70 @@ def write(
     ``curves_of`` is ``paper`` (its six data sets, or else the first three), ``all`` or names.
     """
     source = CampaignResults(results_dir)
+    about, manifest = source.datasets, source.manifest
     best = select(source.runs(), select_by)
-    drawn = shown(best, curves_of, source.datasets)
-    rates = win_rates(best)
-    means, increase = mean_loss(best), loss_increase(best)
-    picked = choices(best)
+    drawn = shown(best, curves_of, about)
+    rates, means, increase = win_rates(best), mean_loss(best), loss_increase(best)
+    picked, beside, compared = best.choices(), against_default(best), _compared(best, source)
     folder = _Folder(Path(out))
+    for name, records in {
+        "best": best.records(),
+        "win_rates": rates.records(),
+        "loss_increase": [] if increase is None else increase.records(),
+        "choices": picked,
+        "against_default": beside,
+    }.items():
+        if records:
+            folder.write(f"{name}.csv", csv_text(records))
 
-    folder.write("best.csv", csv_text(BEST_COLUMNS, best.rows()))
-    folder.write("win_rates.csv", csv_text(RATE_COLUMNS, rates.rows()))
-    rows = [] if increase is None else increase.rows()
-    folder.write("loss_increase.csv", csv_text(INCREASE_COLUMNS, rows))
-    folder.write("choices.csv", csv_text(CHOICE_COLUMNS, picked.rows()))
-    to_default = against_default(best)
-    if to_default is not None:
-        folder.write("against_default.csv", csv_text(DEFAULT_COLUMNS, to_default.rows()))
-
-    maps: dict[str, str] = {}
+    figures: JsonObject = {"maps": {}, "curves": {}, "more": [], "increase": "", "levels": ""}
     if len(rates.algorithms) > 1 and len(best.datasets) > 1:  # with one set every rate is 0 or 100
-        folder.draw("win_rates", heat_maps(rates))
+        folder.draw("win_rates", heat_maps(rates, range(len(rates.levels))))
         for i, level in enumerate(rates.levels):
-            maps[level.text] = heat_map(rates, i).inline(f"map{i}")
-    increase_figure = ""
-    if increase is not None:
-        chart = increase_chart(increase)
-        folder.draw("loss_increase", chart)
-        increase_figure = chart.inline("increase")
-    levels = ""
-    if to_default is not None and len(best.levels) > 1:
-        chart = level_chart(best, means, source.datasets)
-        folder.draw("levels", chart)
-        levels = chart.inline("levels")
-    figures = Figures(maps, increase_figure, *_curves(source, best, drawn, folder), levels)
-    compared, written = _compared(best, source), ["index.html", *folder.written]
-    page = campaign_page(
-        source, best, rates, means, increase, picked, compared, figures, written, to_default
+            figures["maps"][level.text] = heat_maps(rates, [i]).inline(f"map{i}")
+    if increase is not None and sum(level.private for level in best.levels) > 1:
+        figures["increase"] = folder.draw("loss_increase", increase_chart(increase))
+    if beside and len(best.levels) > 1:
+        figures["levels"] = folder.draw("levels", level_chart(best, means, about))
+    for place, name in enumerate(drawn):
+        found = curves(source.curves(name), best, name)
+        if found is not None:
+            known = without_contexts(about, [name])
+            chart = curve_chart(found, {each: float(level[0]) for each, level in known.items()})
+            stem = f"curves/{file_name(name)}"
+            svg = folder.draw(stem, chart, f"curves{place}")
+            if place < INLINED:
+                figures["curves"][name] = svg
+            else:
+                figures["more"].append(f"{stem}.svg")
+
+    lines, holes = summary(best, rates, means, about), missing(best, source)
+    devices = ", ".join(sorted({task.device for task in source.tasks if task.device}))
+    page = rendered(
+        "discreet.lab.report",
+        "campaign.html",
+        best=best,
+        source=source,
+        device=manifest["device"] or devices or "unknown device",
+        levels=", ".join(epsilon_text(level.epsilon) for level in best.levels),
+        summary=lines,
+        missing=holes,
+        figures=figures,
+        mean_losses=tables.mean_losses(best, means, about),
+        beside_default=tables.beside_default(beside),
+        average_win_rates=tables.average_win_rates(rates),
+        comparison=compared,
+        citation=CITATION,
+        differences=tables.differences(compared) if compared else None,
+        relative_to=increase.relative_to.text if increase else None,
+        increases=tables.increases(increase) if increase else None,
+        choices=tables.chosen(picked),
+        by_dataset=tables.by_dataset(best, about),
+        times=tables.times(source.tasks, about),
+        command=tables.rerun_command(manifest),
+        pooled=POOLED,
+        reference=REFERENCE,
+        written=["index.html", *folder.written],
     )
     folder.write("index.html", page)
     return {
@@ -91,10 +138,10 @@ def write(
         "datasets": len(best.datasets),
         "algorithms": list(best.algorithms),
         "epsilons": [level.epsilon for level in best.levels],
-        "summary": summary(best, rates, means, source.datasets),
-        "missing": missing(best, source),
+        "summary": lines,
+        "missing": holes,
         "features": source.features,
-        "event": source.manifest.get("event"),
+        "event": manifest.get("event"),
         "files": [str(folder.root / name) for name in folder.written],
     }
 
@@ -117,34 +164,25 @@ class _Folder:
             ) from None
         self.written.append(name)
 
-    def draw(self, name: str, drawing: Drawing) -> None:
+    def draw(self, name: str, drawing: Drawing, prefix: str = "") -> str:
+        """Write a figure in both formats, and return it for the page."""
         self.write(f"{name}.png", drawing.png())
         self.write(f"{name}.svg", drawing.svg())
+        return drawing.inline(prefix or name)
 
 
-def _curves(
-    source: CampaignResults, best: Selection, drawn: Sequence[str], folder: _Folder
-) -> tuple[dict[str, str], list[str]]:
-    """Return figures for the page, and the names of files whose figures did not fit."""
-    inlined: dict[str, str] = {}
-    more: list[str] = []
-    left = INLINED
-    for number, name in enumerate(drawn):
-        found = curves(source.curves(name), best, name)
-        if found is None:
-            continue
-        known = without_contexts(source.datasets, [name])
-        chart = curve_chart(found, {each: float(level[0]) for each, level in known.items()})
-        place = f"curves/{source.file_name(name)}"
-        folder.draw(place, chart)
-        svg = chart.inline(f"curves{number}") if left > 0 else ""
-        left -= len(svg)
-        if svg and left >= 0:
-            inlined[name] = svg
-        else:
-            left = 0
-            more.append(f"{place}.svg")
-    return inlined, more
+def shown(selection: Selection, wanted: str | Sequence[str], about: JsonMapping) -> list[str]:
+    """Return the data sets to draw: ``paper`` (its six, or the first three), ``all``, or names."""
+    if wanted == "all":
+        return list(selection.datasets)
+    if wanted == "paper":
+        numbers = {openml_id(name, about.get(name, {})): name for name in selection.datasets}
+        present = [numbers[number] for number in FIGURES if number in numbers]
+        return present or list(selection.datasets[:3])
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in names:
+        one_of("curves", name, selection.datasets)
+    return names
 
 
 def _compared(best: Selection, source: CampaignResults) -> Comparison | None:
@@ -155,3 +193,73 @@ def _compared(best: Selection, source: CampaignResults) -> Comparison | None:
     except InvalidInput:  # nothing shared with the paper: nothing to say
         return None
     return found if found.differences else None
+
+
+def summary(
+    selection: Selection, rates: WinRates, means: MeanLosses, about: JsonMapping
+) -> list[str]:
+    """Return the algorithm that is first everywhere, a line for each ε, and plain policies."""
+    first, several = {rates.first(i) for i in range(len(rates.levels))}, len(selection.datasets) > 1
+    lines = []
+    if several and len(first) == 1 and None not in first:
+        lines = [f"{first.pop()} is first at every ε: it wins more than half against each other."]
+    average = rates.against_the_rest()
+    for i, level in enumerate(selection.levels):
+        losses = dict(zip(selection.algorithms, means.mean[:, i].tolist(), strict=True))
+        known = sorted(
+            filter(lambda each: math.isfinite(losses[each]), losses), key=losses.__getitem__
+        )
+        best = [f"{each}, {losses[each]:.3f}" for each in bandits(known)[:2]]
+        line = f"{level.text}: least mean loss {', then '.join(best) or 'unknown'}"
+        if REFERENCE in known:
+            line += f" ({REFERENCE}, which sees every loss: {losses[REFERENCE]:.3f})"
+        if several and np.isfinite(average[i]).any():
+            leader = int(np.nanargmax(average[i]))
+            line += f"; highest win rate {rates.algorithms[leader]}, {average[i, leader]:.0f} %"
+        lines.append(f"{line}.")
+    for name, plain in without_contexts(about, selection.datasets).items():
+        if np.isfinite(plain).all():
+            lines.append(f"Without contexts, {name}: {plain.mean():.3f}.")
+    return lines
+
+
+def missing(selection: Selection, source: CampaignResults) -> list[str]:
+    """Return sentences about runs of the grid that the folder lacks, and runs that do not count."""
+    grid, names = source.grid, selection.datasets
+    epsilons = {level.epsilon for level in selection.levels}
+    seeds = grid["seeds"] - (grid["seeds"] // 2 if selection.how == "split" else 0)
+    counts = zip(names, selection.reporting.sum(axis=1), strict=True)
+    # Pairs of algorithm and ε that were never run are not gaps of a data set.
+    gaps = np.argwhere(~selection.has & selection.has.any(axis=0))
+    failed = [task for task in source.tasks if task.error]
+    found = {
+        "No runs of {}.": [a for a in grid["algorithms"] if a not in selection.algorithms],
+        "No runs at ε = {}.": [
+            epsilon_text(each) for each in map(float, grid["epsilons"]) if each not in epsilons
+        ],
+        "No runs on {}.": [name for name in source.datasets if name not in names],
+        f"{len(gaps):,} of {selection.has.size:,} combinations of data set, algorithm and ε have "
+        "no result: {}.": [
+            f"{names[d]} × {selection.algorithms[a]} at {selection.levels[i].text}"
+            for d, a, i in gaps
+        ],
+        f"Fewer seeds than the {grid['seeds']} of the grid on {{}}.": [
+            name for name, n in counts if n < seeds
+        ],
+    }
+    left_out = {
+        "Runs without a finite loss, whose configurations do not compete": selection.not_finite,
+        "Configurations that lack a seed and do not compete": selection.unfinished,
+        "Seeds that only some configurations of a data set have": selection.idle_seeds,
+    }
+    return [
+        *(text.format(listed(some, SHOWN)) for text, some in found.items() if some),
+        *(f"{text}: {count:,}." for text, count in left_out.items() if count),
+        *(
+            f"{task.dataset} could not be read: {task.error}"
+            if task.family == DATA
+            else f"{task.dataset}, {task.family}, failed: {task.error}"
+            for task in failed[:SHOWN]
+        ),
+        *([f"{len(failed) - SHOWN} more tasks failed."] if len(failed) > SHOWN else []),
+    ]

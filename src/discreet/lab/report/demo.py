@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +14,8 @@ from discreet.client.pages import rendered
 from discreet.data import Dataset
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.campaign.presets import DOUBLING
-from discreet.lab.report.figures import Drawing, line_style, rounds_axis
-from discreet.lab.report.loss_curves import known_levels
+from discreet.lab.report.campaign_figures import known_levels
+from discreet.lab.report.figures import Drawing, legend, line_style, rounds_axis
 from discreet.lab.report.tables import with_error
 from discreet.learner import Learner
 from discreet.oracles import Logistic, Oracle, PooledRidge, Ridge
@@ -39,13 +37,8 @@ from discreet.privacy.budget import Budget
 from discreet.simulate import evaluate
 from discreet.simulate.experiment import standard_error
 from discreet.text import epsilon_text, guarantee_text
-from discreet.types import JsonMapping, JsonObject
+from discreet.types import Figure, JsonMapping, JsonObject, NumpyArray
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Results = JsonMapping
 FORMAT = "discreet-demo/1"
 EPSILONS = (1.0, 4.0, float("inf"))
 NOTE = (
@@ -57,47 +50,35 @@ SETTINGS_NOTE = (
     "tuned; the other settings were chosen once, on other seeds, and none for one ε. So do not "
     "read the table as a contest."
 )
-ROWS_NOTE = (
-    "Default is the plan that discreet makes when you name no policy and no oracle: AdaptivePO "
-    "with PooledRidge, which adds up the noisy statistics of all batches. It has no tuned setting.",
-    "VanillaPO, ReplayBonusPO, SquareCB, FastCB, LinUCB, RegCB and AdaCB are the algorithms of the "
-    "paper, each with one fixed setting. As in the paper, each predictor is fitted to one batch.",
-    "Supervised is a reference and not a bandit: after each decision it sees the losses of all "
-    "actions. Its predictors are fitted to one batch too, so Default can have the smaller loss.",
-)
 
 
-def demo_figure(results: Results) -> Drawing:
+def demo_figure(results: JsonMapping) -> Drawing:
     """Draw a row for each data set, a column for each ε."""
-    size = (3.4 * len(results["epsilons"]), 0.9 + 2.6 * len(results["sets"]))
-    return Drawing(size, partial(_draw, results))
-
-
-def _draw(results: Results, figure: Figure, ink: str) -> None:
     sets, epsilons = results["sets"], results["epsilons"]
-    axes = figure.subplots(len(sets), len(epsilons), squeeze=False, sharex="row", sharey="row")
-    for row, data in zip(axes, sets, strict=True):
-        for axis, epsilon in zip(row, epsilons, strict=True):
-            _panel(axis, results, data, epsilon, ink)
-        row[0].set_ylabel(f"{data['name']}: mean loss so far")
-    for axis, epsilon in zip(axes[0], epsilons, strict=True):
-        axis.set_title(f"ε = {epsilon_text(float(epsilon))}")
-    for axis in axes[-1]:
-        axis.set_xlabel("rounds")
-    lines, names = axes[0][0].get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside lower center", ncols=4, frameon=False)
 
+    def draw(figure: Figure, ink: str) -> None:
+        axes = figure.subplots(len(sets), len(epsilons), squeeze=False, sharex="row", sharey="row")
+        panels = {
+            (data["name"], epsilon): axes[row, column]
+            for row, data in enumerate(sets)
+            for column, epsilon in enumerate(epsilons)
+        }
+        for run in results["runs"]:
+            axis, name = panels[run["data"], run["epsilon"]], run["algorithm"]
+            axis.plot(run["rounds"], run["curve"], label=name, **line_style(name, ink))
+        for row, data in zip(axes, sets, strict=True):
+            row[0].set_ylabel(f"{data['name']}: mean loss so far")
+            known = {"best fixed action": data["best_fixed"], "uniform": data["uniform"]}
+            for axis in row:
+                known_levels(axis, known, ink)
+                rounds_axis(axis, ink)
+        for axis, epsilon in zip(axes[0], epsilons, strict=True):
+            axis.set_title(f"ε = {epsilon_text(float(epsilon))}")
+        for axis in axes[-1]:
+            axis.set_xlabel("rounds")
+        legend(figure, axes[0, :1])
 
-def _panel(axis: Axes, results: Results, data: Results, epsilon: float, ink: str) -> None:
-    shown = [
-        run for run in results["runs"] if run["data"] == data["name"] and run["epsilon"] == epsilon
-    ]
-    for run in shown:
-        name = run["algorithm"]
-        axis.plot(run["rounds"], run["curve"], label=name, **line_style(name, ink))
-    levels = {"best fixed action": data["best_fixed"], "uniform": data["uniform"]}
-    known_levels(axis, levels, ink)
-    rounds_axis(axis, ink)
+    return Drawing((3.4 * len(epsilons), 0.9 + 2.6 * len(sets)), draw)
 
 
 def demo_page(results: JsonMapping) -> str:
@@ -111,8 +92,7 @@ def demo_page(results: JsonMapping) -> str:
         error = math.nan if run["standard_error"] is None else run["standard_error"]
         cells[data, name, epsilon] = with_error(run["loss"], error, name == best)
     figure = demo_figure(results).inline()
-    extra = {"cells": cells, "figure": figure, "rows_note": ROWS_NOTE}
-    return rendered("discreet.lab.report", "demo.html", **results, **extra)
+    return rendered("discreet.lab.report", "demo.html", **results, cells=cells, figure=figure)
 
 
 DELTA = 1e-5
@@ -175,7 +155,7 @@ def play_set(data: Dataset, epsilons: Iterable[float], seeds: int) -> list[JsonO
     ]
 
 
-def _played(name: str, plan: Plan, data: Dataset, seeds: range, rounds: Any) -> JsonObject:
+def _played(name: str, plan: Plan, data: Dataset, seeds: range, rounds: NumpyArray) -> JsonObject:
     played = [evaluate(plan, data.contexts, data.labels, seed=seed) for seed in seeds]
     losses = [each.loss for each in played]
     return {
@@ -219,7 +199,7 @@ def private_run(data: Dataset, path: Path) -> JsonObject:
     }
 
 
-def demo_document(sets: Sequence[Dataset], runs: Sequence[Any], seeds: int) -> JsonObject:
+def demo_document(sets: Sequence[Dataset], runs: Sequence[JsonObject], seeds: int) -> JsonObject:
     """Return the content of ``results.json``: data sets, algorithms and their runs."""
     return {
         "format": FORMAT,

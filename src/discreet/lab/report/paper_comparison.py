@@ -5,26 +5,20 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet.data.openml import collection
 from discreet.errors import InvalidInput
 from discreet.lab.report.algorithm_comparison import outcomes
-from discreet.lab.report.campaign_results import (
-    SHORT,
-    CampaignResults,
-    Level,
-    Numbers,
-    bandits,
-    listed,
-)
+from discreet.lab.report.campaign_results import SHORT, CampaignResults, Level, Numbers, bandits
 from discreet.lab.report.selection import Selection, select
-from discreet.text import epsilon_text
+from discreet.text import epsilon_text, listed
 from discreet.types import JsonMapping, JsonObject
 
 CITATION = (
@@ -33,11 +27,9 @@ CITATION = (
     "Pairwise win rates over 100 OpenML data sets: results/precomputed/win_rates.csv of "
     "github.com/alex-rbch/private-contextual-bandits, commit 2ccf5ba."
 )
-FILE = "published_win_rates.csv"
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(NamedTuple):
     """Percentages (levels, rows, columns) over 100 data sets."""
 
     levels: tuple[Level, ...]
@@ -45,20 +37,29 @@ class Published:
     percent: Numbers
 
 
+def _packaged(name: str) -> list[dict[str, str]]:
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
 @cache
 def published() -> Published:
     """Return the published table, which comes with the package."""
-    text = files(__package__).joinpath(FILE).read_text(encoding="utf-8")
-    rows = list(csv.DictReader(text.splitlines()))
     long = {short: name for name, short in SHORT.items()}
-    levels = tuple(dict.fromkeys(Level(float(row["epsilon"]), float(row["delta"])) for row in rows))
-    algorithms = tuple(dict.fromkeys(long[row["row_algorithm"]] for row in rows))
-    percent = np.full((len(levels), len(algorithms), len(algorithms)), np.nan)
-    for row in rows:
-        level = levels.index(Level(float(row["epsilon"]), float(row["delta"])))
-        pair = (algorithms.index(long[row[f"{side}_algorithm"]]) for side in ("row", "column"))
-        percent[level, *pair] = float(row["win_rate_percent"])
-    return Published(levels, algorithms, percent)
+    cells = {
+        (
+            Level(float(row["epsilon"]), float(row["delta"])),
+            long[row["row_algorithm"]],
+            long[row["column_algorithm"]],
+        ): float(row["win_rate_percent"])
+        for row in _packaged("published_win_rates.csv")
+    }
+    levels = tuple(dict.fromkeys(level for level, _, _ in cells))
+    names = tuple(dict.fromkeys(row for _, row, _ in cells))
+    percent = [
+        [[cells[level, row, column] for column in names] for row in names] for level in levels
+    ]
+    return Published(levels, names, np.asarray(percent))
 
 
 FIGURES = (901, 1489, 41027, 1462, 1560, 44743)
@@ -66,19 +67,18 @@ FIGURES = (901, 1489, 41027, 1462, 1560, 44743)
 
 
 @cache
-def _known() -> dict[str, tuple[int, int, int]]:
-    """Return common file names of the paper's data sets: number at OpenML, rows, actions."""
-    text = files(__package__).joinpath("published_sets.csv").read_text(encoding="utf-8")
+def _known() -> dict[tuple[str, int, int], int]:
+    """Return numbers at OpenML by common file name, rows and actions of the paper's data sets."""
     return {
-        row["name"]: (int(row["openml_id"]), int(row["rows"]), int(row["actions"]))
-        for row in csv.DictReader(text.splitlines())
+        (row["name"], int(row["rows"]), int(row["actions"])): int(row["openml_id"])
+        for row in _packaged("published_sets.csv")
     }
 
 
 def openml_id(name: str, about: JsonMapping) -> int | None:
-    """Return the number of a data set at OpenML: of the manifest, or by name, rows and actions.
+    """Return the number of a data set at OpenML: by its name, or by file name, rows and actions.
 
-    A name alone is not enough: a generator is also called fried.
+    A file name alone is not enough: a generator is also called fried.
 
     >>> openml_id("fried", {"rows": 40768, "actions": 2})
     901
@@ -87,12 +87,9 @@ def openml_id(name: str, about: JsonMapping) -> int | None:
     >>> openml_id("fried", {"rows": 20000, "actions": 2}) is None
     True
     """
-    if about.get("openml_id") is not None:
-        return int(about["openml_id"])
     if named := re.fullmatch(r"openml[-_: ]?(\d+)", name):
         return int(named[1])
-    number, rows, actions = _known().get(name, (None, 0, 0))
-    return number if (about.get("rows"), about.get("actions")) == (rows, actions) else None
+    return _known().get((name, about.get("rows", 0), about.get("actions", 0)))
 
 
 def paper_sets(datasets: Mapping[str, JsonMapping]) -> dict[str, int]:
@@ -100,7 +97,7 @@ def paper_sets(datasets: Mapping[str, JsonMapping]) -> dict[str, int]:
     found: dict[int, str] = {}
     for name in sorted(datasets):
         number = openml_id(name, datasets[name])
-        if number is not None and number in collection("paper"):
+        if number in collection("paper"):
             found.setdefault(number, name)
     return {name: number for number, name in found.items()}
 
@@ -111,12 +108,13 @@ SEED = 20260
 COVERAGE = 95
 CELLS = 210
 """Off the diagonal: 7 algorithms against 6 others at 5 privacy levels."""
-NO_PAIR = "The campaign has fewer than two of the paper's algorithms: no published rate compares."
 
 
-@dataclass(frozen=True)
-class ComparedCell:
-    """One row algorithm against one column algorithm at one ε, in percent."""
+class ComparedCell(NamedTuple):
+    """One row algorithm against one column algorithm at one ε, in percent.
+
+    ``published`` and ``difference`` are None where the paper lacks one of the two algorithms.
+    """
 
     epsilon: float
     delta: float
@@ -125,11 +123,7 @@ class ComparedCell:
     datasets: int
     ours: float
     published: float | None
-    """None where the paper lacks one of the two algorithms."""
-
-    @property
-    def difference(self) -> float | None:
-        return None if self.published is None else self.ours - self.published
+    difference: float | None
 
 
 @dataclass(frozen=True)
@@ -147,12 +141,6 @@ class Comparison:
     """For each finite ε: True if ReplayBonusPO wins more than half against each other algorithm."""
     missing: tuple[str, ...]
     statement: str
-    citation: str = CITATION
-
-    @property
-    def leader_first(self) -> bool:
-        """True if ReplayBonusPO is first at every finite ε."""
-        return bool(self.first) and all(self.first.values())
 
     @property
     def differences(self) -> list[tuple[float, float]]:
@@ -177,32 +165,36 @@ class Comparison:
             "by_chance": self.by_chance,
             "by_epsilon": {f"{key:g}": value for key, value in self.by_epsilon().items()},
             "first": {f"{key:g}": value for key, value in self.first.items()},
-            "leader_first": self.leader_first,
+            "leader_first": bool(self.first) and all(self.first.values()),
             "missing": list(self.missing),
             "selection": self.statement,
-            "citation": self.citation,
-            "cells": [{**asdict(cell), "difference": cell.difference} for cell in self.cells],
+            "citation": CITATION,
+            "cells": [cell._asdict() for cell in self.cells],
         }
 
     def sentences(self) -> list[str]:
         """Return the difference, its uncertainty and the first algorithm, in sentences."""
-        if not self.differences:
-            return [NO_PAIR, *self.missing, self.statement]
-        low, high = self.interval
-        yes = [epsilon_text(epsilon) for epsilon, first in self.first.items() if first]
-        no = [epsilon_text(epsilon) for epsilon, first in self.first.items() if not first]
         lines = [
-            f"Mean absolute difference to the published win rates: "
-            f"{self.mean_absolute_difference:.1f} points over {len(self.differences)} cells "
-            f"({COVERAGE} % bootstrap interval {low:.1f} to {high:.1f}, "
-            f"{len(self.datasets)} shared data sets).",
-            f"Drawing {len(self.datasets)} data sets anew moves a cell by {self.by_chance:.1f} "
-            "points on average: a difference of that size is what chance alone gives.",
+            "The campaign has fewer than two of the paper's algorithms: no published rate compares."
         ]
-        if yes:
-            lines.append(f"{LEADER} wins more than half against each other at ε = {listed(yes)}.")
-        if no:
-            lines.append(f"{LEADER} does not beat each other algorithm at ε = {listed(no)}.")
+        if self.differences:
+            low, high = self.interval
+            sets = len(self.datasets)
+            lines = [
+                f"Mean absolute difference to the published win rates: "
+                f"{self.mean_absolute_difference:.1f} points over {len(self.differences)} cells "
+                f"({COVERAGE} % bootstrap interval {low:.1f} to {high:.1f}, "
+                f"{sets} shared data sets).",
+                f"Drawing {sets} data sets anew moves a cell by {self.by_chance:.1f} "
+                "points on average: a difference of that size is what chance alone gives.",
+            ]
+            for wins, words in (
+                (True, "wins more than half against each other"),
+                (False, "does not beat each other algorithm"),
+            ):
+                levels = [epsilon_text(each) for each, first in self.first.items() if first is wins]
+                if levels:
+                    lines.append(f"{LEADER} {words} at ε = {listed(levels)}.")
         return [*lines, *self.missing, self.statement]
 
 
@@ -221,7 +213,6 @@ def beside_published(selection: Selection, about: JsonObject) -> Comparison:
     """Compare a selection; raise InvalidInput where the paper shares nothing with it."""
     theirs = published()
     shared = paper_sets({name: about.get(name, {}) for name in selection.datasets})
-    among = np.asarray([name in shared for name in selection.datasets])
     names = bandits(selection.algorithms)
     levels = [level for level in theirs.levels if level in selection.levels]
     if not shared or len(names) < 2 or not levels:
@@ -231,7 +222,11 @@ def beside_published(selection: Selection, about: JsonObject) -> Comparison:
             "Run two algorithms on the collection 'paper', or see campaign report."
         )
     truth = _part(theirs, names, levels)
-    score = _scores(selection, among, names, levels)
+    among = [d for d, name in enumerate(selection.datasets) if name in shared]
+    kept = [selection.algorithms.index(name) for name in names]
+    shown = [selection.levels.index(level) for level in levels]
+    # The percentage won by the row: 100, 50 or 0 (data sets, levels, rows, columns).
+    score = np.asarray(50 * (outcomes(selection.loss[np.ix_(among, kept, shown)]) + 1))
     rates = _rates(score, np.ones((1, len(score))))[0]
     known = np.isfinite(rates) & ~np.eye(len(names), dtype=bool)
     both = known & np.isfinite(truth)
@@ -240,21 +235,18 @@ def beside_published(selection: Selection, about: JsonObject) -> Comparison:
         estimate = float(np.abs(rates - truth)[both].mean())
         interval, by_chance = _bootstrap(score[:, both], truth[both], estimate)
     counts = np.isfinite(score).sum(axis=0)
-    cells = tuple(
-        ComparedCell(
-            levels[i].epsilon,
-            levels[i].delta,
-            names[j],
-            names[k],
-            int(counts[i, j, k]),
-            round(float(rates[i, j, k]), 6),
-            float(truth[i, j, k]) if both[i, j, k] else None,
-        )
-        for i, j, k in np.argwhere(known)
-    )
+    cells = []
+    for i, j, k in np.argwhere(known):
+        ours = round(float(rates[i, j, k]), 6)
+        paper = float(truth[i, j, k]) if both[i, j, k] else None
+        difference = None if paper is None else ours - paper
+        sets = int(counts[i, j, k])
+        epsilon, delta = levels[i]
+        row = (names[j], names[k], sets, ours, paper, difference)
+        cells.append(ComparedCell(epsilon, delta, *row))
     return Comparison(
         datasets=tuple(sorted(shared)),
-        cells=cells,
+        cells=tuple(cells),
         mean_absolute_difference=estimate,
         interval=interval,
         by_chance=by_chance,
@@ -267,16 +259,8 @@ def beside_published(selection: Selection, about: JsonObject) -> Comparison:
 def _part(theirs: Published, names: list[str], levels: list[Level]) -> Numbers:
     """Return the published win rates in our order; NaN for algorithms that are not published."""
     padded = np.pad(theirs.percent, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
-    place = dict(zip(theirs.algorithms, range(len(theirs.algorithms)), strict=True))
-    kept = [place.get(name, -1) for name in names]
+    kept = [theirs.algorithms.index(name) if name in theirs.algorithms else -1 for name in names]
     return padded[np.ix_([theirs.levels.index(level) for level in levels], kept, kept)]
-
-
-def _scores(selection: Selection, among: Numbers, names: list[str], levels: list[Level]) -> Numbers:
-    """Return the percentage won by the row: 100, 50 or 0 (data sets, levels, rows, columns)."""
-    algorithms = [selection.algorithms.index(name) for name in names]
-    kept = [selection.levels.index(level) for level in levels]
-    return np.asarray(50 * (outcomes(selection.loss[among][:, algorithms][:, :, kept]) + 1))
 
 
 def _rates(score: Numbers, weights: Numbers) -> Numbers:
@@ -319,16 +303,13 @@ def _first(
 
 
 def _missing(theirs: Published, names: list[str], levels: list[Level], cells: int) -> list[str]:
-    absent = [name for name in theirs.algorithms if name not in names]
-    without = [level for level in theirs.levels if level not in levels]
     own = [name for name in names if name not in theirs.algorithms]
-    lines = []
-    if own:
-        lines.append(f"Not in the paper: {listed(own)}. --cells shows the win rates.")
-    if absent:
-        lines.append(f"Not in this campaign: {listed(absent)}.")
-    if without:
-        lines.append(f"No runs at {listed(level.text for level in without)}.")
-    if cells < CELLS:
-        lines.append(f"{CELLS - cells} of {CELLS} cells cannot be compared.")
-    return lines
+    absent = [name for name in theirs.algorithms if name not in names]
+    without = [level.text for level in theirs.levels if level not in levels]
+    lines = {
+        f"Not in the paper: {listed(own)}. --cells shows the win rates.": own,
+        f"Not in this campaign: {listed(absent)}.": absent,
+        f"No runs at {listed(without)}.": without,
+        f"{CELLS - cells} of {CELLS} cells cannot be compared.": cells < CELLS,
+    }
+    return [line for line, holds in lines.items() if holds]

@@ -14,9 +14,11 @@ from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.campaign.tasks import NOT_PRIVATE, scaled
+from discreet.lab.report.figures import Drawing
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation
 from discreet.simulate import PrivacyCurve, privacy_curve
+from discreet.simulate.evaluation_plots import draw_groups, draw_privacy_curve
 from discreet.simulate.group_losses import file_groups
 from discreet.types import JsonObject, NumpyArray
 from discreet.validate import one_of, whole
@@ -24,6 +26,7 @@ from discreet.validate import one_of, whole
 FORMAT = "discreet-curve/1"
 NOISE = "The noise of each ε is seeded, and the set itself is read: the result is not private."
 COLUMNS = ("raw", "ranges")
+SIZE = (7.0, 4.4)
 
 
 def public_set(
@@ -129,12 +132,15 @@ def _notes(plan: Plan, data: Dataset, features: str) -> list[str]:
 
 def curve_files(found: PrivacyCurve, document: JsonObject, command: str) -> dict[str, str | bytes]:
     """Return the page and the figures, by file name; ``command`` is shown on the page."""
-    from discreet.lab.report.privacy_page import group_figure, privacy_figure, privacy_page
+    from discreet.client.pages import rendered
 
-    files: dict[str, str | bytes] = {
-        "index.html": privacy_page(found, document["data"]["name"], document["notes"], command),
-        "curve.png": privacy_figure(found).png(),
-    }
-    if found.group_lines:
-        files["groups.png"] = group_figure(found).png()
+    groups = found.by_group() if found.group_lines else None
+    curve = Drawing(SIZE, lambda figure, ink: draw_privacy_curve(found, figure.subplots(), ink))
+    page: JsonObject = {"curve": found, "document": document, "groups": groups, "command": command}
+    page |= {"figure_svg": curve.inline("curve"), "explanation": found.plan.explain()}
+    files: dict[str, str | bytes] = {"index.html": "", "curve.png": curve.png()}
+    if groups:
+        drawn = Drawing(SIZE, lambda figure, ink: draw_groups(groups, figure.subplots(), ink))
+        page["groups_svg"], files["groups.png"] = drawn.inline("groups"), drawn.png()
+    files["index.html"] = rendered("discreet.lab.report", "privacy_curve.html", **page)
     return files

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
-from discreet.lab.report.campaign_results import Level, Numbers, Runs, settings_of
+from discreet.lab.report.campaign_results import Level, Numbers, Runs
+from discreet.types import Frame, JsonObject
 from discreet.validate import one_of
 
 HOW = {
@@ -20,17 +23,6 @@ HOW = {
         "in the selection, is reported here."
     ),
 }
-
-BEST_COLUMNS = (
-    "dataset",
-    "algorithm",
-    "epsilon",
-    "delta",
-    "oracle",
-    "settings",
-    "loss",
-    "standard_error",
-)
 
 
 @dataclass(frozen=True)
@@ -56,13 +48,13 @@ class Selection:
     """(data sets, seeds): mask of reported seeds."""
     rounds: Numbers = field(repr=False)
     """(data sets,): T."""
-    runs: int = 0
-    not_finite: int = 0
-    unfinished: int = 0
+    runs: int
+    not_finite: int
+    unfinished: int
     """Configurations that lack a seed which the others have; they do not compete."""
-    idle_seeds: int = 0
+    idle_seeds: int
     """Seeds of a data set that only some configurations have; they do not count."""
-    mechanism: str = ""
+    mechanism: str
 
     @property
     def statement(self) -> str:
@@ -73,20 +65,44 @@ class Selection:
         """(data sets, algorithms, levels): mask of cells with a loss to report."""
         return np.isfinite(self.loss)
 
-    def rows(self) -> list[tuple[object, ...]]:
-        """Return the rows of ``best.csv``."""
+    @property
+    def optimism(self) -> float:
+        """Mean reported loss, less that on the seeds that selected."""
+        return float(np.nanmean((self.loss - self.selecting_loss)[self.has]))
+
+    def records(self) -> list[JsonObject]:
+        """Return the lines of ``best.csv``."""
         return [
-            (
-                self.datasets[d],
-                self.algorithms[a],
-                self.levels[i].epsilon,
-                self.levels[i].delta,
-                self.oracles[self.oracle[d, a, i]],
-                self.texts[self.settings[d, a, i]],
-                float(self.loss[d, a, i]),
-                float(self.standard_error[d, a, i]),
-            )
+            {
+                "dataset": self.datasets[d],
+                "algorithm": self.algorithms[a],
+                **self.levels[i]._asdict(),
+                "oracle": self.oracles[self.oracle[d, a, i]],
+                "settings": self.texts[self.settings[d, a, i]],
+                "loss": float(self.loss[d, a, i]),
+                "standard_error": float(self.standard_error[d, a, i]),
+            }
             for d, a, i in np.argwhere(self.has)
+        ]
+
+    def choices(self) -> list[JsonObject]:
+        """Return the number of data sets on which each pair of oracle and λ was selected."""
+        ridge = [json.loads(text).get("ridge") for text in self.texts]
+        found: dict[tuple[int, int, int, float], int] = {}
+        for d, a, i in np.argwhere(self.settings >= 0):
+            chosen = ridge[self.settings[d, a, i]]
+            if chosen is not None:
+                key = (int(a), int(i), int(self.oracle[d, a, i]), chosen)
+                found[key] = found.get(key, 0) + 1
+        return [
+            {
+                "algorithm": self.algorithms[a],
+                **self.levels[i]._asdict(),
+                "oracle": self.oracles[o],
+                "ridge": float(chosen),
+                "datasets": count,
+            }
+            for (a, i, o, chosen), count in sorted(found.items())
         ]
 
 
@@ -99,25 +115,26 @@ def select(runs: Runs, how: str = "seeds") -> Selection:
     have. A configuration that lacks one, or has a loss that is not finite, does not compete.
     """
     one_of("select", how, HOW)
-    shape = (len(runs.dataset), len(runs.algorithm), len(runs.level))
+    shape = tuple(len(each.values) for each in (runs.dataset, runs.algorithm, runs.level))
+    oracles, settings, seeds = (
+        len(each.values) for each in (runs.oracle, runs.settings, runs.seed)
+    )
     # One number per configuration, in the order that breaks ties; inside it, seed by seed.
     key = runs.dataset.codes
     for part in (runs.algorithm, runs.level, runs.oracle, runs.settings):
-        key = key * len(part) + part.codes
-    order = np.argsort(key * len(runs.seed) + runs.seed.codes, kind="stable")
+        key = key * len(part.values) + part.codes
+    order = np.argsort(key * seeds + runs.seed.codes, kind="stable")
     key, seed, lost = key[order], runs.seed.codes[order], runs.lost[order]
-    _refuse_twins(key, seed)
     first = np.flatnonzero(np.diff(key, prepend=-1))
-    group = key[first] // (len(runs.oracle) * len(runs.settings))
+    group = key[first] // (oracles * settings)
     dataset = group // (shape[1] * shape[2])
     rounds = runs.rounds[order][first]
 
     row_dataset = np.repeat(dataset, np.diff(first, append=len(key)))
-    selecting, reporting, idle = _seeds(row_dataset, seed, (shape[0], len(runs.seed)), how)
-    used = (selecting | reporting)[row_dataset, seed]
-    complete = (
-        np.add.reduceat(used, first, dtype=np.int64) == (selecting | reporting).sum(1)[dataset]
-    )
+    selecting, reporting, idle = _seeds(row_dataset, seed, (shape[0], seeds), how)
+    used = selecting | reporting
+    held = np.add.reduceat(used[row_dataset, seed], first, dtype=np.int64)
+    complete = held == used.sum(1)[dataset]
     mean, _ = _mean(lost, first, selecting, row_dataset, seed, dataset)
     competes = complete & np.isfinite(mean)
 
@@ -141,17 +158,17 @@ def select(runs: Runs, how: str = "seeds") -> Selection:
         loss=laid_out(reported / rounds, np.nan),
         standard_error=laid_out(error / rounds, np.nan),
         selecting_loss=laid_out(mean / rounds, np.nan),
-        oracle=laid_out(key[first] // len(runs.settings) % len(runs.oracle), -1),
-        settings=laid_out(key[first] % len(runs.settings), -1),
+        oracle=laid_out(key[first] // settings % oracles, -1),
+        settings=laid_out(key[first] % settings, -1),
         oracles=runs.oracle.values,
         texts=runs.settings.values,
         seeds=runs.seed.values,
         reporting=reporting,
         rounds=horizon,
-        runs=len(runs),
+        runs=len(lost),
         not_finite=int((~np.isfinite(lost)).sum()),
         unfinished=int((~complete).sum()),
-        idle_seeds=int(idle),
+        idle_seeds=idle,
         mechanism=runs.mechanism,
     )
 
@@ -189,52 +206,50 @@ def _mean(
     return mean, error
 
 
-def _refuse_twins(key: Numbers, seed: Numbers) -> None:
-    twins = int(((np.diff(key) == 0) & (np.diff(seed) == 0)).sum())
-    if twins:
-        raise InvalidInput(
-            f"each run must be there once; {twins} are there twice. "
-            "Delete the result files that overlap and run the campaign again."
-        )
-
-
-CHOICE_COLUMNS = ("algorithm", "epsilon", "delta", "oracle", "ridge", "datasets")
-
-
 @dataclass(frozen=True)
-class Choices:
-    """Data sets on which a pair (oracle, λ) won: (algorithms, levels, oracles, λ)."""
+class Curves:
+    """One data set: mean loss so far and its standard error, (algorithms, levels, batches).
+
+    Algorithms may have different batches; after its last batch an algorithm has NaN.
+    """
 
     algorithms: tuple[str, ...]
     levels: tuple[Level, ...]
-    oracles: tuple[str, ...]
-    ridges: tuple[float, ...]
-    datasets: Numbers
-
-    def rows(self) -> list[tuple[object, ...]]:
-        """Return the rows of ``choices.csv`` that are not zero."""
-        return [
-            (
-                self.algorithms[a],
-                self.levels[i].epsilon,
-                self.levels[i].delta,
-                self.oracles[o],
-                self.ridges[r],
-                int(self.datasets[a, i, o, r]),
-            )
-            for a, i, o, r in np.argwhere(self.datasets > 0)
-        ]
+    ends: Numbers
+    """(algorithms, batches): rounds played when a batch ends."""
+    mean: Numbers
+    standard_error: Numbers
 
 
-def choices(selection: Selection) -> Choices:
-    """Count how often each oracle and λ was selected, over the data sets."""
-    found = [float(settings_of(text).get("ridge", np.nan)) for text in selection.texts]
-    ridges = sorted({ridge for ridge in found if np.isfinite(ridge)})
-    ridge = np.asarray([ridges.index(each) if np.isfinite(each) else -1 for each in found])
-    won = selection.settings >= 0
-    _, a, i = np.nonzero(won)
-    o, r = selection.oracle[won], ridge[selection.settings[won]]
-    named = r >= 0
-    counts = np.zeros((*won.shape[1:], len(selection.oracles), len(ridges)), dtype=np.int64)
-    np.add.at(counts, tuple(part[named] for part in (a, i, o, r)), 1)
-    return Choices(selection.algorithms, selection.levels, selection.oracles, tuple(ridges), counts)
+def curves(table: Frame, selection: Selection, dataset: str) -> Curves | None:
+    """Return means over the reporting seeds; None where nothing was selected on the data set."""
+    import pyarrow.compute as pc
+
+    d = selection.datasets.index(dataset)
+    names, levels = selection.algorithms, selection.levels
+    seeds = np.asarray(selection.seeds)[selection.reporting[d]]
+    pieces, stops = {}, {}
+    for a, i in np.argwhere(selection.has[d]):
+        wanted = {
+            "algorithm": names[a],
+            "epsilon": levels[i].epsilon,
+            "oracle": selection.oracles[selection.oracle[d, a, i]],
+            "settings": selection.texts[selection.settings[d, a, i]],
+        }
+        found = table
+        for column, value in wanted.items():
+            found = found.filter(pc.equal(found[column], value))
+        found = found.filter(np.isin(found["seed"].to_numpy(), seeds)).sort_by("seed")
+        first, growth = (found[column][0].as_py() for column in ("first_batch", "growth"))
+        stops[a] = np.cumsum(Schedule(first, int(selection.rounds[d]), growth).lengths())
+        pieces[a, i] = np.asarray(found["curve"].to_pylist(), dtype=np.float64)
+    if not pieces:
+        return None
+    mean = np.full((len(names), len(levels), max(map(len, stops.values()))), np.nan)
+    error, ends = mean.copy(), mean[:, 0].copy()
+    for (a, i), piece in pieces.items():
+        batches = len(stops[a])
+        ends[a, :batches], mean[a, i, :batches] = stops[a], piece.mean(axis=0)
+        if len(piece) > 1:
+            error[a, i, :batches] = piece.std(axis=0, ddof=1) / np.sqrt(len(piece))
+    return Curves(names, levels, ends, mean, error)

@@ -1,38 +1,51 @@
-"""Tables as CSV and for pages."""
+"""Tables as CSV and for pages, from records: one dictionary per line."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from discreet.types import JsonMapping
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+
+def csv_text(records: Sequence[JsonMapping]) -> str:
     """Return a CSV file with all digits of numbers; an unknown value is empty."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(
-        ["" if value is None or value != value else value for value in row] for row in rows
-    )
+    writer = csv.DictWriter(buffer, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({k: "" if v is None or v != v else v for k, v in record.items()})
     return buffer.getvalue()
 
 
 class Table(NamedTuple):
-    """Table of a page: cells are text or Markup, the first of a row is its heading.
-
-    ``above`` is a first line of headings, each with the number of columns that it spans.
-    """
+    """Table of a page: cells are text or Markup, the first of a row is its heading."""
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     kind: str = ""
-    above: Sequence[tuple[str, int]] = ()
+
+
+def pivot(
+    caption: str,
+    records: Iterable[JsonMapping],
+    row: str,
+    column: str,
+    cell: Callable[[JsonMapping], str],
+    kind: str = "",
+) -> Table:
+    """Return a table with a line for each value of ``row`` and a column for each of ``column``."""
+    cells = {(record[row], record[column]): cell(record) for record in records}
+    head = list(dict.fromkeys(name for _, name in cells))
+    lines = dict.fromkeys(name for name, _ in cells)
+    rows = [[name, *(cells.get((name, each), "–") for each in head)] for name in lines]
+    return Table(caption, ["", *head], rows, kind)
 
 
 def number(value: float, form: str = ".3f") -> str:

@@ -1,0 +1,219 @@
+"""Figures of a campaign: heat maps of win rates, losses against ε, learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+import numpy as np
+
+from discreet.lab.report.algorithm_comparison import (
+    LossIncrease,
+    MeanLosses,
+    OverSets,
+    WinRates,
+    without_contexts,
+)
+from discreet.lab.report.campaign_results import Level, Numbers
+from discreet.lab.report.figures import (
+    Drawing,
+    error_line,
+    legend,
+    line_style,
+    plain,
+    rounds_axis,
+)
+from discreet.lab.report.selection import Curves, Selection
+from discreet.text import epsilon_text
+from discreet.types import Axes, Figure, JsonMapping
+
+COLOURS = ("#B35806", "#F1A340", "#FEE0B6", "#F7F7F7", "#D1E5F0", "#67A9CF", "#2166AC")
+"""Orange loses, blue wins: distinguishable with common colour blindness [ColorBrewer]."""
+_COLUMNS = 3
+
+
+def heat_maps(rates: WinRates, levels: Iterable[int]) -> Drawing:
+    """Draw percentages of the row against the column, a map for each privacy level."""
+    shown = list(levels)
+    columns = min(_COLUMNS, len(shown))
+    rows = -(-len(shown) // columns)
+
+    def draw(figure: Figure, _: str) -> None:
+        axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
+        for axis, level in zip(axes, shown, strict=False):
+            _map(axis, rates, level)
+        for axis in axes[len(shown) :]:
+            axis.set_axis_off()
+        if len(shown) > 1:
+            words = "% of data sets on which the row has less mean final loss; ties count half"
+            figure.supxlabel(words, fontsize=10)
+
+    return Drawing((3.7 * columns, 3.5 * rows), draw)
+
+
+def _map(axis: Axes, rates: WinRates, level: int) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    percent, names = rates.percent[level], rates.algorithms
+    colours = LinearSegmentedColormap.from_list("win rate", COLOURS)
+    # pcolormesh, because imshow would put a bitmap into the SVG.
+    axis.pcolormesh(
+        np.ma.masked_invalid(percent), cmap=colours, vmin=0, vmax=100, edgecolors="white", lw=1
+    )
+    style = {"ha": "center", "va": "center", "fontsize": 9.5}
+    for (j, k), value in np.ndenumerate(percent):
+        if np.isfinite(value):
+            text = "–" if j == k else f"{value:.0f}"
+            axis.text(k + 0.5, j + 0.5, text, color=legible_on(colours(value / 100)), **style)
+    places = np.arange(len(names)) + 0.5
+    axis.set_xticks(places, names, rotation=40, ha="right", fontsize=9)
+    axis.set_yticks(places, names, fontsize=9)
+    axis.tick_params(length=0)
+    axis.invert_yaxis()
+    axis.set_aspect("equal")
+    axis.spines[:].set_visible(False)
+    axis.set_title(rates.levels[level].text, fontsize=11)
+
+
+def legible_on(colour: tuple[float, ...]) -> str:
+    """Return dark or light ink, the one with more contrast [WCAG 2.2, relative luminance]."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    luminance = float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+    return "#000000" if luminance > 0.179 else "#ffffff"
+
+
+def increase_chart(increase: LossIncrease) -> Drawing:
+    """Draw the mean increase of the final loss at each private ε."""
+    words = f"final loss, less that at {increase.relative_to.text}"
+    kept = [i for i, level in enumerate(increase.levels) if level.private]
+    levels = [increase.levels[i] for i in kept]
+    lines = OverSets(*(part[:, kept] for part in increase.increase))
+    return _against_epsilon(increase.algorithms, levels, lines, words, {})
+
+
+def level_chart(selection: Selection, means: MeanLosses, about: JsonMapping) -> Drawing:
+    """Draw mean final loss against ε."""
+    counted = means.common.any(axis=1)
+    fixed = {
+        name: float(np.mean(losses[counted]))
+        for name, losses in without_contexts(about, selection.datasets).items()
+    }
+    lines = OverSets(means.mean, means.standard_error, means.datasets)
+    return _against_epsilon(selection.algorithms, selection.levels, lines, "mean final loss", fixed)
+
+
+def _against_epsilon(
+    names: Iterable[str],
+    levels: Iterable[Level],
+    lines: OverSets,
+    words: str,
+    fixed: Mapping[str, float],
+) -> Drawing:
+    """Draw a line per algorithm with one standard error over data sets."""
+
+    def draw(figure: Figure, ink: str) -> None:
+        axis = figure.subplots()
+        shown = [epsilon_text(level.epsilon) for level in levels]
+        places = np.arange(len(shown))
+        for a, name in enumerate(names):
+            # A small horizontal offset separates the error bars of different algorithms.
+            x = places + 0.02 * (a - (len(lines.mean) - 1) / 2)
+            error = np.nan_to_num(lines.standard_error[a])
+            error_line(axis, x, lines.mean[a], error, label=name, **line_style(name, ink))
+        known_levels(axis, fixed, ink)
+        axis.set_xticks(places, shown)
+        axis.set_xlabel("ε (more privacy to the right)")
+        axis.set_ylabel(words)
+        plain(axis, ink)
+        legend(figure, [axis], fontsize=9)
+
+    return Drawing((6.4, 5.2), draw)
+
+
+FIRST_ROUND = 15
+"""First round of a curve: earlier, a mean over few losses is only noise."""
+# Dark and cool for no privacy, bright and warm for much of it: an ordered ramp that keeps its
+# order in grey, of middle lightness for white and black paper.
+RAMP = ("#4B5CC4", "#7E4FB5", "#B5478F", "#DB5A5E", "#E8893B", "#D9B12B")
+LEVELS = {"best fixed action": (0, (4, 2)), "uniform": (0, (1, 2))}
+"""Line styles of losses of policies without contexts."""
+_BELOW = 4
+
+
+def curve_chart(curves: Curves, known: Mapping[str, float]) -> Drawing:
+    """Draw algorithms at each ε above, and the ε of each algorithm below, as the paper does.
+
+    Axes are common, so that heights can be compared across the figure. ``known`` are losses of
+    policies without contexts, drawn as horizontal lines.
+    """
+    algorithms = np.flatnonzero(np.isfinite(curves.mean).any(axis=(1, 2)))
+    levels = np.flatnonzero(np.isfinite(curves.mean).any(axis=(0, 2)))
+    rows = -(-len(algorithms) // _BELOW)
+    heights = (3.4, 2.3 * rows + 0.4)
+    return Drawing(
+        (13.0, sum(heights)), partial(_curves, curves, algorithms, levels, heights, known)
+    )
+
+
+def _curves(
+    curves: Curves,
+    algorithms: Numbers,
+    levels: Numbers,
+    heights: tuple[float, float],
+    known: Mapping[str, float],
+    figure: Figure,
+    ink: str,
+) -> None:
+    upper, lower = figure.subfigures(2, 1, height_ratios=heights)
+    for part in (upper, lower):
+        part.patch.set_alpha(0)
+    ramp = np.linspace(0, len(RAMP) - 1, len(levels)).round().astype(int)
+    colours = {i: {"color": RAMP[shade], "linewidth": 1.6} for i, shade in zip(levels, ramp)}  # noqa: B905
+
+    columns = min(_BELOW, len(algorithms))
+    top = upper.subplots(1, len(levels), squeeze=False, sharex=True, sharey=True)[0]
+    below = lower.subplots(-(-len(algorithms) // columns), columns, squeeze=False, sharex=True)
+    panels = [(axis, curves.levels[i].text) for axis, i in zip(top, levels, strict=True)]
+    for (axis, _), i in zip(panels, levels, strict=True):
+        for a in algorithms:
+            name = curves.algorithms[a]
+            _line(axis, curves, a, i, name, line_style(name, ink))
+    for axis, a in zip(below.reshape(-1), algorithms, strict=False):
+        panels.append((axis, curves.algorithms[a]))
+        axis.sharey(top[0])
+        for i in levels:
+            _line(axis, curves, a, i, curves.levels[i].text, colours[i])
+    for axis, title in panels:
+        known_levels(axis, known, ink)
+        axis.set_title(title, fontsize=10)
+        rounds_axis(axis, ink)
+    for axis in below.reshape(-1)[len(algorithms) :]:
+        axis.set_axis_off()
+    for axis in (top[0], *below[:, 0]):
+        axis.set_ylabel("mean loss so far", fontsize=9)
+    for axis in (*top, *below[-1]):
+        axis.set_xlabel("rounds", fontsize=9)
+    for axis in below[:, 1:].reshape(-1):
+        axis.tick_params(labelleft=False)
+    legend(upper, top, ncols=9)
+    legend(lower, below.reshape(-1), ncols=9)
+
+
+def _line(axis: Axes, curves: Curves, a: int, i: int, label: str, style: JsonMapping) -> None:
+    """Draw a curve at batch ends, with a band of one standard error over seeds."""
+    mean, error = curves.mean[a, i], np.nan_to_num(curves.standard_error[a, i])
+    ends = curves.ends[a]
+    late = (ends >= min(FIRST_ROUND, np.nanmax(ends))) & np.isfinite(mean)
+    ends, mean, error = ends[late], mean[late], error[late]
+    axis.plot(ends, mean, label=label, **style)
+    if error.any():
+        band = mean - error, mean + error
+        axis.fill_between(ends, *band, color=style["color"], alpha=0.18, linewidth=0)
+
+
+def known_levels(axis: Axes, known: Mapping[str, float], ink: str) -> None:
+    """Draw losses of policies without contexts, as horizontal lines."""
+    style = {"color": ink, "linewidth": 1, "alpha": 0.6, "zorder": 1}
+    for name, level in known.items():
+        if np.isfinite(level):
+            axis.axhline(level, label=name, linestyle=LEVELS[name], **style)
