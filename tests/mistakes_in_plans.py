@@ -31,27 +31,21 @@ PLANS = [
     ),
     (
         "plan(policy='SquareCB')",
-        "policy must be an object; got the text 'SquareCB'",
-        "Pass SquareCB(), without quotes.",
+        f"policy must be an object of {POLICIES}, VanillaPO; got 'SquareCB'",
+        "Pass an object, as SquareCB(...). Write it without quotes.",
         "plan(policy=SquareCB())",
     ),
     (
         "plan(policy='squarecb')",
-        f"policy must be one of {POLICIES}, VanillaPO; got 'squarecb'",
-        "Did you mean 'SquareCB'? Pass an object, without quotes.",
+        f"policy must be an object of {POLICIES}, VanillaPO; got 'squarecb'",
+        "Did you mean 'SquareCB'? Write it without quotes.",
         "plan(policy=SquareCB())",
     ),
     (
         "plan(policy=SquareCB)",
-        "policy must be an object; got the class 'SquareCB'",
-        "Pass SquareCB().",
+        f"policy must be an object of {POLICIES}, VanillaPO; got <class",
+        "Pass an object, as SquareCB(...). Write it without quotes.",
         "plan(policy=SquareCB())",
-    ),
-    (
-        "plan(oracle='Ridge')",
-        "oracle must be an object; got the text 'Ridge'",
-        "Pass Ridge(), without quotes.",
-        "plan(oracle=Ridge())",
     ),
     (
         "plan(policy=FastCB(), oracle=Ridge())",
@@ -72,14 +66,8 @@ PLANS = [
         "plan(budget=Budget(1.0, delta=1e-5)), plan(budget=Budget.none())",
     ),
     (
-        "Budget('1')",
-        "epsilon must be a number; got the text '1'",
-        "Write it without quotes.",
-        "Budget(1)",
-    ),
-    (
         "Budget(0)",
-        "epsilon must be above 0; got 0",
+        "epsilon must be a number above 0; got 0",
         "Without privacy it is Budget.none(), or --epsilon inf.",
         "Budget.none()",
     ),
@@ -98,13 +86,13 @@ PLANS = [
     (
         "plan(features=10)",
         "features must be one of UnitBall, Schema, Joint; got 10",
-        "Pass UnitBall(10).",
+        "Pass UnitBall(dimension), or Schema([...]) with its fields.",
         "plan(features=UnitBall(10))",
     ),
     (
         "plan(features=[Number('age', 0, 100)])",
         "features must be one of UnitBall, Schema, Joint; got [Number(",
-        "Pass Schema([...]) with its fields.",
+        "Pass UnitBall(dimension), or Schema([...]) with its fields.",
         "plan(features=Schema([Number('age', 0, 100)]))",
     ),
     (

@@ -189,7 +189,7 @@ OBSERVATIONS = [
     ),
     (
         "learner.observe([0, 2], [0.5, 1.5])",
-        "losses must be numbers in [0, 1] of shape (2,); some are outside",
+        "losses must be numbers in [0, 1] of shape (2,); got row 1: a value outside",
         RANGE,
     ),
     (
@@ -307,7 +307,7 @@ EVALUATIONS = [
     ),
     (
         "evaluate(plan(outcome=Reward(0, 1)), x, rewards=np.full((12, 3), 1.5))",
-        "rewards must be numbers in [0, 1] of shape (12, 3); some are outside (first in row 0)",
+        "rewards must be numbers in [0, 1] of shape (12, 3); got row 0: a value outside",
         "Declare a fixed public range that holds all rewards: Plan(outcome=Reward(low, high)).",
         "evaluate(plan(outcome=Reward(0, 2)), x, rewards=np.full((12, 3), 1.5))",
     ),

@@ -97,15 +97,15 @@ def finite(n_actions=3, p=11):
         ({"oracle": finite(p=10)}, ["weights", "(F, 3, 11)", "(2, 3, 10)"]),
         (
             {"features": 10},
-            ["features must be one of UnitBall, Schema", "got 10", "Pass UnitBall(10)."],
+            ["features must be one of UnitBall, Schema", "got 10", "Pass UnitBall("],
         ),
         ({"features": "UnitBall"}, ["got 'UnitBall'", "Pass UnitBall(dimension)"]),
-        ({"features": []}, ["got []", "Pass Schema([...])"]),
-        ({"policy": "SquareCB"}, ["policy", "the text 'SquareCB'", "Pass SquareCB(), without"]),
-        ({"policy": SquareCB}, ["policy", "the class 'SquareCB'", "Pass SquareCB()"]),
-        ({"policy": "Square"}, ["policy must be one of", "'Square'"]),
-        ({"oracle": "Ridge"}, ["oracle", "the text 'Ridge'", "Pass Ridge()"]),
-        ({"oracle": "FiniteClass"}, ["oracle", "Pass FiniteClass(...)"]),
+        ({"features": []}, ["got []", "Schema([...])"]),
+        ({"policy": "SquareCB"}, ["policy", "got 'SquareCB'", "SquareCB(...)", "without quotes"]),
+        ({"policy": SquareCB}, ["policy", "SquareCB'>", "as SquareCB(...)"]),
+        ({"policy": "Square"}, ["policy must be an object", "'Square'"]),
+        ({"oracle": "Ridge"}, ["oracle", "got 'Ridge'", "Ridge(...)"]),
+        ({"oracle": "FiniteClass"}, ["oracle", "as FiniteClass(...)"]),
         ({"budget": 1.0}, ["budget must be a Budget", "Pass Budget(1.0, delta=1e-5)"]),
         ({"budget": "1"}, ["got '1'", "Pass Budget(1.0, delta=1e-5)"]),
     ],
@@ -115,15 +115,10 @@ def test_the_impossible_is_refused_before_any_data(changes, words):
         plan(**changes)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), True, None, [1, 2]])
+@pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), True, None, [1, 2], "1"])
 def test_epsilon_is_above_zero(epsilon):
-    with refused(InvalidInput, "epsilon must be above 0", repr(epsilon), "Budget.none()"):
+    with refused(InvalidInput, "epsilon must be a number above 0", repr(epsilon), "Budget.none()"):
         Budget(epsilon, 1e-5)
-
-
-def test_epsilon_is_no_text():
-    with refused(InvalidInput, "must be a number", "the text '1'", "without quotes"):
-        Budget("1", 1e-5)
 
 
 @pytest.mark.parametrize("delta", [-1e-9, 1.0, 2.0, float("nan"), "0", None])

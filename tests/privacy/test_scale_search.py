@@ -15,7 +15,7 @@ from discreet.privacy.budget import ONCE, Budget, Participation
 from discreet.privacy.events import Gaussian, ObjectivePerturbation, fast_sampled
 
 CALLERS = (mechanism, perturb, loss_sums, rival_contract)
-FEW = 8
+FEW = 14
 """Prices from the first guesses that mechanisms have; bisection asks for up to 46."""
 
 
@@ -120,7 +120,7 @@ def test_costs_of_any_steepness(steep, base, monkeypatch):
     monkeypatch.setitem(bisection.__globals__, "epsilon", cost)
     budget = Budget(1.0 + base / 2, 1e-5)
     found = calibration.smallest_scale(lambda scale: Gaussian(scale, 1.0), budget, 3.0)
-    assert len(priced) == len(set(priced)) < 20
+    assert len(priced) == len(set(priced)) < 30
     assert found / (1.0 + 1e-6) in priced  # the answer itself was priced
     assert found == bisection(lambda scale: Gaussian(scale, 1.0), budget, 3.0)
 

@@ -555,7 +555,7 @@ FAULTS = (
     fault(
         "a person's cheapest batches count",
         "a ledger of users holds the cost of the dearest batches",
-        Edit("_largest", "sorted(values, reverse=True)[:most]", "sorted(values)[:most]"),
+        Edit("costliest", "for listed in parts), reverse=True)", "for listed in parts))"),
         "privacy/test_users.py::test_the_dearest_partitions_count_and_not_the_newest_or_cheapest",
     ),
     fault(
@@ -571,7 +571,7 @@ FAULTS = (
     fault(
         "noise for a person forgets the root of the batches",
         "k records in each of M batches are one Gaussian with μ·k·√M",
-        Edit("_repeated", "math.sqrt(batches)", "1.0"),
+        Edit("person_event", "math.sqrt(participation.batches)", "1.0"),
         "privacy/test_users.py::test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift",
         ("default-plan", "black box"),
     ),

@@ -40,11 +40,11 @@ def _numbers(values: object) -> NumpyArray:
     """The values as an array of floats, NaN for what is no number; one for what is no array."""
     try:
         numbers = np.asarray(values)
-        if numbers.dtype.kind in "OU" and numbers.ndim == 1:
-            return np.asarray([_number(value) for value in np.asarray(values, dtype=object)])
-        return numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else np.asarray(np.nan)
-    except (TypeError, ValueError):
+    except ValueError:
         return np.asarray(np.nan)
+    if numbers.dtype.kind in "OU" and numbers.ndim == 1:
+        return np.asarray([_number(value) for value in np.asarray(values, dtype=object)])
+    return numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else np.asarray(np.nan)
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,9 +105,9 @@ class Outcome:
         if self.clip and math.isfinite(number):
             number = min(max(number, self.low), self.high)
         if not self.low <= number <= self.high:  # NaN is refused here too
-            outside = math.isfinite(number)
-            got, step = ("a number outside", self._step) if outside else (kind_of(value), "")
-            step = step or (self._step if number == number else self._as_number)
+            got, step = "a number outside", self._step
+            if not math.isfinite(number):
+                got, step = kind_of(value), f"Report the {self.word} of the decision as a number."
             raise InvalidInput(f"{self.word} must be a {self._rule('number')}; got {got}. {step}")
         # The two ends give exactly 0 and 1, and the default range changes no bit.
         return abs(number - self._best) / (self.high - self.low)
@@ -118,19 +118,15 @@ class Outcome:
         if self.clip:
             clipped = np.clip(numbers, self.low, self.high)
             numbers = np.where(np.isfinite(numbers), clipped, np.nan)
-        got, step = "some are outside", self._step
-        if bool(np.isnan(numbers).any()):
-            got = "some are missing or no finite numbers"
-            step = f"Report decisions whose {self.word} is known, and the others later."
-        elif numbers.shape != shape:
-            got = f"got shape {numbers.shape}"
-            step = f"Report one {self.word} per id, and with full feedback one per action."
         inside = (numbers >= self.low) & (numbers <= self.high)
         if numbers.shape != shape or not bool(inside.all()):
-            if numbers.shape == shape and shape:
-                got += f" (first in row {int(np.argwhere(~inside)[0][0])})"
+            got = f"shape {numbers.shape}"
+            step = f"Report one {self.word} per id, and with full feedback one per action."
+            if numbers.shape == shape:
+                row = f"row {int(np.argwhere(~inside)[0][0])}: " if shape else ""
+                got, step = f"{row}a value outside, or none", self._step
             raise InvalidInput(
-                f"{self.plural} must be {self._rule('numbers')} of shape {shape}; {got}. {step}"
+                f"{self.plural} must be {self._rule('numbers')} of shape {shape}; got {got}. {step}"
             )
         return np.abs(numbers - self._best) / (self.high - self.low)
 
@@ -175,13 +171,9 @@ class Outcome:
         return f"finite {noun}" if self.clip else f"{noun} in {self.range}"
 
     @property
-    def _as_number(self) -> str:
-        return f"Report the {self.word} of the decision as a number."
-
-    @property
     def _step(self) -> str:
         if self.clip:
-            return self._as_number
+            return f"Report the {self.word} of the decision as a number."
         wider = f"{type(self).__name__}(low, high)"
         return f"Declare a fixed public range that holds all {self.plural}: Plan(outcome={wider})."
 
@@ -298,10 +290,9 @@ class Guardrail:
         try:
             return self.outcome.loss_of(value)
         except InvalidInput:
-            number = not math.isnan(_number(value))
             raise InvalidInput(
-                f"{self.name} must be a number in {self.outcome.range}; "
-                f"got {'a number outside' if number else kind_of(value)}. "
+                f"{self.name} must be a number in {self.outcome.range}; got "
+                f"{kind_of(value) if math.isnan(_number(value)) else 'a number outside'}. "
                 "Leave it out where it is not known."
             ) from None
 
@@ -328,35 +319,24 @@ def checked_guardrails(given: object) -> tuple[Guardrail, ...]:
 
 def refuse_unknown_guardrails(declared: Sequence[Guardrail], given: object) -> None:
     """Refuse names of reported guardrails that the plan does not declare."""
-    if given is None:
-        return
     names = [each.name for each in declared]
-    if not isinstance(given, Mapping):
-        raise InvalidInput(
-            f"guardrails must be values by name; got {kind_of(given)}. "
-            "Write guardrails={'complaints': 1}."
-        )
-    for name in given:
-        if name not in names:
-            raise InvalidInput(
-                f"guardrails must be declared in the plan, as {listed(names or ['none'])}; "
-                f"got {name!r}. {nearest(name, names) if names else 'Leave them out.'}"
-            )
+    if given is None or (isinstance(given, Mapping) and set(given) <= set(names)):
+        return
+    got = next(each for each in given if each not in names) if isinstance(given, Mapping) else ""
+    raise InvalidInput(
+        f"guardrails must be values by name, declared in the plan as {listed(names or ['none'])}; "
+        f"got {repr(got) if got else kind_of(given)}. {nearest(got, names)}"
+    )
 
 
 def declared_guardrails(plan: JsonMapping | None) -> tuple[Guardrail, ...]:
     """The guardrails that the document of a plan declares."""
     try:
-        return tuple(
-            Guardrail(
-                each["name"],
-                float(each["low"]),
-                float(each["high"]),
-                each["worse"],
-                float(each["limit"]),
-            )
-            for each in (plan or {}).get("guardrails") or ()
-        )
+        found = []
+        for each in (plan or {}).get("guardrails") or ():
+            low, high, limit = (float(each[name]) for name in ("low", "high", "limit"))
+            found.append(Guardrail(each["name"], low, high, each["worse"], limit))
+        return tuple(found)
     except (LookupError, TypeError, ValueError):
         raise CorruptRelease(
             "guardrails of a plan must have names, ranges, directions and limits; these do not. "

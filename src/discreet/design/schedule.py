@@ -8,7 +8,6 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from discreet.design.window import seconds_of
-from discreet.errors import InvalidInput
 from discreet.types import JsonMapping
 from discreet.validate import in_range, whole
 
@@ -62,31 +61,24 @@ class Schedule:
         whole("first_batch", self.first, 1)
         in_range("first_batch", self.first, 1, LONGEST)
         in_range("growth", self.growth, 1.1, 16.0)
-        if self.longest is not None:
-            whole("longest_batch", self.longest, 1, "Give a number of slots, or None.")
-            step = "It must not be shorter than first_batch."
-            in_range("longest_batch", self.longest, self.first, LONGEST, step)
-        if self.imported is not None:
-            whole("imported", self.imported, 1, "Give the number of rows of the log, or None.")
-            in_range("imported", self.imported, 1, LARGEST_LOG)
+        limits = {
+            "longest_batch": (self.longest, self.first, LONGEST),
+            "imported": (self.imported, 1, LARGEST_LOG),
+            "half_life": (self.half_life, 1, math.inf),
+            "horizon": (self.horizon, 1, math.inf),
+        }
+        for name, (number, least, most) in limits.items():
+            if number is not None:
+                step = f"Give a whole number of at least {least}, or None."
+                in_range(name, whole(name, number, 1, step), least, most, step)
         _ = self.seconds  # checks it
-        if self.half_life is not None:
-            whole("half_life", self.half_life, 1, "Give a number of releases, or None for no end.")
-        if self.horizon is not None:
-            whole("horizon", self.horizon, 1, "Give the number of rounds, or None if it is open.")
 
     @classmethod
     def of_plan(cls, config: JsonMapping) -> Schedule:
         """The schedule of a plan's document."""
-        return cls(
-            int(config["first_batch"]),
-            config["horizon"],
-            float(config["growth"]),
-            config.get("longest_batch"),
-            config.get("close_every"),
-            config.get("half_life"),
-            config.get("imported"),
-        )
+        later = ("longest_batch", "close_every", "half_life", "imported")
+        first, growth = int(config["first_batch"]), float(config["growth"])
+        return cls(first, config["horizon"], growth, *map(config.get, later))
 
     @property
     def imported_batches(self) -> int:
@@ -101,13 +93,7 @@ class Schedule:
     @property
     def seconds(self) -> float | None:
         """``every`` as a number; None for batches that close by count alone."""
-        if self.every is None:
-            return None
-        if not isinstance(self.every, str):
-            raise InvalidInput(
-                f"close_every must be a time in words, or None; got {self.every!r}. Write '7d'."
-            )
-        return seconds_of("close_every", self.every)
+        return None if self.every is None else seconds_of("close_every", self.every)
 
     def allows(self, release: int, records: int, burned: int = 0) -> bool:
         """Return whether a release may have so many records: its slots, or fewer by a clock.

@@ -37,7 +37,7 @@ def seconds_of(name: str, text: str) -> float:
     >>> [seconds_of("window", text) for text in ("90s", "15m", "6h", "7d")]
     [90.0, 900.0, 21600.0, 604800.0]
     """
-    match = _TEXT.fullmatch(text)
+    match = _TEXT.fullmatch(text) if isinstance(text, str) else None
     seconds = float(match[1]) * UNITS[match[2]] if match else 0.0
     if seconds <= 0.0:
         raise InvalidInput(

@@ -33,8 +33,9 @@ def refuse_wrong_kinds(plan: Plan) -> None:
     """Parts of another type, and words that are not known."""
     instance("outcome", plan.outcome, (Loss, Reward), "Write Reward(low, high), a range.")
     kinds = (UnitBall, Schema, Joint)
-    instance("features", plan.features, kinds, _instead_of(plan.features))
-    instance("budget", plan.budget, (Budget,), _budget_instead_of(plan.budget))
+    step = "Pass UnitBall(dimension), or Schema([...]) with its fields."
+    instance("features", plan.features, kinds, step)
+    instance("budget", plan.budget, (Budget,), "Pass Budget(1.0, delta=1e-5), or Budget.none().")
     plan.refuse_unregistered()
     one_of("feedback", plan.feedback, ("bandit", "full"))
     one_of("losses", plan.losses, ("general", "one_label"))
@@ -171,20 +172,6 @@ def _refuse_what_costs_a_person_too_much(plan: Plan, participation: Participatio
             f"costs ε = {cost:.4g} for {participation.text}. Calibrate it for "
             "problem.participation, or choose a built-in oracle."
         )
-
-
-def _instead_of(features: object) -> str:
-    """Return what to pass instead of features of another type."""
-    if isinstance(features, (int, np.integer)) and not isinstance(features, bool) and features > 0:
-        return f"Pass UnitBall({features})."
-    if isinstance(features, (list, tuple)):
-        return "Pass Schema([...]) with its fields."
-    return "Pass UnitBall(dimension), or Schema([...]) with its fields."
-
-
-def _budget_instead_of(budget: object) -> str:
-    number = isinstance(budget, (int, float)) and not isinstance(budget, bool) and budget > 0
-    return f"Pass Budget({budget if number else 1.0}, delta=1e-5), or Budget.none()."
 
 
 def advise_unused_budget(plan: Plan, event: Event) -> None:

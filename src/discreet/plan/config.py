@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -62,10 +62,8 @@ def from_config(registry: Classes, document: object, where: str) -> Any:
         ((name, only),) = registry.items()
         if not isinstance(document, Mapping):
             keys = ", ".join(f"{each.name} = …" for each in fields(only))
-            raise InvalidInput(
-                f"{where} must be a table; got {document!r}. "
-                f"Write {where.rpartition('.')[2]} = {{ {keys} }}."
-            )
+            step = f"Write {where.rpartition('.')[2]} = {{ {keys} }}."
+            raise InvalidInput(f"{where} must be a table; got {document!r}. {step}")
         document = {"kind": name, **document}
     if not isinstance(document, Mapping) or "kind" not in document:
         raise InvalidInput(
@@ -125,14 +123,8 @@ def _read(hint: object, value: object, where: str, registry: Classes) -> Any:
     return value
 
 
-_KNOWN: WeakKeyDictionary[type[Any], dict[str, object]] = WeakKeyDictionary()
-
-
-def _hints(cls: type[Any]) -> dict[str, object]:
-    """The types of a class, whose texts Python would evaluate again at every question."""
-    if cls not in _KNOWN:
-        _KNOWN[cls] = typing.get_type_hints(cls)
-    return _KNOWN[cls]
+_hints: Callable[[Any], dict[str, object]] = lru_cache(maxsize=256)(typing.get_type_hints)
+"""The types of a class, whose texts Python would evaluate again at every question."""
 
 
 def _options(hint: object) -> tuple[Any, ...]:

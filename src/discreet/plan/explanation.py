@@ -29,8 +29,6 @@ FLOPS = 1e10
 """Floating-point operations in a second, in products of matrices."""
 HELD = 200
 """Bytes of memory for each number while a release is fitted and written."""
-KEPT = 24
-"""Bytes of memory for each number of an earlier release, which later fits read."""
 LONGEST = 160
 """Characters of a part of a plan that its repr shows."""
 LARGE, SLOW = 5e6, 10.0
@@ -41,34 +39,29 @@ class PlanSize(NamedTuple):
     """Estimates for one release; seconds and memory are None where they are not known."""
 
     document: float
-    seconds: float | None
-    seconds_each: float | None
-    memory: float | None
-    memory_each: float | None
+    seconds: float | None = None
+    memory: float | None = None
 
     @property
     def text(self) -> str:
         """The estimates in words."""
-        text = f"A release is a document of about {_bytes(self.document)}"
-        if self.seconds is None or self.seconds_each is None or self.memory is None:
-            return f"{text}."
-        time, memory = duration(_rounded(max(0.1, self.seconds))), _bytes(self.memory)
-        words = f"{text}. Its fit takes about {time} on one core, and {memory} of memory."
-        if self.warning is not None and self.memory_each is not None:
-            slower, wider = duration(_rounded(self.seconds_each)), _bytes(self.memory_each)
-            words += f" Each earlier release adds {slower} and {wider}."
-        return words
+        text = f"A release is a document of about {_bytes(self.document)}."
+        if self.seconds is None or self.memory is None:
+            return text
+        time = duration(_rounded(max(0.1, self.seconds)))
+        memory = _bytes(self.memory)
+        return f"{text} Its fit takes about {time} on one core, and {memory} of memory."
 
     @property
     def warning(self) -> str | None:
         """A sentence where a plan is so large that documents and fits will be a burden."""
         if self.document < LARGE and (self.seconds or 0.0) < SLOW:
             return None
+        fits = f" and fits of about {duration(_rounded(self.seconds))}" if self.seconds else ""
         return (
-            f"this plan is large: documents of about {_bytes(self.document)}"
-            + (f" and fits of about {duration(_rounded(self.seconds))}" if self.seconds else "")
-            + ". They grow with actions × features². Hash wide categories into fewer slots, leave "
-            "out columns, or give actions features of their own with a Catalogue."
+            f"this plan is large: documents of about {_bytes(self.document)}{fits}. They grow "
+            "with actions × features². Hash wide categories into fewer slots, leave out columns, "
+            "or give actions features of their own with a Catalogue."
         )
 
 
@@ -77,16 +70,14 @@ def plan_size(plan: Plan) -> PlanSize:
     problem, pooling, p = plan.problem, plan.pooling, plan.features.p
     blocks = 1 if problem.feedback == "full" else plan.blocks
     triangles, weights = blocks * p * (p + 1) // 2, plan.blocks * p
+    radii = blocks * p * p if problem.radii else 0
     if pooling is None:
-        numbers = weights + (blocks * p * p if problem.radii else 0)
-        return PlanSize(float(TEXT * numbers), None, None, None, None)
+        return PlanSize(float(TEXT * (weights + radii)))
     matrices = 2 * p * p if pooling.stretched else 0
-    numbers = triangles + 2 * weights + matrices + (blocks * p * p if problem.radii else 0)
+    numbers = triangles + 2 * weights + matrices + radii
     drawn = triangles + weights if plan.budget.private else 0
-    changed = 4.0 * blocks * p**3 / FLOPS if pooling.stretched else triangles / FLOPS
     seconds = DRAW * drawn + 20.0 * blocks * p**3 / FLOPS
-    held = float(HELD * numbers), float(KEPT * numbers)
-    return PlanSize(float(TEXT * numbers), seconds, changed, *held)
+    return PlanSize(float(TEXT * numbers), seconds, float(HELD * numbers))
 
 
 def _rounded(value: float) -> float:
@@ -102,62 +93,60 @@ def _bytes(count: float) -> str:
 
 
 def explained(plan: Plan) -> str:
-    """All paragraphs."""
+    """All paragraphs; those without words are left out."""
+    size = plan_size(plan)
+    careful = "" if size.warning is None else f" Careful: {size.warning}"
+    imported = plan.imported is not None and (
+        f"It begins with a private log of {plan.imported:,} rows, in "
+        f"{plan.schedule.imported_batches} batches. Each row is in one of them, costs ε once "
+        "as every record, and is forgotten with its release."
+    )
+    prior = plan.prior is not None and (
+        f"{plan.prior.text}. They are public, part of this plan, decide the first batch, "
+        "and enter the pool as a batch without cost."
+    )
     paragraphs = {
         "Problem": _problem(plan),
         "Privacy": _privacy(plan),
         "Policy": _policy(plan.policy, plan.n_actions),
         "Oracle": _oracle(plan),
         "Batches": _batches(plan),
-        "Size": _size(plan),
-        **({} if plan.control is None else {"Control": _control(plan)}),
-        **({} if plan.guardrails is None else {"Guardrails": _guardrails(plan)}),
+        "Size": size.text + careful,
+        "Control": _control(plan),
+        "Guardrails": _guardrails(plan),
+        "Import": imported,
+        "Prior": prior,
     }
-    if plan.imported is not None:
-        paragraphs["Import"] = (
-            f"It begins with a private log of {plan.imported:,} rows, in "
-            f"{plan.schedule.imported_batches} batches. Each row is in one of them, costs ε once "
-            "as every record, and is forgotten with its release."
-        )
-    if plan.prior is not None:
-        paragraphs["Prior"] = (
-            f"{plan.prior.text}. They are public, part of this plan, decide the first batch, "
-            "and enter the pool as a batch without cost."
-        )
     return "\n".join(
         textwrap.fill(f"{subject + ' ':<10}{words}", 88, subsequent_indent=" " * 10)
         for subject, words in paragraphs.items()
+        if words
     )
 
 
 def _problem(plan: Plan) -> str:
     observed = "the chosen action" if plan.feedback == "bandit" else "every action"
     named = "" if plan.actions is None else f" ({listed(plan.actions)})"
-    size = f"{plan.n_actions} actions{named}, {plan.features.p - 1} numbers per context"
-    word, outcome = plan.outcome.word, ""
+    text = (
+        f"{plan.n_actions} actions{named}, {plan.features.p - 1} numbers per context; "
+        f"feedback is the {plan.outcome.word} of {observed}"
+    )
     if plan.outcome != UNIT_LOSS:
         refused = "clipped" if plan.outcome.clip else "refused"
-        outcome = f" in {plan.outcome.range}; what lies outside is {refused}"
-    return f"{size}; feedback is the {word} of {observed}{outcome}.{_missing(plan)}"
-
-
-def _missing(plan: Plan) -> str:
+        text += f" in {plan.outcome.range}; what lies outside is {refused}"
     if plan.missing_loss is None:
-        return ""
+        return f"{text}."
     value = plan.outcome.value_of(plan.missing_loss)
-    return f" An answer that never comes counts as a {plan.outcome.word} of {value:g}."
+    return f"{text}. An answer that never comes counts as a {plan.outcome.word} of {value:g}."
 
 
 def _privacy(plan: Plan) -> str:
-    budget = plan.budget
-    if not budget.private:
+    if not plan.budget.private:
         return "None: no budget was set, so no noise is added."
+    cost = f"{plan.budget.text} for one {plan.unit}"
     if plan.participation is not None:
-        return f"{budget.text} for one {plan.unit}, who contributes {plan.participation.text}."
-    return (
-        f"{budget.text} for one {plan.unit}. Each record is in one batch, so any number of "
-        "releases costs this once."
-    )
+        return f"{cost}, who contributes {plan.participation.text}."
+    return f"{cost}. Each record is in one batch, so any number of releases costs this once."
 
 
 def _policy(policy: object, n_actions: int) -> str:
@@ -185,49 +174,46 @@ def _oracle(plan: Plan) -> str:
         return _given(plan.oracle)
     if not plan.budget.private:
         return "PooledRidge: ridge regression on the whole past; predicted losses are in [0, 1]."
-    oracle, sigma, response = pooling.oracle, pooling.gram, pooling.response
-    stretched = (
-        " Each batch's rows are stretched by a matrix that the earlier releases give, and brought "
-        "to a length of at most one, so that weak directions rise above the noise; this spends no "
-        "privacy."
-        if pooling.stretched
-        else ""
-    )
+    oracle, sigma = pooling.oracle, pooling.gram
     half = math.ceil(oracle.clear * plan.features.p * sigma**2)
-    return (
+    text = (
         "PooledRidge adds up all released statistics, which are public. The budget asks for noise "
-        f"of {sigma:.3g} on second moments and {response:.3g} on responses. A batch of n records "
-        f"has weight n/(n + {half:,}), since small batches are mostly noise, and directions weaker "
-        f"than {oracle.floor:g} times the noise are not trusted.{stretched}"
+        f"of {sigma:.3g} on second moments and {pooling.response:.3g} on responses. A batch of n "
+        f"records has weight n/(n + {half:,}), since small batches are mostly noise, and "
+        f"directions weaker than {oracle.floor:g} times the noise are not trusted."
     )
+    if pooling.stretched:
+        text += (
+            " Each batch's rows are stretched by a matrix that the earlier releases give, and "
+            "brought to a length of at most one, so that weak directions rise above the noise; "
+            "this spends no privacy."
+        )
+    return text
 
 
 def _batches(plan: Plan) -> str:
     begin = plan.schedule.imported_batches + 1
-    lengths = ", ".join(f"{plan.schedule.nominal(begin + more):,}" for more in range(3))
-    end = "" if plan.horizon is None else f", until round {plan.horizon:,}"
+    text = ", ".join(f"{plan.schedule.nominal(begin + more):,}" for more in range(3))
+    text += ", … records"
     if plan.longest_batch is not None:
-        end = f", at most {plan.longest_batch:,}{end}"
+        text += f", at most {plan.longest_batch:,}"
+    if plan.horizon is not None:
+        text += f", until round {plan.horizon:,}"
     if plan.close_every is not None:
-        end += f"; a batch closes {plan.close_every} after it opened, though slots are free"
-    forgets = "" if plan.half_life is None else f" {_forgetting(plan.half_life)}"
-    return f"{lengths}, … records{end}. The first batch chooses actions at random.{forgets}"
-
-
-def _size(plan: Plan) -> str:
-    size = plan_size(plan)
-    return size.text if size.warning is None else f"{size.text} Careful: {size.warning}"
-
-
-def _forgetting(half_life: int) -> str:
-    more = "the next one" if half_life == 1 else f"{half_life:,} more"
-    return f"A release counts half as much after {more}, and is not read after {5 * half_life:,}."
+        text += f"; a batch closes {plan.close_every} after it opened, though slots are free"
+    text += ". The first batch chooses actions at random."
+    if plan.half_life is not None:
+        text += (
+            f" A release counts half as much after {plan.half_life:,} more, and is not read "
+            f"after {5 * plan.half_life:,}."
+        )
+    return text
 
 
 def _control(plan: Plan) -> str:
     control, action, sums = plan.control, plan.control_action, plan.loss_sums
-    assert control is not None
-    assert sums is not None
+    if control is None or sums is None:
+        return ""
     who = "people" if plan.participation else "slots"
     played = "actions at random" if action is None else f"the action {action_name(plan, action)}"
     noise = f", with noise of {sums.sigma:.3g} on each sum of losses" if sums.sigma else ""
@@ -240,9 +226,10 @@ def _control(plan: Plan) -> str:
 
 
 def _guardrails(plan: Plan) -> str:
-    assert plan.guardrails is not None
     sums = plan.guardrail_sums
-    noise = f", with noise of {sums.sigma:.3g} on each sum" if sums and sums.sigma else ""
+    if sums is None or plan.guardrails is None:
+        return ""
+    noise = f", with noise of {sums.sigma:.3g} on each sum" if sums.sigma else ""
     return (
         f"{'; '.join(each.text for each in plan.guardrails)}. Each release tells their means in "
         f"policy and control{noise} on a scale of 0 to 1. This takes {plan.guardrails_share:g} of "

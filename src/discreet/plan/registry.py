@@ -13,7 +13,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
 from discreet import oracles, policies
@@ -89,7 +89,11 @@ def register(kind: C) -> C:
     >>> register(Greedy) is Greedy  # built in already: nothing changes
     True
     """
-    if not inspect.isclass(kind) or not is_dataclass(kind) or not _frozen(kind):
+    if (
+        not inspect.isclass(kind)
+        or not is_dataclass(kind)
+        or not vars(kind)["__dataclass_params__"].frozen
+    ):
         raise InvalidInput(
             f"class must be a frozen dataclass to be registered; got {kind!r}. "
             "Write @discreet.register above @dataclass(frozen=True) above the class."
@@ -101,17 +105,14 @@ def register(kind: C) -> C:
         )
     name, registry = kind.__name__, POLICIES if _is_policy(kind) else ORACLES
     for each in (POLICIES, ORACLES):
-        if name in each.built_in or name in RESERVED:
-            if each.built_in.get(name) is kind:
-                return kind
-            raise InvalidInput(
-                f"class must have a name of its own; got {name!r}, which is built in. Rename it."
-            )
+        if each.built_in.get(name) is kind:
+            return kind
         known = each.own.get(name)
-        if known is not None and (each is not registry or _origin(known) != _origin(kind)):
+        same = known is None or (each is registry and _origin(known) == _origin(kind))
+        if name in each.built_in or name in RESERVED or not same:
+            by = f"{known.__module__} registered" if known else "is built in"
             raise InvalidInput(
-                f"class must have a name of its own; got {name!r}, which {known.__module__} "
-                "registered. Rename one of them."
+                f"class must have a name of its own; got {name!r}, which {by}. Rename it."
             )
     registry.own[name] = kind
     return kind
@@ -121,21 +122,12 @@ def refuse_unregistered(name: str, item: object, registry: Registry) -> None:
     """Refuse an object whose class a document cannot name."""
     if registry.holds(item):  # of most, with no look at the packages that are installed
         return
-    word = str(item if isinstance(item, str) else getattr(item, "__name__", ""))
-    if word in registry:
-        kind = "the text" if isinstance(item, str) else "the class"
-        needs = any(
-            each.default is MISSING and each.default_factory is MISSING
-            for each in fields(registry[word])
-        )
-        raise InvalidInput(
-            f"{name} must be an object; got {kind} {word!r}. "
-            f"Pass {word}({'...' * needs}){', without quotes' * isinstance(item, str)}."
-        )
     step = "Make one and pass it, or register your own class with discreet.register."
-    if isinstance(item, str):
-        step = f"{nearest(item, registry)} Pass an object, without quotes."
-    raise InvalidInput(f"{name} must be one of {', '.join(registry)}; got {item!r}. {step}")
+    if isinstance(item, str) or inspect.isclass(item):
+        word = item if isinstance(item, str) else item.__name__
+        step = f"Pass an object, as {word}(...)."
+        step = f"{step if word in registry else nearest(word, registry)} Write it without quotes."
+    raise InvalidInput(f"{name} must be an object of {', '.join(registry)}; got {item!r}. {step}")
 
 
 def import_module(name: str) -> None:
@@ -162,10 +154,6 @@ def _load_plugin(name: str) -> None:
                 f"entry point {name!r} of {GROUP} must have the name of its class; it loads "
                 f"{kind.__name__!r}. Rename the entry point in its package."
             )
-
-
-def _frozen(kind: Any) -> bool:
-    return bool(kind.__dataclass_params__.frozen)
 
 
 def _origin(kind: type[Any]) -> tuple[str, str]:

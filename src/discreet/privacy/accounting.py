@@ -7,7 +7,7 @@ imported only where a private event is priced.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -106,7 +106,8 @@ def person_event(event: Event, participation: Participation) -> Event:
             f"got {participation.records}. No bound is known for several records of one person in "
             "one such release: choose Ridge or PooledRidge, or Logistic(noise='gamma')."
         )
-    return _repeated(batch, participation.batches)
+    # The releases of several batches on one person's records, as one event.
+    return _scaled(batch, math.sqrt(participation.batches), participation.batches)
 
 
 def epsilon_in_different_batches(event: Event, delta: float, records: int) -> float:
@@ -143,11 +144,6 @@ def scaled_event(event: Event, records: int) -> Event | None:
     if any(map(is_renyi, flattened(event))):
         return None
     return _scaled(event, float(records), records)
-
-
-def _repeated(event: Event, batches: int) -> Event:
-    """Return the releases of several batches on one person's records, as one event."""
-    return _scaled(event, math.sqrt(batches), batches)
 
 
 def _scaled(event: Event, shift: float, times: int) -> Event:
@@ -208,42 +204,27 @@ def costliest(partitions: Sequence[Event], most: int) -> Event:
     for part in (part for listed in parts for part in listed):
         if isinstance(part, NonPrivate):
             return part
-    bounds = [_shifts(parts, most), _pure(parts, most), *_objectives(parts, most)]
-    return compose(*(bound for bound in bounds if bound is not None))
 
+    def largest(cost: Callable[[Event], float]) -> float:
+        return sum(sorted((sum(map(cost, listed)) for listed in parts), reverse=True)[:most])
 
-def _largest(values: Iterable[float], most: int) -> float:
-    return sum(sorted(values, reverse=True)[:most])
-
-
-def _shifts(parts: list[list[Event]], most: int) -> Event | None:
-    """All Gaussians as one: 1/multiplier² add up, and so do the distances of the samplers."""
-    gaussians = [[part for part in listed if isinstance(part, Gaussian)] for listed in parts]
-    if not any(gaussians):
-        return None
-    square = _largest((sum(part.multiplier**-2 for part in each) for each in gaussians), most)
-    distance = _largest((sum(part.sampler_distance for part in each) for each in gaussians), most)
-    return Gaussian(square**-0.5, 1.0, distance)
-
-
-def _pure(parts: list[list[Event]], most: int) -> Event | None:
-    totals = [sum(map(pure_epsilon, listed)) for listed in parts]
-    return ExponentialMechanism(_largest(totals, most), 1.0) if any(totals) else None
-
-
-def _objectives(parts: list[list[Event]], most: int) -> list[Event]:
-    """Return as many objectives as ``most`` partitions can have, each with the largest curve."""
-    curves = [[part for part in listed if is_renyi(part)] for listed in parts]
-    every = [part for each in curves for part in each]
-    if not every:
-        return []
-    largest = ObjectivePerturbation(
-        "gaussian",
-        kappa=max(part.kappa for part in every),
-        shift=max(part.shift for part in every),
-        blocks=max(part.blocks for part in every),
-    )
-    return [largest] * round(_largest((float(len(each)) for each in curves), most))
+    bounds: list[Event] = []
+    square = largest(lambda part: part.multiplier**-2 if isinstance(part, Gaussian) else 0.0)
+    if square:
+        distance = largest(lambda part: getattr(part, "sampler_distance", 0.0))
+        bounds.append(Gaussian(square**-0.5, 1.0, distance))
+    if pure := largest(pure_epsilon):
+        bounds.append(ExponentialMechanism(pure, 1.0))
+    if curves := [part for listed in parts for part in listed if is_renyi(part)]:
+        # As many objectives as ``most`` partitions can have, each with the largest curve.
+        highest = ObjectivePerturbation(
+            "gaussian",
+            kappa=max(part.kappa for part in curves),
+            shift=max(part.shift for part in curves),
+            blocks=max(part.blocks for part in curves),
+        )
+        bounds += [highest] * round(largest(is_renyi))
+    return compose(*bounds)
 
 
 NOTHING = Composed(())

@@ -49,19 +49,6 @@ class Attacker:
             "a guess without them, 50 times."
         )
 
-    def in_words(self) -> str:
-        """Describe the attacker to somebody whose data are protected.
-
-        >>> attacker(Gaussian(1 / 0.26805, 1.0)).in_words()
-        'Someone who sees everything published can tell whether you were in it 55 times in 100; \
-a coin gives 50.'
-        """
-        often = "" if self.exact else "at most "
-        return (
-            "Someone who sees everything published can tell whether you were in it "
-            f"{often}{hundredths(self.success, self.exact)} times in 100; a coin gives 50."
-        )
-
 
 def hundredths(success: float, exact: bool) -> int:
     """Return ``success`` in counts of one hundred, rounded if exact; a bound is rounded up.
@@ -103,14 +90,14 @@ def attacker(event: Event) -> Attacker:
     objectives = [part for part in parts if is_renyi(part)]
     pure = [level for level in map(pure_epsilon, parts) if level]
     mu = math.sqrt(math.fsum(part.multiplier**-2 for part in gaussians))
-    distance = math.fsum(part.sampler_distance for part in gaussians)
-    rho = mu**2 / 2 + math.fsum(each**2 / 2 for each in pure)
-    rho += math.fsum(objective_divergence(part) for part in objectives)
-    if objectives:
-        variation = _bounded(event, mu, pure, objectives)
-        return Attacker(0.5 + 0.5 * variation, False, None, rho)
     # Two samplers, each as far from its ideal as the event says, add twice the distance.
-    variation = min(1.0, mixed_variation(math.fsum(pure), mu) + 2.0 * distance)
+    samplers = 2.0 * math.fsum(part.sampler_distance for part in gaussians)
+    rho = mu**2 / 2 + math.fsum(each**2 / 2 for each in pure)
+    rho += math.fsum(map(objective_divergence, objectives))
+    if objectives:
+        variation = _bounded(event, mu, pure, objectives, samplers)
+        return Attacker(0.5 + 0.5 * variation, False, None, rho)
+    variation = min(1.0, mixed_variation(math.fsum(pure), mu) + samplers)
     whole = math.hypot(mu, pure_shift(math.fsum(pure)))
     return Attacker(0.5 + 0.5 * variation, not pure, whole, rho)
 
@@ -149,15 +136,16 @@ def objective_divergence(part: ObjectivePerturbation) -> float:
 
 
 def _bounded(
-    event: Event, mu: float, pure: list[float], objectives: list[ObjectivePerturbation]
+    event: Event,
+    mu: float,
+    pure: list[float],
+    objectives: list[ObjectivePerturbation],
+    samplers: float,
 ) -> float:
     """The least of three bounds on total variation: Pinsker, Bretagnolle–Huber, and by (ε, δ)."""
     divergence = mu**2 / 2 + math.fsum(each * math.tanh(each / 2) for each in pure)
-    divergence += math.fsum(objective_divergence(part) for part in objectives)
-    gaussians = [part for part in flattened(event) if isinstance(part, Gaussian)]
-    distance = 2.0 * math.fsum(part.sampler_distance for part in gaussians)
-    bounds = [math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence))]
-    bounds = [bound + distance for bound in bounds]
+    divergence += math.fsum(map(objective_divergence, objectives))
+    bounds = [math.sqrt(divergence / 2) + samplers, math.sqrt(-math.expm1(-divergence)) + samplers]
     for delta in _DELTAS:
         level = epsilon(event, delta)  # pays for the samplers already
         if math.isfinite(level):

@@ -32,14 +32,10 @@ class Budget:
 
     def __post_init__(self) -> None:
         epsilon: object = self.epsilon
-        if isinstance(epsilon, str):
-            raise InvalidInput(
-                f"epsilon must be a number; got the text {epsilon!r}. Write it without quotes."
-            )
         number = isinstance(epsilon, (int, float, np.integer, np.floating))
         if isinstance(epsilon, bool) or not number or not self.epsilon > 0:
             raise InvalidInput(
-                f"epsilon must be above 0; got {epsilon!r}. "
+                f"epsilon must be a number above 0; got {epsilon!r}. "
                 "Without privacy it is Budget.none(), or --epsilon inf."
             )
         in_range("delta", self.delta, 0.0, 1.0, "Choose it well below 1 / records.", open_high=True)
@@ -109,14 +105,13 @@ class Participation:
         """Read what ``to_json`` wrote; None for a ledger whose unit is a record."""
         if document is None:
             return None
-        counts = [document.get(n) for n in ("batches", "records") if isinstance(document, Mapping)]
-        found = [count for count in counts if type(count) is int and count > 0]
-        if len(found) < 2:
+        try:
+            return cls(document["batches"], document["records"])  # type: ignore[arg-type]
+        except (InvalidInput, LookupError, TypeError):
             raise CorruptRelease(
                 "participation must be two whole numbers, batches and records, above 0; this one "
                 "is not. Fetch the ledger again."
-            )
-        return cls(*found)
+            ) from None
 
 
 USUAL = Participation(batches=4, records=1)

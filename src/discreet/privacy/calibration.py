@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from operator import le
 
 from discreet.errors import InvalidInput
@@ -19,9 +19,8 @@ _LARGEST = 1e12
 """A budget that needs a larger scale is refused."""
 _ROUNDED = 0.01
 """dp_accounting finds ε to within 1e-12: below this, prices of near scales may rise with them."""
-_SECANTS = 20
-"""Prices after which a search that has not ended halves its bracket, which always ends."""
-_LONGEST_STEP = math.log(16.0)
+_TINY = 1e-20
+"""Prices are cut off so far from the budget, as infinite ones have no slope."""
 
 
 def need_delta(budget: Budget, what: str) -> None:
@@ -95,22 +94,29 @@ def smallest_scale(
 def _last_bracket(
     price: Callable[[float], float], most: float, guess: float
 ) -> tuple[float, float]:
-    """Return the bracket where ``_bisected`` ends for a falling price; both ends were priced."""
-    too_small, enough = 0.0, math.inf  # the nearest scales with a price
-    priced: list[tuple[float, float]] = []  # log scale, log of price over the most that it may be
-    expected = guess
-    while True:
-        low, high = _bisected(guess, partial(le, expected))
-        if low <= too_small and high >= enough:
-            return low, high
-        scale = high if high < enough else low
-        cost = price(scale)
-        if cost <= most:
-            enough = scale
-        else:
-            too_small = scale
-        priced.append((math.log(scale), math.log(cost / most) if cost > 0.0 else -math.inf))
-        expected = _expected_root(priced, too_small, enough)
+    """Return the bracket where ``_bisected`` ends for a falling price, from the root of the price.
+
+    Both ends are priced; where they do not enclose the root, every step of the search is.
+    """
+    from scipy.optimize import brentq
+
+    priced = cache(price)
+
+    def excess(x: float) -> float:
+        """Log of price over the most that it may be, at a log scale."""
+        return min(math.log(max(priced(math.exp(x)) / most, _TINY)), -math.log(_TINY))
+
+    low = high = math.log(guess)
+    step = 0.25 if excess(low) > 0.0 else -0.25
+    while (excess(high) > 0.0) == (step > 0.0):
+        low, high, step = high, high + step, 2.0 * step
+        if high > math.log(_LARGEST):
+            return _LARGEST, math.inf
+    root = math.exp(brentq(excess, low, high, xtol=1e-11))
+    below, above = _bisected(guess, partial(le, root))
+    if priced(below) > most >= priced(above):
+        return below, above
+    return _bisected(guess, lambda scale: priced(scale) <= most)
 
 
 def _bisected(guess: float, affordable: Callable[[float], bool]) -> tuple[float, float]:
@@ -131,20 +137,6 @@ def _bisected(guess: float, affordable: Callable[[float], bool]) -> tuple[float,
         middle = (high * low) ** 0.5
         low, high = (low, middle) if affordable(middle) else (middle, high)
     return low, high
-
-
-def _expected_root(priced: list[tuple[float, float]], too_small: float, enough: float) -> float:
-    """Return a scale in (``too_small``, ``enough``], by the secant or else in the middle."""
-    (x, y), (before, y_before) = priced[-1], priced[-2] if len(priced) > 1 else (0.0, math.inf)
-    # With one point, take the price for one that is inverse to the scale.
-    slope = (y - y_before) / (x - before) if math.isfinite(y_before) else -1.0
-    if slope < 0.0 and abs(y) < -slope * _LONGEST_STEP and len(priced) <= _SECANTS:
-        found = math.exp(x - y / slope)
-        if too_small < found <= enough:
-            return found
-    if enough == math.inf:
-        return too_small * 4.0 ** len(priced)
-    return enough / 4.0 ** len(priced) if too_small == 0.0 else math.sqrt(too_small * enough)
 
 
 def _taken_by_fast_sampler(event: Event, budget: Budget) -> float:

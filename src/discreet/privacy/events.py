@@ -78,13 +78,6 @@ STACKED = NonPrivate("a stack of simulated runs")
 REAL_ARITHMETIC = "real arithmetic"
 """Assumed where a proof holds only for real numbers: for comparison, not to protect people."""
 
-_KINDS: dict[str, Any] = {
-    "NonPrivate": NonPrivate,
-    "Gaussian": Gaussian,
-    "ObjectivePerturbation": ObjectivePerturbation,
-    "ExponentialMechanism": ExponentialMechanism,
-}
-
 
 def compose(*events: Event) -> Event:
     """Return the events as one event; a single event stays as it is."""
@@ -162,14 +155,14 @@ def event_from_json(document: Mapping[str, Any]) -> Event:
         values = {name: value for name, value in document.items() if name != "kind"}
         if document["kind"] == "Composed":
             return Composed(tuple(event_from_json(part) for part in values["events"]))
-        kind = _KINDS[document["kind"]]
+        kind: Any = next(each for each in EVENTS if each.__name__ == document["kind"])
         for name, annotation in kind.__annotations__.items():
             if name in values and annotation == "float":
                 values[name] = float(values[name])
             elif name in values and annotation.startswith("tuple"):
                 values[name] = tuple(values[name])
         return kind(**values)  # type: ignore[no-any-return]
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (LookupError, StopIteration, TypeError, ValueError, AttributeError):
         raise CorruptRelease(
             "event must be one that discreet wrote; it cannot be read. Fetch the release again."
         ) from None

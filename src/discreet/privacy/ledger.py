@@ -181,10 +181,8 @@ class Ledger:
         return f"Ledger({'; '.join(f'{name} {value}' for name, value in self._facts)})"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (each.partition, type(each.event).__name__, epsilon_text(cost), each.unit)
-            for each, cost in zip(self.entries, self._costs(), strict=True)
-        ]
+        names, kinds, units, costs = self._columns
+        rows = zip(names, kinds, map(epsilon_text, costs), units, strict=True)
         caption = ", ".join(f"{name} {value}" for name, value in self._facts)
         return html_table(caption, rows, ("partition", "event", "ε", "unit"))
 
@@ -200,17 +198,20 @@ class Ledger:
 
     def to_frame(self) -> Frame:
         """Return a row per charge, with its ε at the budget's δ, in the first library installed."""
-        names = {
-            "partition": [each.partition for each in self.entries],
-            "event": [type(each.event).__name__ for each in self.entries],
-            "unit": [each.unit for each in self.entries],
-        }
-        columns = {name: np.asarray(words, dtype=object) for name, words in names.items()}
-        return new_frame({**columns, "epsilon": np.asarray(self._costs(), dtype=np.float64)})
+        *words, costs = self._columns
+        names, kinds, units = (np.asarray(each, dtype=object) for each in words)
+        frame = {"partition": names, "event": kinds, "unit": units}
+        return new_frame({**frame, "epsilon": np.asarray(costs, dtype=np.float64)})
 
-    def _costs(self) -> list[float]:
-        """ε of each entry alone."""
-        return [epsilon(entry.event, self.budget.delta) for entry in self.entries]
+    @property
+    def _columns(self) -> tuple[list[str], list[str], list[str], list[float]]:
+        """Partition, kind of event, unit and ε alone of each entry."""
+        return (
+            [each.partition for each in self.entries],
+            [type(each.event).__name__ for each in self.entries],
+            [each.unit for each in self.entries],
+            [epsilon(each.event, self.budget.delta) for each in self.entries],
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return entries in order; an assumption that several entries share is written once."""

@@ -26,7 +26,7 @@ from discreet.plan.config import build, from_config
 from discreet.plan.noise_forecast import sample_sizes
 from discreet.plan.plan import BUDGETS, FEATURES, GUARDRAILS, Plan
 from discreet.privacy.accounting import person_event
-from discreet.privacy.attacker import attacker
+from discreet.privacy.attacker import attacker, hundredths, odds_text
 from discreet.privacy.budget import ONCE
 from discreet.service.dashboard.experiment_form import (
     ROWS,
@@ -170,7 +170,8 @@ def outlook(plan: Plan, fields: Fields, clicks: bool) -> Outlook:
     for name in EXPECTED:
         if text := fields.get(name, [""])[0].strip():
             given[name] = share_of(text) if clicks and name != "per_day" else value_of(text)
-    privacy = attacker(person_event(plan.event, plan.participation or ONCE)).in_words()
+    best = attacker(person_event(plan.event, plan.participation or ONCE))
+    privacy = odds_text("user", hundredths(best.success, best.exact), exact=best.exact)
     try:
         epsilons = [plan.budget.epsilon]
         sizes = sample_sizes(plan, given["mean"], None, given["difference"], epsilons=epsilons)
