@@ -294,7 +294,7 @@ def test_from_an_empty_form_to_an_experiment_that_decides(folder):
         assert wrong(page) == {}
         assert Form(page.text).fields["action"] == ["none", "mail", "call", ""]
         stated = re.search(r'id="forecast".*?</section>', page.text, re.S)[0]
-        assert re.search(r"tell whether your data are in it \d+ times in 100; a coin gives 50", stated)
+        assert re.search(r"your data are in it \d+ times in 100; a coin gives 50", stated)
         assert "until a difference of 1 percentage point" in stated
         assert "personal choices begin to help after about" in stated
         slower = await asking.send("/ui/new", **sent(page, do="check", per_day="10"))
