@@ -2382,7 +2382,7 @@ FAULTS = (
     fault(
         "an archived experiment that decides",
         "an archived experiment is read and decides nothing",
-        Edit("ServerApp.__call__", "if archived is not None and not (", "if False and not ("),
+        Edit("ServerApp._route", "if archived is not None and not (", "if False and not ("),
         "service/dashboard/test_setup.py::test_duplicate_and_archive",
     ),
     fault(

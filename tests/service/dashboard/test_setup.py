@@ -71,6 +71,7 @@ outcome = {{ kind = "Reward", low = 0, high = 50 }}
 control = {{ share = 0.25, action = 1 }}
 longest_batch = 4096
 close_every = "7d"
+guardrails = [{{ limit = 0.02, name = "complaints", high = 1.0 }}]  # watched
 {COLUMNS}""",
     "catalogue": """experiment = "films"
 [plan]
@@ -208,6 +209,8 @@ def test_a_file_comes_back_from_the_form_byte_by_byte(folder, text):
         ("unit", "user", ("unit",), "user"),
         ("action", ["none", " mail ", ""], ("plan", "actions"), ["none", "mail"]),
         ("missing_loss", "1", ("plan", "missing_loss"), 1),
+        ("guardrails_share", "20", ("plan", "guardrails_share"), 0.2),
+        ("rail_name", [], ("plan", "guardrails"), None),
     ],
 )
 def test_one_change_of_the_form_changes_one_value_of_the_file(name, typed, keys, value):
@@ -226,6 +229,27 @@ def test_one_change_of_the_form_changes_one_value_of_the_file(name, typed, keys,
     text = rewritten(FILES["names"], made)
     assert tomllib.loads(text) == expected
     assert "# years" in text, "comments are kept"
+
+
+def rails(**columns):
+    """Fields of the rows of guardrails; what is not named has its default."""
+    rows = len(columns["name"])
+    usual = {"was": "", "low": "0", "high": "1", "worse": "higher", "limit": "0"}
+    columns = {key: [text] * rows for key, text in usual.items()} | columns
+    return {f"rail_{key}": texts for key, texts in columns.items()}
+
+
+def test_guardrails_of_the_form_are_those_of_the_file():
+    document = tomllib.loads(FILES["names"])
+    names, was = ["complaints", "minutes", ""], ["0", "", ""]
+    fields = rails(was=was, name=names, high=["1", "60", "1"], limit=["0.02", "0", "0"])
+    made = Edit(document, fields | {"rail_worse": ["higher", "lower", "higher"]})
+    minutes = {"name": "minutes", "high": 60, "worse": "lower"}
+    assert made.document["plan"].pop("guardrails") == [*document["plan"]["guardrails"], minutes]
+    assert made.blank["rail"] == 1
+    del document["plan"]["guardrails"]
+    assert made.document == document
+    assert "guardrails" not in Edit(document, rails(name=[""])).document["plan"]
 
 
 WORD = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=12)
@@ -350,6 +374,14 @@ def test_from_an_empty_form_to_an_experiment_that_decides(folder):
         ({"col_name": []}, "columns", "one or more"),
         ({"actions_kind": "items", "items": "id,year\nM"}, "items", "line 2"),
         ({"actions_kind": "count", "n_actions": "1"}, "n_actions", "at least 2"),
+        (rails(name=["two words"]), "rail-0", "letter"),
+        (rails(name=["ok", "m"], low=["0", "5"]), "rail-1", "low < high"),
+        (rails(name=["m"], worse=["larger"]), "rail-0", "orse of m must"),
+        (rails(name=["m"], limit=["many"]), "rail-0", "limit must be a number"),
+        (rails(name=["a", "b", "c", "d"]), "guardrails", "one to 3"),
+        (rails(name=["a"]) | {"control": "none"}, "guardrails", "control share"),
+        (rails(name=["a"]) | {"guardrails_share": "0"}, "guardrails_share", "positive"),
+        (rails(name=["a"]) | {"guardrails_share": "95"}, "guardrails_share", "below 1 together"),
     ],
 )
 def test_errors_of_the_library_stand_at_their_field(folder, changes, place, stated):
@@ -363,7 +395,9 @@ def test_errors_of_the_library_stand_at_their_field(folder, changes, place, stat
         kept = Form(refused.text).fields
         for name, value in changes.items():
             texts = value if isinstance(value, list) else [value]
-            if name != "control_action" and not (name == "col_name" and not value):
+            if name not in ("control_action", "rail_was") and not (
+                name == "col_name" and not value
+            ):
                 shown_again = [each.strip().replace("\r\n", "\n") for each in kept[name]]
                 assert shown_again[: len(texts)] == texts, name
 
@@ -488,6 +522,21 @@ def test_a_fault_of_the_server_loses_nothing(folder, monkeypatch):
         assert reply.status == 503
         assert Form(reply.text).fields["question"] == [FILLED["question"]]
         assert (await asking.send("/ui/new", **sent(reply, do="create"))).status == 200
+
+    visit(folder, scenario)
+
+
+def test_a_form_above_the_limit_loses_nothing(folder):
+    async def scenario(asking, hosted):
+        page = await asking.get("/ui/new")
+        items = "id,year\n" + "film,1931\n" * 40_000
+        typed = FILLED | {"actions_kind": "items", "items": items}
+        reply = await asking.send("/ui/new", **sent(page, **typed, do="create"))
+        assert (reply.status, hosted.served) == (413, {})
+        kept = Form(reply.text).fields
+        assert kept["question"] == [FILLED["question"]]
+        assert kept["items"][0].replace("\r\n", "\n").strip() == items.strip()
+        assert "form must be at most 262,144 bytes" in unescape(reply.text).lower()
 
     visit(folder, scenario)
 

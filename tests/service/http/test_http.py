@@ -116,16 +116,28 @@ def test_replies_do_not_depend_on_earlier_records(written, server):
     assert tickets[0][1]["stored"] is True
     erased = [post("admin/erase", user=name)[:2] for name in ("ann", "nobody")]
     assert erased == [(200, {"erased": True})] * 2
-    for path, body, complaint in (
-        ("decide", HERE, "user must be given"),
-        ("decide", HERE | {"user": ""}, "length >= 1"),
-        ("decide", HERE | {"user": 7}, "Expected `str"),
-        ("tickets", {}, "user must be given"),
-        ("observe", {"decision": "x", "loss": 0.5, "user": "ann"}, "ask for the decision or the"),
+    for path, body, field in (
+        ("decide", HERE, "user"),
+        ("decide", HERE | {"user": None}, "user"),
+        ("decide", HERE | {"user": ""}, "user"),
+        ("decide", HERE | {"user": 7}, "user"),
+        ("tickets", {}, "user"),
+        ("observe", {"decision": "x", "loss": 0.5, "user": "ann"}, "user"),
         ("admin/erase", {}, "user"),
     ):
         status, answer, _ = post(path, **body)
-        assert (status, complaint in answer["error"]["message"]) == (422, True), answer
+        assert (status, answer["error"]["field"]) == (422, field), answer
+
+
+@pytest.mark.parametrize("user", ["ann", None])
+@pytest.mark.parametrize("path", ["decide", "tickets"])
+def test_where_the_unit_is_a_decision_no_user_is_taken(limited, path, user):
+    running, key, _ = limited()
+    body = {"user": user} | (HERE if path == "decide" else {})
+    status, answer, _ = running.call("POST", f"/v1/{path}", body, key)
+    assert (status, answer["error"]["field"]) == (422, "user")
+    assert "leave user out" in answer["error"]["message"]
+    assert running.call("GET", "/v1/status", key=key)[1]["batches"] == []
 
 
 def test_from_the_first_decision_to_the_first_release(written, server):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from discreet.service.http.tracing import COLLECTOR, Traces, traces_of
+from discreet.service.http.endpoint import COLLECTOR, Traces, traces_of
 from discreet.service.logs import UNCOUNTED
 
 CALLER = {b"traceparent": b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}

@@ -125,9 +125,9 @@ def problems(document: JsonObject, check: Callable[[], object]) -> dict[str, str
         ("item", FEATURES, table_at(plan, "actions", "schema").get("fields")),
         ("rail", GUARDRAILS, plan.get("guardrails")),
     ):
-        usual = {"kind": "Guardrail"} if group == "rail" else {}
+        what, usual = ("guardrail", {"kind": "Guardrail"}) if group == "rail" else ("column", {})
         for number, row in enumerate(tables_in(rows)):
-            read = partial(from_config, classes, usual | row, "row")
+            read = partial(from_config, classes, usual | row, what)
             checks.append((f"{group}-{number}", read))
     if budget := table_at(plan, "budget"):
         read = partial(from_config, BUDGETS, {"kind": "Budget", **budget}, "plan.budget")

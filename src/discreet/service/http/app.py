@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
@@ -14,19 +14,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as Path_
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from discreet.errors import ServiceError
-from discreet.service.access import Access, ExperimentAccess, ServerAccess, problem_of
+from discreet.service.access import Access, ErrorDetail, ExperimentAccess, ServerAccess
 from discreet.service.dashboard.server_pages import pages, server_pages
 from discreet.service.http.bodies import Bodies, Failure
-from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint, ExperimentApp
-from discreet.service.http.handlers import Call, ExperimentHandlers
+from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint, ExperimentApp, Traces
+from discreet.service.http.handlers import Call, ExperimentHandlers, ServerHandlers
 from discreet.service.http.personalizer_routes import personalizer_paths
-from discreet.service.http.routes import ANY, Route, experiment_routes, openapi_document
-from discreet.service.http.server_handlers import ServerHandlers, server_routes
-from discreet.service.http.tracing import Traces
+from discreet.service.http.routes import (
+    ANY,
+    Route,
+    experiment_routes,
+    openapi_document,
+    server_routes,
+)
 from discreet.service.membership import Members
 from discreet.service.metrics import Families, Metrics
 from discreet.service.runtime.experiment_folder import ExperimentFolder
@@ -42,24 +45,65 @@ FIRST_PARTS = (
     "personalizer",
 )
 """First parts of the paths of an experiment; others are short for /v1/…."""
-
-
 READING = ("/ui/login", "/ui/logout", "/ui/explorer")
 """Forms of the pages that change nothing of an experiment."""
+
+
+REFUSALS = {
+    "unnamed": (
+        *(404, "unknown_experiment"),
+        "path must name an experiment, as in /v1/experiments/NAME/decide; it names none, and this "
+        "server has not exactly one. GET /v1/experiments lists them.",
+    ),
+    "unknown": (
+        *(404, "unknown_experiment"),
+        "experiment must be one that this server has; it has none of this name. "
+        "GET /v1/experiments lists them, with the key of the server.",
+    ),
+    "broken": (
+        *(503, "not_ready"),
+        "experiment {name!r} must be able to start; it is not ({kind}). The server's list and "
+        "discreet experiment list say why; it is tried again every few seconds.",
+    ),
+    "archived": (
+        *(410, "archived"),
+        "experiment {name!r} is archived. Its documents and pages can be read; it decides and "
+        "stores nothing, and nothing of it can be changed.",
+    ),
+    "unreadable": (
+        *(503, "not_ready"),
+        "archived experiment {name!r} cannot be read ({kind}). Its documents are in its folder; "
+        "discreet experiment list names it.",
+    ),
+    "path": (
+        *(404, "not_found"),
+        "path must be one of this service; there is no such path. See GET /openapi.json.",
+    ),
+    "method": (
+        *(405, "method_not_allowed"),
+        "method must be allowed for the path; this one is not. Use another.",
+    ),
+}
+"""Status, code and message of requests that reach no route."""
+
+
+def refusal(what: str, headers: Mapping[str, str] | None = None, **words: str) -> Response:
+    """Return the answer to a request that reaches no route."""
+    status, code, text = REFUSALS[what]
+    sent = {name.decode(): value.decode() for name, value in HEADERS} | dict(headers or {})
+    if status == 503:
+        sent["retry-after"] = "1"
+    content = ENCODER.encode(Failure(ErrorDetail(code, text.format(**words))))
+    return Response(content, status, sent, "application/json")
 
 
 class CrossOrigin(CORSMiddleware):
     """Responses with the headers that let pages of other origins read them."""
 
     def __init__(self, app: ExperimentApp, origins: tuple[str, ...]) -> None:
+        allowed = ["Authorization", "Content-Type", "Idempotency-Key", "Ocp-Apim-Subscription-Key"]
         super().__init__(
-            app,
-            allow_origins=list(origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=[
-                *("Authorization", "Content-Type", "Idempotency-Key"),
-                "Ocp-Apim-Subscription-Key",
-            ],
+            app, allow_origins=list(origins), allow_methods=["GET", "POST"], allow_headers=allowed
         )
         self.routes = app.routes
 
@@ -91,7 +135,7 @@ def routed(
 ) -> ExperimentApp:
     """Return the application of a table of routes, its OpenAPI document and pages."""
 
-    async def described_api(call: Call) -> object:  # noqa: ARG001
+    async def described_api(_call: Call) -> object:
         return openapi_document(table, title, access.prefix)
 
     document = Route("GET", "/openapi.json", readers, described_api, "This document")
@@ -126,105 +170,43 @@ class ServerApp(ExperimentApp):
         self._places = {getattr(route, "path", "") for route in own.routes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._own(scope, receive, send)
-            return
-        path: str = scope["path"]
-        if self._before and path.startswith(f"{self._before}/"):
-            path = path.removeprefix(self._before)
-        name, rest = self._only(path)
-        if path.startswith(BELOW):
-            name, _, tail = path.removeprefix(BELOW).partition("/")
+        if scope["type"] == "http":
+            app, scope = await self._route(scope)
+        else:
+            app = self._own
+        await app(scope, receive, send)
+
+    async def _route(self, scope: Scope) -> tuple[ASGIApp, Scope]:
+        """Return the application of a path, and the path there; or an answer that refuses it."""
+        hosted, rest = self._hosted, scope["path"]
+        if self._before and rest.startswith(f"{self._before}/"):
+            rest = rest.removeprefix(self._before)
+        name = None
+        servers = rest in self._places or rest.startswith("/v1/admin/experiments/")
+        if rest.startswith(BELOW):
+            name, _, tail = rest.removeprefix(BELOW).partition("/")
             rest = f"/{tail}" if tail.partition("/")[0] in FIRST_PARTS else f"/v1/{tail}"
-        if name is None and path.startswith("/v1/") and not self._servers(path):
-            await _refuse(_unnamed(), send)
-            return
+        elif rest.startswith(("/v1/", "/personalizer/")) and not servers:
+            name = hosted.only()
+            if name is None and rest.startswith("/v1/"):
+                return refusal("unnamed"), scope
         if name is None:
-            await self._own({**scope, "path": path}, receive, send)
-            return
-        found = self._hosted.served.get(name)
-        if found is None and name not in self._hosted.broken:
-            archived = await asyncio.to_thread(self._hosted.folder.archived_file, name)
+            return self._own, {**scope, "path": rest}
+        found = hosted.served.get(name)
+        if found is None and name not in hosted.broken:
+            archived = await asyncio.to_thread(hosted.folder.archived_file, name)
             if archived is not None and not (scope["method"] == "GET" or rest in READING):
-                await _refuse(_archived(name), send)
-                return
+                return refusal("archived", name=name), scope
             try:
                 if archived is not None:
-                    found = await self._hosted.read_archived(name, archived)
+                    found = await hosted.read_archived(name, archived)
             except Exception as error:
-                await _refuse(_unreadable(name, error), send)
-                return
+                return refusal("unreadable", name=name, kind=safe_name(error)), scope
+        if found is None and name in hosted.broken:
+            return refusal("broken", name=name, kind=hosted.broken[name].kind), scope
         if found is None:
-            await _refuse(self._missing(name), send)
-            return
-        whole = found.service.settings.server.prefix + rest
-        await found.app({**scope, "path": whole}, receive, send)
-
-    def _only(self, path: str) -> tuple[str | None, str]:
-        """Return the only experiment, where the path is not one of the server's own."""
-        mine = path.startswith(("/v1/", "/personalizer/")) and not self._servers(path)
-        return (self._hosted.only() if mine else None), path
-
-    def _servers(self, path: str) -> bool:
-        """Return whether a path below /v1 is one of the server itself."""
-        return path in self._places or path.startswith("/v1/admin/experiments/")
-
-    def _missing(self, name: str) -> ServiceError:
-        broken = self._hosted.broken.get(name)
-        if broken is None:
-            return ServiceError(
-                "experiment must be one that this server has; it has none of this name. "
-                "GET /v1/experiments lists them, with the key of the server.",
-                status=404,
-                code="unknown_experiment",
-            )
-        return ServiceError(
-            f"experiment {name!r} must be able to start; it is not ({broken.kind}). The server's "
-            "list and discreet experiment list say why; it is tried again every few seconds.",
-            status=503,
-            code="not_ready",
-        )
-
-
-def _archived(name: str) -> ServiceError:
-    return ServiceError(
-        f"experiment {name!r} is archived. Its documents and pages can be read; it decides and "
-        "stores nothing, and nothing of it can be changed.",
-        status=410,
-        code="archived",
-    )
-
-
-def _unreadable(name: str, error: Exception) -> ServiceError:
-    return ServiceError(
-        f"archived experiment {name!r} cannot be read ({safe_name(error)}). Its documents are in "
-        "its folder; discreet experiment list names it.",
-        status=503,
-        code="not_ready",
-    )
-
-
-def _unnamed() -> ServiceError:
-    return ServiceError(
-        "path must name an experiment, as in /v1/experiments/NAME/decide; it names none, and this "
-        "server has not exactly one. GET /v1/experiments lists them.",
-        status=404,
-        code="unknown_experiment",
-    )
-
-
-async def _refuse(error: ServiceError, send: Send) -> None:
-    status, problem = problem_of(error, ())
-    content = ENCODER.encode(Failure(problem))
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(content)).encode()),
-        *HEADERS,
-    ]
-    if status == 503:
-        headers.append((b"retry-after", b"1"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
+            return refusal("unknown"), scope
+        return found.app, {**scope, "path": found.service.settings.server.prefix + rest}
 
 
 def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | ExperimentApp:
@@ -278,16 +260,6 @@ def _started_with(
     return CrossOrigin(app, settings.cors_origins) if settings.cors_origins else app
 
 
-async def _not_found(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    status = getattr(error, "status_code", 404)
-    if status == 404:
-        code = "not_found"
-        message = "path must be one of this service; there is no such path. See GET /openapi.json."
-    else:
-        code = "method_not_allowed"
-        message = "method must be allowed for the path; this one is not. Use another."
-    failure = ServiceError(message, status=status, code=code)
-    content = ENCODER.encode(Failure(problem_of(failure, ())[1]))
-    headers = {name.decode(): value.decode() for name, value in HEADERS}
-    headers |= getattr(error, "headers", None) or {}
-    return Response(content, status, headers, "application/json")
+async def _not_found(_request: Request, error: Exception) -> Response:
+    status, headers = getattr(error, "status_code", 404), getattr(error, "headers", None)
+    return refusal("path" if status == 404 else "method", headers)

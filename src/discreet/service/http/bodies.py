@@ -30,11 +30,6 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     """Every request body."""
 
 
-REFUSED, REQUIRED = "x-refused", "x-required"
-"""Marks of fields that the plan refuses or requires, with errors of its own: the OpenAPI document
-leaves them out, or lists them as required."""
-
-
 class Person(Body):
     user: User
 
@@ -151,31 +146,33 @@ def _column_schema(column: Field) -> dict[str, object]:
 
 
 class Bodies:
-    """The bodies whose shape the plan decides."""
+    """The bodies whose shape the plan decides. A request names its user exactly where the unit of
+    privacy is a user."""
 
     def __init__(self, plan: Plan) -> None:
         # Arrays must hold numbers; the fields of a schema check themselves and name the field.
         context: Any = dict[str, Any]
-        described: Any = None
+        described = context
         if isinstance(plan.contexts, Schema):
             meta = msgspec.Meta(extra_json_schema=context_schema(plan.contexts))
             described = Annotated[dict[str, Any], meta]
-        mark = {REFUSED if plan.participation is None else REQUIRED: True}
-        user: Any = Annotated[User | None, msgspec.Meta(extra_json_schema=mark)]
-        if isinstance(plan.contexts, UnitBall):
+        elif isinstance(plan.contexts, UnitBall):
             d = plan.contexts.dimension
-            context = Annotated[list[float], msgspec.Meta(min_length=d, max_length=d)]
+            described = context = Annotated[list[float], msgspec.Meta(min_length=d, max_length=d)]
         chosen: Any = Annotated[int, msgspec.Meta(ge=0, lt=plan.n_actions)]
         if plan.actions is not None:  # the actions themselves may change
             chosen = str
         # A device may have played an item of its own.
-        played = chosen if plan.catalogue is None else str | dict[str, Any]
-        item: Any = int | str if plan.catalogue is None else str | dict[str, Any]
-        offered = Annotated[list[item], msgspec.Meta(max_length=MOST_OFFERED)]
+        item, played = (
+            (int | str, chosen) if plan.catalogue is None else (str | dict[str, Any],) * 2
+        )
+        offered = Annotated[list[item], msgspec.Meta(max_length=MOST_OFFERED)]  # type: ignore[valid-type]
         self.outcome = plan.outcome
         value: Any = float
         if not plan.outcome.clip:
             value = Annotated[float, msgspec.Meta(ge=plan.outcome.low, le=plan.outcome.high)]
+        user: list[Any] = [] if plan.participation is None else [("user", User)]
+        sticky: Any = ("sticky", User | None, None)
         rails: list[Any] = []
         if plan.guardrails is not None:
             optional = [
@@ -184,19 +181,11 @@ class Bodies:
             ]
             reported: Any = msgspec.defstruct("Guardrails", optional, bases=(Body,))
             rails = [("guardrails", reported | None, None)]
-        self.decide = msgspec.defstruct(
-            "Decide",
-            [
-                ("context", described or context),
-                ("user", user, None),
-                ("deferred", bool, False),
-                ("actions", offered | None, None),
-                ("ranking", bool, False),
-                ("sticky", User | None, None),
-            ],
-            bases=(Body,),
-        )
-        self.observe = msgspec.defstruct(
+        more = [("deferred", bool, False), ("actions", offered | None, None)]
+        fields = [("context", described), *user, *more, ("ranking", bool, False), sticky]
+        self.decide = msgspec.defstruct("Decide", fields, bases=(Body,))
+        self.ticket = msgspec.defstruct("Ticket", [*user, sticky], bases=(Body,))
+        self.observe: Any = msgspec.defstruct(
             "Observe",
             [
                 ("decision", Text),
@@ -208,30 +197,18 @@ class Bodies:
             bases=(Body,),
             rename={"value": plan.outcome.word},
         )
-        self.decided = msgspec.defstruct(
-            "DecisionReply",
-            [
-                ("decision", str),
-                ("action", chosen),
-                ("release", int),
-                ("stored", bool),
-                ("ranking", list[chosen] | msgspec.UnsetType, msgspec.UNSET),
-            ],
-        )
-        self.ticket = msgspec.defstruct(
-            "Ticket", [("user", user, None), ("sticky", User | None, None)], bases=(Body,)
-        )
-        self.ticketed = msgspec.defstruct(
-            "TicketReply",
-            [
-                ("ticket", str),
-                ("release", int),
-                ("stored", bool),
-                ("action", chosen | None, None),
-                ("u", tuple[float, float] | None, None),
-            ],
-        )
-        many = Annotated[list[self.observe], msgspec.Meta(min_length=1, max_length=MOST)]  # type: ignore[name-defined]
+        observe: Any = self.observe
+        many: Any = Annotated[list[observe], msgspec.Meta(min_length=1, max_length=MOST)]
         self.observe_batch = msgspec.defstruct(
             "ObserveBatch", [("observations", many)], bases=(Body,)
         )
+        replied: list[Any] = [("release", int), ("stored", bool)]
+        ranking: Any = ("ranking", list[chosen] | msgspec.UnsetType, msgspec.UNSET)
+        self.decided = msgspec.defstruct(
+            "DecisionReply", [("decision", str), ("action", chosen), *replied, ranking]
+        )
+        drawn: list[Any] = [
+            ("action", chosen | None, None),
+            ("u", tuple[float, float] | None, None),
+        ]
+        self.ticketed = msgspec.defstruct("TicketReply", [("ticket", str), *replied, *drawn])

@@ -1,12 +1,14 @@
-"""Routes as applications: authentication, limits, parsing and errors around each handler."""
+"""Routes as applications: authentication, limits, parsing, errors and traces of each handler."""
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from starlette.applications import Starlette
@@ -17,11 +19,14 @@ from discreet.service.access import ANSWER, UNLIMITED, Access, problem_of
 from discreet.service.http.bodies import Failure
 from discreet.service.http.handlers import Call, Raw
 from discreet.service.http.routes import PUBLIC, Route
-from discreet.service.http.tracing import Traces
+from discreet.service.logs import UNCOUNTED
 from discreet.service.metrics import Metrics
 from discreet.service.runtime.requests import InvalidField
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import safe_name
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 Headers = tuple[tuple[bytes, bytes], ...]
 ENCODER = msgspec.json.Encoder()
@@ -41,6 +46,62 @@ _EXTRA: dict[int, Headers] = {
 }
 
 
+COLLECTOR = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""OpenTelemetry's own variables: without one of them nothing is sent."""
+
+
+class Traces:
+    """One span per answered request: method, route and status, and the caller's trace.
+
+    Privacy: requests to ``UNCOUNTED`` routes have no span: their number and their times tell who
+    answered. [docs/privacy/service.md, "What is stored, and for how long"]
+    """
+
+    def __init__(self, provider: TracerProvider) -> None:
+        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._tracer, self._kind = provider.get_tracer("discreet"), SpanKind.SERVER
+        self._caller = TraceContextTextMapPropagator()
+
+    def note(
+        self, method: str, route: str, status: int, seconds: float, headers: Mapping[bytes, bytes]
+    ) -> None:
+        """Record a request that took so many seconds until now."""
+        if route in UNCOUNTED:
+            return
+        named, end = headers.get(b"traceparent", b"").decode("latin-1"), time.time_ns()
+        span = self._tracer.start_span(
+            f"{method} {route}",
+            context=self._caller.extract({"traceparent": named}) if named else None,
+            kind=self._kind,
+            start_time=end - round(seconds * 1e9),
+            attributes={
+                "http.request.method": method,
+                "http.route": route,
+                "http.response.status_code": status,
+            },
+        )
+        span.end(end)
+
+
+def traces_of(experiment: str) -> Traces | None:
+    """Spans of this process, sent in the background; None if no collector is configured."""
+    if not any(os.environ.get(name) for name in COLLECTOR):
+        return None
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
+        return None
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    about = {"service.name": "discreet", "discreet.experiment": experiment}
+    provider = TracerProvider(resource=Resource.create(about))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return Traces(provider)
+
+
 class HttpAnswer(NamedTuple):
     """A whole answer before it is sent; ``HEADERS`` are added to each."""
 
@@ -56,11 +117,7 @@ class Endpoint:
     """One route; ``answer`` does everything except reading from and writing to a connection."""
 
     def __init__(
-        self,
-        route: Route,
-        access: Access,
-        metrics: Metrics,
-        traces: Traces | None = None,
+        self, route: Route, access: Access, metrics: Metrics, traces: Traces | None = None
     ) -> None:
         self._route, self._access, self._metrics, self._traces = route, access, metrics, traces
         self._rate = access.rate
@@ -181,11 +238,8 @@ def _request_id(headers: Mapping[bytes, bytes]) -> bytes:
 def _check_kind(headers: Mapping[bytes, bytes]) -> None:
     given = headers.get(b"content-type", JSON)
     if given != JSON and given.split(b";")[0].strip().lower() != JSON:
-        raise ServiceError(
-            "Content-Type must be application/json; this request has another. Send JSON.",
-            status=415,
-            code="not_json",
-        )
+        text = "Content-Type must be application/json; this request has another. Send JSON."
+        raise ServiceError(text, status=415, code="not_json")
 
 
 async def _content(receive: Receive, limit: int) -> bytes:
@@ -197,11 +251,8 @@ async def _content(receive: Receive, limit: int) -> bytes:
             raise ServiceError("request must be complete; it was cut off. Repeat it.", status=400)
         content += message.get("body", b"")
         if len(content) > limit:
-            raise ServiceError(
-                f"body must be at most {limit} bytes; this body is larger. Send less at once.",
-                status=413,
-                code="too_large",
-            )
+            text = f"body must be at most {limit} bytes; this body is larger. Send less at once."
+            raise ServiceError(text, status=413, code="too_large")
         if not message.get("more_body"):
             return bytes(content)
 
@@ -232,35 +283,36 @@ class ExperimentApp:
 
 
 def parse(decoder: msgspec.json.Decoder[Any], content: bytes) -> Any:
-    """Return the parsed body; raise ``Invalid`` with the part that is wrong."""
+    """Return the parsed body; raise ``InvalidField`` with the part that is wrong."""
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
+        named = re.search("field `(.+)`$", problem)  # missing, or unknown
+        parts = [place.strip(".`"), named[1] if named else ""]
         raise InvalidField(
             f"body must be as the OpenAPI document says: {problem}. "
-            f"{_advice(decoder.type, problem) or 'Correct it.'}",
-            place.strip(".`") or None,
+            f"{_advice(decoder.type, problem, parts[-1] or parts[0])}",
+            ".".join(filter(None, parts)) or None,
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise InvalidField(
-            "body must be JSON in UTF-8; it cannot be parsed. Check it.", None
-        ) from None
+        text = "body must be JSON in UTF-8; it cannot be parsed. Check it."
     except RecursionError:
-        raise InvalidField(
-            "body must be nearly flat; it is nested deeply. Flatten it.", None
-        ) from None
+        text = "body must be nearly flat; it is nested deeply. Flatten it."
+    raise InvalidField(text, None)
 
 
-def _advice(shape: Any, problem: str) -> str | None:
-    """Return the next step after a loss was sent instead of a reward, or the reverse, or a user was
-    sent with it."""
-    words = {"loss": "reward", "reward": "loss"}
-    sent = problem.removeprefix("Object contains unknown field").strip(" `")
-    if shape.__name__ not in ("Observe", "ObserveBatch"):
-        return None
-    if sent == "user":
-        return "Name the user when you ask for the decision or the ticket, and leave it out here."
-    if sent not in words:
-        return None
-    return f"This experiment expects the {words[sent]} of a decision: send {words[sent]!r} instead."
+def _advice(shape: Any, problem: str, field: str) -> str:
+    """Return the next step after a mistake that a client of another plan makes."""
+    other, name = {"loss": "reward", "reward": "loss"}, shape.__name__
+    unknown = problem.startswith("Object contains unknown field")
+    if field == "user" and name in ("Decide", "Ticket"):
+        if unknown:
+            return "The unit of privacy is a decision: leave user out, and no ids are kept."
+        return "Add the id of the person, always the same text for the same person."
+    if unknown and name in ("Observe", "ObserveBatch"):
+        if field == "user":
+            return "Name the user when you ask for the decision or the ticket."
+        if field in other:
+            return f"This experiment expects a {other[field]}: send {other[field]!r} instead."
+    return "Correct it."

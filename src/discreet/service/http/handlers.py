@@ -1,4 +1,4 @@
-"""The handlers of the routes of an experiment, which get parsed requests."""
+"""The handlers of the routes of an experiment and of a server, which get parsed requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from discreet.plan.config import to_config
 from discreet.releases.canonical import digest_of
 from discreet.service.access import problem_of
 from discreet.service.http.bodies import Activated, Erased, Result, Results, Stored
-from discreet.service.metrics import Metrics
+from discreet.service.metrics import Families, Metrics, of_all, values
+from discreet.service.runtime.hosted_experiments import HostedExperiments
 from discreet.service.runtime.requests import DecisionReply, InvalidField, TicketReply
 from discreet.service.runtime.service import SHOWN, Service
 from discreet.service.runtime.status import actions_in_use
@@ -25,6 +26,7 @@ MOST_SHOWN = 10_000
 """The most actions in one list."""
 KEPT = b"public, max-age=31536000, immutable"
 """The document of a number never changes: a browser need not ask again."""
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass
@@ -65,7 +67,7 @@ class ExperimentHandlers:
         return await self._service.decisions.decide(
             call.caller,
             body.context,
-            user=body.user,
+            user=getattr(body, "user", None),
             deferred=body.deferred,
             idempotency=name,
             actions=body.actions,
@@ -104,7 +106,9 @@ class ExperimentHandlers:
         return Activated(await self._service.decisions.activate(call.body.decision))
 
     async def ticket(self, call: Call) -> TicketReply:
-        return await self._service.decisions.ticket(call.body.user, call.body.sticky)
+        return await self._service.decisions.ticket(
+            getattr(call.body, "user", None), call.body.sticky
+        )
 
     async def releases(self, _call: Call) -> object:
         state = self._service.state
@@ -140,12 +144,11 @@ class ExperimentHandlers:
     async def lift(self, _call: Call) -> object:
         found = self._service.lift()
         if found is None:
-            raise ServiceError(
+            text = (
                 "lift must come from a release of a plan with a control share; this service has "
-                "none. GET /v1/status says whether its plan has one, and when a release is due.",
-                status=404,
-                code="no_lift",
+                "none. GET /v1/status says whether its plan has one, and when a release is due."
             )
+            raise ServiceError(text, status=404, code="no_lift")
         rails = [each.to_json() for each in self._service.guardrails()]
         return found.to_json() | ({"guardrails": rails} if rails else {})
 
@@ -217,11 +220,10 @@ class ExperimentHandlers:
     async def public_metrics(self, _call: Call) -> Raw:
         ledger = await self._service.state.ledger()
         status, spent = await self._service.status(), ledger.spent().epsilon
-        text = self._metrics.public(status, spent, ledger.budget.epsilon)
-        return Raw(text, "text/plain; version=0.0.4; charset=utf-8")
+        return Raw(self._metrics.public(status, spent, ledger.budget.epsilon), PROMETHEUS)
 
     async def internal_metrics(self, call: Call) -> Raw:
-        return Raw(self._metrics.internal(call.client), "text/plain; version=0.0.4; charset=utf-8")
+        return Raw(self._metrics.internal(call.client), PROMETHEUS)
 
     async def healthz(self, _call: Call) -> object:
         return {"status": "alive"}
@@ -230,18 +232,67 @@ class ExperimentHandlers:
         faults = self._service.state.unready
         if faults:
             reasons = ", ".join(f"{name} ({fault})" for name, fault in faults.items())
-            raise ServiceError(
-                f"service must be able to decide; what is at fault: {reasons}. Wait, or read the "
-                "log and GET /v1/status.",
-                status=503,
-                code="not_ready",
-            )
+            text = f"service must be able to decide; at fault: {reasons}. Wait, or read the log."
+            raise ServiceError(text, status=503, code="not_ready")
         return {"status": "ready"}
 
 
+class ServerHandlers:
+    """The handlers of the routes of a server of many experiments."""
+
+    def __init__(self, hosted: HostedExperiments, families: Families) -> None:
+        self._hosted, self._families = hosted, families
+        self._ledgers: dict[str, tuple[int, float, float]] = {}
+
+    async def listed(self, _call: Call) -> object:
+        archived = await asyncio.to_thread(self._hosted.folder.archived)
+        return {"experiments": await self._hosted.listed(), "archived": archived}
+
+    async def create(self, call: Call) -> object:
+        return await self._hosted.create(call.body.name, call.body.toml, call.caller)
+
+    async def pause(self, call: Call) -> object:
+        return await self._hosted.pause(call.path["name"], call.caller)
+
+    async def resume(self, call: Call) -> object:
+        return await self._hosted.resume(call.path["name"], call.caller)
+
+    async def end(self, call: Call) -> object:
+        return await self._hosted.end(call.path["name"], call.caller)
+
+    async def archive(self, call: Call) -> object:
+        return await self._hosted.archive(call.path["name"], call.body.burn, call.caller)
+
+    async def healthz(self, _call: Call) -> object:
+        return {"status": "alive"}
+
+    async def readyz(self, _call: Call) -> object:
+        """503 where no experiment can decide; one that cannot is named, and stops no other."""
+        faults: dict[str, dict[str, str]] = {
+            name: {"start": each.kind} for name, each in self._hosted.broken.items()
+        }
+        for name, each in self._hosted.served.items():
+            if unready := each.service.state.unready:
+                faults[name] = unready
+        if faults and faults.keys() >= self._hosted.served.keys():
+            names = ", ".join(sorted(faults)[:10])
+            text = f"No experiment can decide ({names}). Read the log, or discreet experiment list."
+            raise ServiceError(text, status=503, code="not_ready")
+        return {"status": "ready", "not_ready": dict(sorted(faults.items()))}
+
+    async def metrics(self, _call: Call) -> Raw:
+        rows = {}
+        for name, each in [*self._hosted.served.items()]:
+            service = each.service
+            newest = service.state.serving.newest
+            if self._ledgers.get(name, (-1,))[0] != newest:  # it changes with documents only
+                ledger = await service.state.ledger()
+                self._ledgers[name] = newest, ledger.spent().epsilon, ledger.budget.epsilon
+            rows[name] = values(await service.status(), *self._ledgers[name][1:])
+        text = await asyncio.to_thread(of_all, self._families, rows)
+        return Raw(text, PROMETHEUS)
+
+
 def _no_release() -> ServiceError:
-    return ServiceError(
-        "release must be one that was published; this number was not. See GET /v1/releases.",
-        status=404,
-        code="unknown_release",
-    )
+    text = "release must be one that was published; this one was not. See GET /v1/releases."
+    return ServiceError(text, status=404, code="unknown_release")

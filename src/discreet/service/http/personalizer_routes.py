@@ -72,21 +72,15 @@ class PersonalizerEndpoint(Endpoint):
         await super().__call__(scope, receive, send_bare)
 
     async def answer(
-        self,
-        headers: Mapping[bytes, bytes],
-        receive: Receive,
-        client: str = "",
-        path: Mapping[str, str] | None = None,
-        query: bytes = b"",
+        self, headers: Mapping[bytes, bytes], *rest: Any, **options: Any
     ) -> HttpAnswer:
         if KEY in headers:
             headers = {**headers, b"authorization": b"Bearer " + headers[KEY]}
-        found = await super().answer(headers, receive, client, path, query)
+        found = await super().answer(headers, *rest, **options)
         if found.status == 200:
             return found._replace(status=self._success)
-        status, document = personalizer.error_answer(
-            found.status, msgspec.json.decode(found.content)["error"]
-        )
+        error = msgspec.json.decode(found.content)["error"]
+        status, document = personalizer.error_answer(found.status, error)
         return found._replace(status=status, content=ENCODER.encode(document))
 
 
@@ -175,13 +169,12 @@ class PersonalizerHandlers:
             result = "over"
         return Raw(b"", headers=((RESULT, result.encode()),))
 
-    async def multi_slot(self, call: Call) -> Raw:  # noqa: ARG002
-        raise ServiceError(
+    async def multi_slot(self, _call: Call) -> Raw:
+        text = (
             "Multi-slot requests are not supported: a plan decides one slot, and a loss belongs to "
-            "one action. Send a rank request for each slot, to an experiment of its own.",
-            status=404,
-            code="multi_slot",
+            "one action. Send a rank request for each slot, to an experiment of its own."
         )
+        raise ServiceError(text, status=404, code="multi_slot")
 
 
 def personalizer_paths(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]:

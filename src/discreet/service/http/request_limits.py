@@ -15,8 +15,7 @@ from http import HTTPStatus
 from httptools import HttpParserError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from discreet.errors import ServiceError
-from discreet.service.access import problem_of
+from discreet.service.access import ErrorDetail
 from discreet.service.http.bodies import Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, JSON
 
@@ -30,12 +29,39 @@ accepted beyond the limit for one health check each, so that a busy service is n
 HEAD_SECONDS, BODY_SECONDS = 10.0, 30.0
 """Seconds from the first byte of a request to the end of its headers, and from there to the end of
 its body."""
+Refusal = tuple[int, str, str]
+TOO_MANY: Refusal = (
+    *(503, "too_many_connections"),
+    "connections must stay below the limit of the service; all of them are in use. Retry, and "
+    "close connections that are not used.",
+)
+LONG_URL: Refusal = (
+    *(414, "url_too_long"),
+    f"URL must be at most {URL} bytes; this URL is longer. Shorten it.",
+)
+LARGE_HEAD: Refusal = (
+    *(431, "headers_too_large"),
+    f"headers must have at most {HEAD} bytes and {LINES} lines; these have more. Send fewer.",
+)
+LATE_HEAD: Refusal = (
+    *(408, "too_slow"),
+    f"headers must arrive in {HEAD_SECONDS:g} seconds; they take longer. Retry.",
+)
+LATE_BODY: Refusal = (
+    *(408, "too_slow"),
+    f"body must arrive in {BODY_SECONDS:g} seconds; it takes longer. Retry with a smaller body.",
+)
+NO_HTTP: Refusal = (
+    *(400, "not_http"),
+    "request must be HTTP; it cannot be parsed. Correct it.",
+)
+"""Status, code and message of refused connections."""
 
 
 class LimitedHttp(HttpToolsProtocol):
     """HTTP/1.1 on one connection; ``connections`` of the lifespan state is their maximum number."""
 
-    _refusal: ServiceError | None = None
+    _refusal: Refusal | None = None
     _timer: asyncio.TimerHandle | None = None
     """The limit on the time of the head or of the body that is being received."""
     _in_head = _in_body = _spare = False
@@ -47,10 +73,10 @@ class LimitedHttp(HttpToolsProtocol):
         super().connection_made(transport)
         beyond = len(self.connections) - self.app_state.get("connections", math.inf)
         if beyond > SPARE:
-            self._refuse(_too_many())
+            self._refuse(TOO_MANY)
         elif beyond > 0:
             self._spare = True
-            self._timer = self.loop.call_later(SPARE_SECONDS, self._refuse, _too_many())
+            self._timer = self.loop.call_later(SPARE_SECONDS, self._refuse, TOO_MANY)
         else:  # a client that sends nothing is closed like one that sends no second request
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
@@ -69,9 +95,9 @@ class LimitedHttp(HttpToolsProtocol):
         if not (self._in_head or self._in_body or self._unparsed) or self.transport.is_closing():
             return
         if self._in_head and len(self.url) > URL:
-            self._refuse(_long_url())
+            self._refuse(LONG_URL)
         elif self._unparsed > HEAD:
-            self._refuse(_large_head())
+            self._refuse(LARGE_HEAD)
         elif self._timer is None and self._in_head:
             self._timer = self.loop.call_later(HEAD_SECONDS, self._head_is_late)
         elif self._timer is None and self._in_body:
@@ -83,12 +109,12 @@ class LimitedHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if len(self.url) > URL:
-            self._abort(_long_url())
+            self._abort(LONG_URL)
         self._check_lines()
         if len(self.pipeline) >= WAITING:
             raise HttpParserError
         if self._spare and self.url.partition(b"?")[0].rpartition(b"/")[2] not in HEALTH:
-            self._abort(_too_many())
+            self._abort(TOO_MANY)
         super().on_headers_complete()
         if self._spare:
             self.cycle.keep_alive = False
@@ -114,34 +140,21 @@ class LimitedHttp(HttpToolsProtocol):
         for name, value in self.headers:
             size += len(name) + len(value) + 4  # the colon, a space and the end of the line
         if size > HEAD or len(self.headers) > LINES:
-            self._abort(_large_head())
+            self._abort(LARGE_HEAD)
 
     def _head_is_late(self) -> None:
         self._timer = None
         if self._busy():  # reading may be paused: the client waits for this service
             self._timer = self.loop.call_later(HEAD_SECONDS, self._head_is_late)
             return
-        self._refuse(
-            ServiceError(
-                f"headers must arrive in {HEAD_SECONDS:g} seconds; they take longer. Retry.",
-                status=408,
-                code="too_slow",
-            )
-        )
+        self._refuse(LATE_HEAD)
 
     def _body_is_late(self) -> None:
         self._timer = None
         if self.flow.read_paused:  # the client waits for this service
             self._timer = self.loop.call_later(BODY_SECONDS, self._body_is_late)
             return
-        self._refuse(
-            ServiceError(
-                f"body must arrive in {BODY_SECONDS:g} seconds; it takes longer. Retry with a "
-                "smaller body.",
-                status=408,
-                code="too_slow",
-            )
-        )
+        self._refuse(LATE_BODY)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -152,18 +165,15 @@ class LimitedHttp(HttpToolsProtocol):
         """Return whether a response is pending."""
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _abort(self, refusal: ServiceError) -> None:
+    def _abort(self, refusal: Refusal) -> None:
         """Stop the parser, which is calling; uvicorn then calls ``send_400_response``."""
         self._refusal = refusal
         raise HttpParserError
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        invalid = ServiceError(
-            "request must be HTTP; it cannot be parsed. Correct it.", status=400, code="not_http"
-        )
-        self._refuse(self._refusal or invalid)
+        self._refuse(self._refusal or NO_HTTP)
 
-    def _refuse(self, refusal: ServiceError) -> None:
+    def _refuse(self, refusal: Refusal) -> None:
         """Answer unless the response to an earlier request is pending; close the connection."""
         if self._may_answer():
             self.transport.write(self._response(refusal))
@@ -179,9 +189,9 @@ class LimitedHttp(HttpToolsProtocol):
         begun = self.cycle.response_complete or self.cycle.response_started
         return not self.pipeline and not begun
 
-    def _response(self, refusal: ServiceError) -> bytes:
-        status, problem = problem_of(refusal, ())
-        content = ENCODER.encode(Failure(problem))
+    def _response(self, refusal: Refusal) -> bytes:
+        status, code, text = refusal
+        content = ENCODER.encode(Failure(ErrorDetail(code, text)))
         headers = [
             *self.server_state.default_headers,
             (b"content-type", JSON),
@@ -192,28 +202,3 @@ class LimitedHttp(HttpToolsProtocol):
         head = b"".join(b"%b: %b\r\n" % pair for pair in headers)
         line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         return b"%b%b\r\n%b" % (line, head, content)
-
-
-def _too_many() -> ServiceError:
-    return ServiceError(
-        "connections must stay below the limit of the service; all of them are in use. Retry, and "
-        "close connections that are not used.",
-        status=503,
-        code="too_many_connections",
-    )
-
-
-def _long_url() -> ServiceError:
-    return ServiceError(
-        f"URL must be at most {URL} bytes; this URL is longer. Shorten it.",
-        status=414,
-        code="url_too_long",
-    )
-
-
-def _large_head() -> ServiceError:
-    return ServiceError(
-        f"headers must have at most {HEAD} bytes and {LINES} lines; these have more. Send fewer.",
-        status=431,
-        code="headers_too_large",
-    )

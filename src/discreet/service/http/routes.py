@@ -10,10 +10,9 @@ import msgspec
 
 from discreet.service.access import ANSWER, DECIDE, OTHER, TICKET, UNLIMITED
 from discreet.service.http import bodies
-from discreet.service.http.bodies import REFUSED, REQUIRED, Bodies, Failure
-from discreet.service.http.handlers import Call, ExperimentHandlers
-from discreet.service.storage.api_keys import SCOPES
-from discreet.types import JsonMapping
+from discreet.service.http.bodies import Bodies, Failure
+from discreet.service.http.handlers import Call, ExperimentHandlers, ServerHandlers
+from discreet.service.storage.api_keys import SCOPES, SERVER
 
 ANY = SCOPES
 PUBLIC = ("public",)
@@ -90,6 +89,25 @@ def experiment_routes(shapes: Bodies, handlers: ExperimentHandlers) -> tuple[Rou
     )  # fmt: skip
 
 
+def server_routes(handlers: ServerHandlers) -> tuple[Route, ...]:
+    """Return every route of the server itself."""
+    h, server, changed = handlers, (SERVER,), "/v1/admin/experiments"
+    return (
+        Route("GET", "/v1/experiments", server, h.listed, "All experiments and their states"),
+        Route("POST", changed, server, h.create, "Begin an experiment; its admin key, shown once",
+              bodies.NewExperiment),
+        Route("POST", f"{changed}/{{name}}/pause", server, h.pause, "Serve and do not store"),
+        Route("POST", f"{changed}/{{name}}/resume", server, h.resume, "Store again"),
+        Route("POST", f"{changed}/{{name}}/end", server, h.end, "Store nothing more, for good"),
+        Route("POST", f"{changed}/{{name}}/archive", server, h.archive,
+              "End it and put its folder away", bodies.ArchivedExperiment),
+        Route("GET", "/metrics", server, h.metrics, "Public figures of all, for Prometheus"),
+        Route("GET", "/healthz", PUBLIC, h.healthz, "The process is alive", bucket=UNLIMITED),
+        Route("GET", "/readyz", PUBLIC, h.readyz, "Some experiment can decide, and which cannot",
+              bucket=UNLIMITED),
+    )  # fmt: skip
+
+
 ERRORS = {
     "401": "no valid key",
     "403": "the key lacks the scope",
@@ -121,7 +139,6 @@ def openapi_document(routes: tuple[Route, ...], title: str, prefix: str = "") ->
     references, components = msgspec.json.schema_components(
         shapes, ref_template="#/components/schemas/{name}"
     )
-    _apply_marks(components)
     refer: dict[object, Mapping[str, object]] = dict(zip(shapes, references, strict=True))
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
@@ -136,17 +153,6 @@ def openapi_document(routes: tuple[Route, ...], title: str, prefix: str = "") ->
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-def _apply_marks(components: JsonMapping) -> None:
-    """Leave out the fields that the plan refuses, and require those that it requires."""
-    for shape in components.values():
-        for name, each in [*shape.get("properties", {}).items()]:
-            if each.pop(REFUSED, False):
-                del shape["properties"][name]
-            elif each.pop(REQUIRED, False):
-                shape["properties"][name] = each["anyOf"][0]  # without null
-                shape["required"] = [*shape.get("required", ()), name]
 
 
 def _operation(route: Route, refer: Mapping[object, Mapping[str, object]]) -> dict[str, object]:

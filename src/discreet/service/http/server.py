@@ -9,8 +9,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,8 +19,7 @@ from uvicorn.supervisors import Multiprocess
 from discreet.errors import InvalidInput
 from discreet.service.access import ServerAccess
 from discreet.service.http.app import CrossOrigin, make_app, make_folder_app
-from discreet.service.http.endpoint import ExperimentApp
-from discreet.service.http.tracing import traces_of
+from discreet.service.http.endpoint import ExperimentApp, traces_of
 from discreet.service.logs import Log, ServerMessages
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.runtime.hosted_experiments import settle_memory
@@ -54,14 +52,14 @@ def serve(
     """
     if folder:
         server = ServerSettings.read(place)
-        if workers > 1 and server.database is None:
-            raise InvalidInput(
-                f"workers must be 1 with SQLite; got {workers}. Name a PostgreSQL database in "
-                f"{server.folder / SERVER_FILE} for more: database = 'postgresql://…'."
-            )
+        _refuse_workers(workers, server.database is not None, server.folder / SERVER_FILE)
         ServerAccess(server).close()  # its keys must be there
         listening = _listening(server, host, port)
-        with _served_once(server.folder):
+        refusal = (
+            f"{server.folder} must be served by one server; another one serves it. Stop that one "
+            "first, or use its --workers."
+        )
+        with locked_file(server.folder / SERVER_FILE, refusal):
             os.environ["DISCREET_FOLDER"] = str(server.folder)
             _run("experiments", listening, workers)
         return
@@ -72,11 +70,7 @@ def serve(
             f"experiment file must have at most {LARGEST} bytes for several workers; it has more. "
             "Shorten it, or serve it with one worker."
         )
-    if workers > 1 and not settings.postgres:
-        raise InvalidInput(
-            f"workers must be 1 with SQLite; got {workers}. "
-            "Name a PostgreSQL database for more: database = 'postgresql://…'."
-        )
+    _refuse_workers(workers, settings.postgres, place)
     preflight(settings)
     listening = _listening(settings.server, host, port)
     anchor = anchor_of(settings).path
@@ -93,19 +87,16 @@ def serve(
     _run(settings.experiment, listening, workers)
 
 
+def _refuse_workers(workers: int, postgres: bool, file: Path) -> None:
+    if workers > 1 and not postgres:
+        raise InvalidInput(
+            f"workers must be 1 with SQLite; got {workers}. Name a PostgreSQL database in {file} "
+            "for more: database = 'postgresql://…'."
+        )
+
+
 def _listening(server: ServerSettings, host: str | None, port: int | None) -> socket.socket:
     return listen(host or server.host, server.port if port is None else port_number(port))
-
-
-@contextmanager
-def _served_once(folder: Path) -> Iterator[None]:
-    """Refuse a second server of a folder."""
-    refusal = (
-        f"{folder} must be served by one server; another one serves it. Stop that one first, or "
-        "use its --workers."
-    )
-    with locked_file(folder / SERVER_FILE, refusal):
-        yield
 
 
 def _run(name: str, listening: socket.socket, workers: int) -> None:
@@ -199,10 +190,10 @@ def end_with(supervisor: int) -> None:
 
     A worker that outlived it would hold the port, and the service could not be started again.
     """
-    threading.Thread(target=_watch, args=(supervisor,), name="supervision", daemon=True).start()
 
+    def watch() -> None:
+        while os.getppid() == supervisor:  # an orphan has another parent
+            time.sleep(LOOK)
+        os.kill(os.getpid(), signal.SIGTERM)
 
-def _watch(supervisor: int) -> None:
-    while os.getppid() == supervisor:  # an orphan has another parent
-        time.sleep(LOOK)
-    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Thread(target=watch, name="supervision", daemon=True).start()

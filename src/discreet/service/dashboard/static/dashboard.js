@@ -1,4 +1,4 @@
-// Numbers beside sliders, links to a view, a word when a page is out of date, and a question before what cannot be undone.
+// Numbers beside sliders, links to a view, a word when a page is out of date, a question before what cannot be undone, and the size of a form.
 "use strict";
 
 const short = (value) => String(+value.toPrecision(3));
@@ -66,5 +66,18 @@ const shared = document.querySelector("[data-after]");
 if (shared) {
   fetch(shared.dataset.ask, { headers: { "HX-Request": "true" } })
     .then(({ status }) => status === 200 && location.replace(shared.dataset.after));
+}
+// A form that the server would refuse as too large is not sent, so that nothing typed is lost.
+for (const form of document.querySelectorAll("form[data-most]")) {
+  const notice = form.querySelector("[data-too-large]");
+  for (const name of ["submit", "htmx:beforeRequest"]) {
+    form.addEventListener(name, (event) => {
+      const size = new URLSearchParams(new FormData(form)).toString().length;
+      notice.hidden = size < Number(form.dataset.most);
+      if (notice.hidden) return;
+      event.preventDefault();
+      if (name === "submit") notice.scrollIntoView({ block: "center" });
+    });
+  }
 }
 begin(document);
