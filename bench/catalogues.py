@@ -31,7 +31,8 @@ import numpy as np
 
 import discreet as dc
 from discreet.simulate import engine
-from discreet.simulate.played_offers import context_free_offer_losses, played_offers
+from discreet.simulate.labelled_data import played_offers
+from discreet.simulate.played_batches import context_free_offer_losses
 from people_sets import atomic_file
 
 OFFERED = 10

@@ -28,7 +28,7 @@ from discreet.data import load
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.simulate import engine
-from discreet.simulate.played_offers import played_offers
+from discreet.simulate.labelled_data import played_offers
 
 D = 4
 BUDGET = dc.Budget(1.0, 1e-5)

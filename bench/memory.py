@@ -23,8 +23,7 @@ from discreet.arrays.stacking import structure
 from discreet.design.schedule import Schedule
 from discreet.lab.campaign.hardware import machine, one_thread
 from discreet.lab.campaign.presets import paper_plans
-from discreet.simulate.engine import run
-from discreet.simulate.memory_budget import memory_parts
+from discreet.simulate.engine import memory_parts, run
 
 
 def peak_gib() -> float:

@@ -57,8 +57,7 @@ from discreet.lab.rivals import EpsGreedy, ThompsonSampling, runner
 from discreet.lab.rivals.rival_contract import RivalPlan
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
-from discreet.simulate.engine import Family, Machine
-from discreet.simulate.memory_budget import memory_parts
+from discreet.simulate.engine import Family, Machine, memory_parts
 from discreet.simulate.played_batches import play, played_control
 from discreet.text import Advice
 

@@ -19,7 +19,7 @@ COMMANDS = [
     ("rnu", "command must be one of 'demo', 'run'", "Did you mean 'run'?"),
     (
         "run",
-        "data must be given to run; none were named",
+        "data must be the name of a set or a path; got None",
         "Add --data fried, --data FILE.csv, or the key data to the experiment file.",
         "run --data fried --rows 60 --seeds 1",
     ),

@@ -43,7 +43,7 @@ from discreet.errors import BudgetExceeded, InvalidInput, NotReady, PrivateData,
 from discreet.features.frames import is_frame
 from discreet.plan.noise_forecast import warn_if_too_noisy
 from discreet.plan.plan import Plan
-from discreet.policies.ranking import RankingDraws
+from discreet.policies.allocation import RankingDraws
 from discreet.privacy.accounting import epsilon, person_event
 from discreet.privacy.budget import ONCE, Budget
 from discreet.privacy.ledger import Ledger

@@ -8,7 +8,7 @@ from interpreted import interpreted
 
 AGREES = """
 import numpy as np, torch
-from discreet.arrays import linear_algebra, small_matrix_kernel as kernel
+from discreet.arrays import linear_algebra, triton_kernels as kernel
 rng = np.random.default_rng(0)
 for p in (1, 5, 17, 33, 40):
     half = rng.normal(size=(4, p, 2 * p))

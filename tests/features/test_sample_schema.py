@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.errors import InvalidInput
-from discreet.features.sample_schema import (
+from discreet.features.schema_file import (
     rounded_powers,
     rounded_range,
     schema_of,

@@ -40,7 +40,7 @@ from discreet.policies.bonus_po import average_of_updates
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
 from discreet.simulate.engine import Machine, run
-from discreet.simulate.played_offers import played_offers
+from discreet.simulate.labelled_data import played_offers
 
 GPU = Machine("cuda", "float32", 2**33)
 DOUBLE = Machine("numpy", "float64", 2**28)

@@ -9,8 +9,8 @@ import discreet as dc
 from catalogue import ACTIONS, POLICIES, WIDTH, every_policy, features, releases, signals_for
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
+from discreet.policies.allocation import sampled_order
 from discreet.policies.floored import Floored
-from discreet.policies.ranking import sampled_order
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
 from reference.policy_optimisation import maillard

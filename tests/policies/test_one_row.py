@@ -23,8 +23,8 @@ from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
 from tolerances import EXACT
 
-BY_ARRAYS = {"BonusPO"}
-"""Built-in policies without a form in plain numbers: B steps are slow in either form."""
+BY_ARRAYS = {"BonusPO", "FastCB", "RegCB", "LinUCB", "AdaCB"}
+"""Built-in policies without a form in plain numbers."""
 BONUS = dc.ReplayBonusPO(learning_rate=0.5, bonus=5.0)
 MORE = {
     "ReplayBonusPO": (dc.ReplayBonusPO(), BONUS),

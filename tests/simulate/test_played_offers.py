@@ -5,7 +5,7 @@ import pytest
 
 import discreet as dc
 from discreet.simulate import engine
-from discreet.simulate.played_offers import played_offers
+from discreet.simulate.labelled_data import played_offers
 from tolerances import EXACT
 
 RNG = np.random.default_rng(0)

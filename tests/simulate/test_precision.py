@@ -19,7 +19,7 @@ from discreet.lab.campaign.grid import Grid
 from discreet.lab.rivals import AdaSSP, adassp
 from discreet.oracles.mechanisms import moments, perturb, ridge
 from discreet.oracles.mechanisms.moments import stretched_sums
-from discreet.simulate import memory_budget
+from discreet.simulate import engine
 from discreet.simulate.engine import Machine, run
 from tolerances import EXACT
 
@@ -128,7 +128,7 @@ def sums_in_single_precision(features, weights, heard, matrix, *bounds, exact=st
 def test_collinear_columns_in_float32(kind, monkeypatch):
     single, double = (played(kind, Machine("numpy", dtype)) for dtype in ("float32", "float64"))
     assert agreement(single[0], double[0]) >= SAME
-    for module in (memory_budget, perturb, ridge):  # sums in float32 would be noticed
+    for module in (engine, perturb, ridge):  # sums in float32 would be noticed
         monkeypatch.setattr(module, "needs_double", lambda *_: False)
     monkeypatch.setattr(moments, "stretched_sums", sums_in_single_precision)
     assert agreement(played(kind, Machine("numpy", "float32"))[0], double[0]) < SAME
@@ -147,7 +147,7 @@ def test_pooled_statistics_without_noise_read_features_in_float64(monkeypatch):
 
     double = losses("float64")
     np.testing.assert_array_equal(losses("float32"), double)
-    monkeypatch.setattr(memory_budget, "needs_double", lambda *_: False)
+    monkeypatch.setattr(engine, "needs_double", lambda *_: False)
     assert agreement(losses("float32"), double) < SAME
 
 

@@ -59,8 +59,7 @@ def test_intervals_are_students():
         ([[0.6, 0.61], [0.2, 0.21], [0.1, 0.11]], 0.5, 4.0, "ε = 4 has 0.1 more loss than no"),
         ([[0.2, 0.21], [0.6, 0.61], [0.1, 0.11]], 0.5, math.inf, "too small for any of these ε"),
         ([[0.6, 0.61], [0.6, 0.61], [0.1, 0.11]], 0.5, math.inf, "only ε = ∞ beats"),
-        ([[0.6, 0.61], [0.6, 0.61], [0.55, 0.51]], 0.5, None, "too small for any ε to help"),
-        ([[0.6, 0.61], [0.6, 0.61], [0.2, 0.7]], 0.5, None, "not even ε = ∞"),
+        ([[0.6, 0.61], [0.6, 0.61], [0.55, 0.51]], 0.5, None, "no interval lies below"),
     ],
 )
 def test_the_verdict_follows_from_the_intervals(losses, best, first, said):
@@ -73,7 +72,6 @@ def test_the_verdict_follows_from_the_intervals(losses, best, first, said):
 def test_no_claim_about_no_privacy_where_it_was_not_played():
     curve = made([[0.6, 0.61], [0.3, 0.31]], epsilons=(1.0, 4.0))
     assert "no privacy" not in curve.verdict
-    assert "not even the largest" in made([[0.6, 0.61]], epsilons=(1.0,)).verdict
 
 
 def test_a_name_words_and_losses_are_the_same_set(curve):

@@ -22,7 +22,7 @@ from discreet.features.offered import Offered, OfferedBlocks, OfferedPairs
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.policies import Policy, one_row
-from discreet.policies.ranking import Uniforms, sampled_order
+from discreet.policies.allocation import Uniforms, sampled_order
 from discreet.releases.catalogue import item_row
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Floats, NumpyArray

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from discreet.data.dsjson_log import declared_features, feature_columns, flat_features
 from discreet.errors import InvalidInput
-from discreet.features.sample_schema import Suggestion, draft_text, schema_of, suggestions
 from discreet.features.schema import Schema
+from discreet.features.schema_file import Suggestion, draft_text, schema_of, suggestions
 from discreet.plan.plan import Plan
 from discreet.text import read_text
 

@@ -183,9 +183,9 @@ def _kernel_for(matrices: Array) -> Any:
     """The kernels for small matrices on a GPU, or None."""
     if not getattr(matrices, "is_cuda", False):
         return None
-    from discreet.arrays import small_matrix_kernel
+    from discreet.arrays import triton_kernels
 
-    return small_matrix_kernel if small_matrix_kernel.suits(matrices) else None
+    return triton_kernels if triton_kernels.suits(matrices) else None
 
 
 def _flat(array: Array, kept: int) -> Array:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from discreet.learner import Learner
     from discreet.plan.plan import Plan
     from discreet.service.settings import Settings
-    from discreet.simulate.plan_log import PlanLog
+    from discreet.simulate.experiment import PlanLog
 
 TEXT = """\
 A log is a .csv or .parquet file with a row per decision, or a log of Vowpal Wabbit (.vw, .txt)
@@ -70,7 +70,7 @@ STILL_THERE = "The log itself is still in {}, without protection: delete it, or 
 
 def import_(args: argparse.Namespace) -> Answer:
     """Import a log; all inputs are checked before anything is written."""
-    from discreet.simulate.plan_log import read_log
+    from discreet.simulate.experiment import read_log
 
     if args.weight is not None and not args.public:
         raise InvalidInput(

@@ -30,7 +30,7 @@ FLAGS = (
 def schema(args: argparse.Namespace) -> Answer:
     """Suggest a field for every column."""
     from discreet.data.files import sample_columns
-    from discreet.features.sample_schema import HEAD, draft_text, schema_of, suggestions
+    from discreet.features.schema_file import HEAD, draft_text, schema_of, suggestions
     from discreet.plan.config import to_config
 
     if Path(args.sample).suffix == ".jsonl":

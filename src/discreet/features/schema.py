@@ -150,7 +150,7 @@ class Schema:
         constants, are left out. ``path`` is a new file for the schema as TOML, where comments give
         the reason for each column. Correct it by what you know, and read it with ``from_toml``.
         """
-        from discreet.features import sample_schema as drafts
+        from discreet.features import schema_file as drafts
 
         found = drafts.suggestions(drafts.frame_columns(sample, without))
         if path is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.policies import one_row
 from discreet.policies.allocation import ConfidenceWidth, GapWeight, inverse_gap, surviving, uniform
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
@@ -41,18 +40,3 @@ class AdaCB(ConfidenceWidth, GapWeight):
         alive = surviving(predictor.scores(features), self.widths(view, features))
         gamma = self.gap_weight(view, features)
         return inverse_gap(predictor.losses(features), gamma, alive)
-
-    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
-        if view.latest is None:
-            return one_row.uniform(view)
-        predictor, gamma = view.latest.predictor, self.gap_weight(view, None)
-
-        def probabilities(features: Array) -> list[float]:
-            scores = predictor.scores(features)
-            losses = one_row.row(predictor.linked(scores))
-            widths = one_row.row(self.widths(view, features))
-            alive = one_row.survivors(one_row.row(scores), widths)
-            shares = one_row.inverse_gap([losses[place] for place in alive], gamma)
-            return one_row.placed(shares, alive, len(losses))
-
-        return one_row.OneRow.drawn(probabilities)

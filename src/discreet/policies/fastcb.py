@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from discreet.arrays.backend import namespace, row_min
-from discreet.policies import one_row
 from discreet.policies.allocation import GapWeight, even_split, rest_on_best, uniform
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
@@ -42,19 +41,3 @@ class FastCB(GapWeight):
         spread = usable / (losses.shape[-1] * usable + gamma * (losses - best))
         weighted = rest_on_best(spread, losses)
         return xp.where(best > 0.0, weighted, even_split(losses))
-
-    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
-        if view.latest is None:
-            return one_row.uniform(view)
-        predicted, gamma = view.latest.predictor.losses, self.gap_weight(view, None)
-
-        def probabilities(features: Array) -> list[float]:
-            losses = one_row.row(predicted(features))
-            best = min(losses)
-            if best <= 0.0:
-                return one_row.even_split(losses)
-            spread = [best / (len(losses) * best + gamma * (loss - best)) for loss in losses]
-            spread[losses.index(best)] += 1.0 - sum(spread)
-            return spread
-
-        return one_row.OneRow.drawn(probabilities)

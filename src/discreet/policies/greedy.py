@@ -35,4 +35,13 @@ class Greedy(Policy):
         if view.latest is None:
             return one_row.uniform(view)
         losses = view.latest.predictor.losses
-        return one_row.OneRow.drawn(lambda x: one_row.even_split(one_row.row(losses(x))))
+
+        def probabilities(features: Array) -> list[float]:
+            found = one_row.row(losses(features))
+            least = min(found)
+            slack = 1e-12 * (1.0 + abs(least))
+            tied = [loss - least <= slack for loss in found]
+            share = 1.0 / sum(tied)
+            return [each * share for each in tied]
+
+        return one_row.OneRow.drawn(probabilities)

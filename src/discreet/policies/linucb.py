@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.policies import one_row
 from discreet.policies.allocation import ConfidenceWidth, even_split, uniform
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
@@ -33,11 +32,3 @@ class LinUCB(ConfidenceWidth):
             return uniform(view, features)
         losses = view.latest.predictor.losses(features)
         return even_split(losses - self.widths(view, features))
-
-    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
-        if view.latest is None:
-            return one_row.uniform(view)
-        losses = view.latest.predictor.losses
-        return one_row.OneRow.drawn(
-            lambda x: one_row.even_split(one_row.row(losses(x) - self.widths(view, x)))
-        )

@@ -123,35 +123,3 @@ def softmax(logits: list[float]) -> list[float]:
     weights = [math.exp(logit - top) for logit in logits]
     total = sum(weights)
     return [weight / total for weight in weights]
-
-
-def even_split(values: list[float]) -> list[float]:
-    """``allocation.even_split``: equal probabilities for all minimisers."""
-    least = min(values)
-    slack = 1e-12 * (1.0 + abs(least))
-    tied = [value - least <= slack for value in values]
-    share = 1.0 / sum(tied)
-    return [each * share for each in tied]
-
-
-def inverse_gap(losses: list[float], gamma: float) -> list[float]:
-    """``allocation.inverse_gap``: 1/(A + γ·gap_a), the rest on the first minimiser."""
-    least, count = min(losses), len(losses)
-    shares = [1.0 / (count + gamma * (loss - least)) for loss in losses]
-    shares[losses.index(least)] += 1.0 - sum(shares)
-    return shares
-
-
-def survivors(scores: list[float], widths: list[float]) -> list[int]:
-    """``allocation.surviving``, as the places of the actions that the widths do not exclude."""
-    pairs = list(zip(scores, widths, strict=True))
-    bound = min([score + width for score, width in pairs])
-    return [place for place, (score, width) in enumerate(pairs) if score - width <= bound]
-
-
-def placed(shares: list[float], places: list[int], count: int) -> list[float]:
-    """The shares at their places among ``count`` actions, zero elsewhere."""
-    every = [0.0] * count
-    for place, each in zip(places, shares, strict=True):
-        every[place] = each
-    return every

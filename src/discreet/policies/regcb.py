@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.arrays.backend import namespace, row_sum
-from discreet.policies import one_row
 from discreet.policies.allocation import ConfidenceWidth, surviving, uniform
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
@@ -36,15 +35,3 @@ class RegCB(ConfidenceWidth):
         alive = surviving(scores, self.widths(view, features))
         alive = namespace(scores).astype(alive, scores.dtype)
         return alive / row_sum(alive)
-
-    def for_one_row(self, view: PolicyView) -> one_row.OneRow:
-        if view.latest is None:
-            return one_row.uniform(view)
-        scores_of = view.latest.predictor.scores
-
-        def probabilities(features: Array) -> list[float]:
-            scores = one_row.row(scores_of(features))
-            alive = one_row.survivors(scores, one_row.row(self.widths(view, features)))
-            return one_row.placed([1.0 / len(alive)] * len(alive), alive, len(scores))
-
-        return one_row.OneRow.drawn(probabilities)

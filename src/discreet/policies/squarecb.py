@@ -38,4 +38,12 @@ class SquareCB(GapWeight):
         if view.latest is None:
             return one_row.uniform(view)
         losses, gamma = view.latest.predictor.losses, self.gap_weight(view, None)
-        return one_row.OneRow.drawn(lambda x: one_row.inverse_gap(one_row.row(losses(x)), gamma))
+
+        def probabilities(features: Array) -> list[float]:
+            found = one_row.row(losses(features))
+            least, count = min(found), len(found)
+            shares = [1.0 / (count + gamma * (loss - least)) for loss in found]
+            shares[found.index(least)] += 1.0 - sum(shares)
+            return shares
+
+        return one_row.OneRow.drawn(probabilities)

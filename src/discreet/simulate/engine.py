@@ -8,7 +8,9 @@ is cut into as many parts as the memory budget needs, with the same results.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import groupby
@@ -26,6 +28,7 @@ from discreet.errors import InvalidInput
 from discreet.features.offered import OfferedRows
 from discreet.oracles import Mechanism
 from discreet.oracles.mechanisms.loss_sums import LossSums
+from discreet.oracles.mechanisms.moments import needs_double
 from discreet.plan.plan import Plan
 from discreet.policies import Policy
 from discreet.privacy.budget import Participation
@@ -33,10 +36,9 @@ from discreet.privacy.events import Event
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.released import Released
+from discreet.releases.statistics import remembered
 from discreet.simulate.evaluation import refuse_imported
-from discreet.simulate.memory_budget import memory_parts, precise_machine
-from discreet.simulate.played_batches import play, played_control, shuffle
-from discreet.simulate.played_offers import PlayedOffers
+from discreet.simulate.played_batches import PlayedOffers, play, played_control, shuffle
 from discreet.types import Array, NumpyArray, Values
 
 
@@ -47,42 +49,34 @@ class JointRuns(Policy):
     members: tuple[tuple[Policy, int], ...]
 
     def probabilities(self, released: PolicyView, features: Array) -> Array:
-        def decide(policy: Policy, seen: PolicyView, rows: slice) -> Array:
-            return policy.probabilities(seen, _some(features, rows))
-
-        return self._each(released, features, decide, -2)
+        return self._each(released, features, None, -2)
 
     def sample(self, released: PolicyView, features: Array, u: Array) -> Array:
-        def decide(policy: Policy, seen: PolicyView, rows: slice) -> Array:
-            return policy.sample(seen, _some(features, rows), u[..., rows, :])
+        return self._each(released, features, u, -1)
 
-        return self._each(released, features, decide, -1)
-
-    def _each(
-        self,
-        released: PolicyView,
-        features: Array,
-        decide: Callable[[Policy, PolicyView, slice], Array],
-        axis: int,
-    ) -> Array:
+    def _each(self, released: PolicyView, features: Array, u: Array | None, axis: int) -> Array:
         """Apply each policy to its runs, some rows at a time; ``axis`` is that of the rows."""
+        offered = isinstance(features, OfferedRows)
+
+        def decide(policy: Policy, seen: PolicyView, rows: slice) -> Array:
+            some = features if offered else features[..., rows, :]
+            if u is None:
+                return policy.probabilities(seen, some)
+            return policy.sample(seen, some, u[..., rows, :])
+
         everything = slice(0, features.shape[-2])
         if released.latest is None:  # all begin in the same way
             return decide(self.members[0][0], released, everything)
         answers, first = [], 0
         for policy, runs in self.members:
             seen, blocks = released._runs(slice(first, first + runs)), [everything]
-            if not isinstance(features, OfferedRows):
+            if not offered:
                 blocks = row_blocks(features.shape[-2], runs * released.n_actions, features)
             answer = _joined([decide(policy, seen, rows) for rows in blocks], axis)
             shape = (answer.shape[0], runs, *answer.shape[2:])  # Uniform answers once for all
             answers.append(namespace(answer).broadcast_to(answer, shape))
             first += runs
         return _joined(answers, 1)
-
-
-def _some(features: Array, rows: slice) -> Array:
-    return features if isinstance(features, OfferedRows) else features[..., rows, :]
 
 
 def _joined(parts: list[Array], axis: int) -> Array:
@@ -174,30 +168,9 @@ def summed_losses(
     ``groups`` (T,) are the groups 0 … G−1 of the rows; without it all rows are of one.
     """
     machine = machine or Machine()
-    schedules = {plan.schedule for plan in plans}
-    if len({replace(schedule, horizon=None) for schedule in schedules}) > 1:
-        raise InvalidInput(
-            "plans must have the same first_batch, growth, longest_batch and half_life; some "
-            "differ. Run each kind alone."
-        )
-    of_users = {plan.participation is not None for plan in plans}
-    if len(of_users) > 1:
-        raise InvalidInput(
-            "plans must have one unit; some have 'decision' and some 'user'. Run each kind alone."
-        )
-    if True in of_users and any(plan.control is not None for plan in plans):
-        raise InvalidInput(
-            "plans must have no control share where several are played for users; some have one. "
-            "Call evaluate(plan, contexts, labels, users=…) for each."
-        )
-    for plan in plans:
-        refuse_imported(plan)
-        if plan.prior is not None:
-            raise InvalidInput(
-                "plans must have no prior where several are played at once; some have one. "
-                "Call evaluate(plan, contexts, labels) for each."
-            )
-    owners = user_ids("users", users, len(features), needed=True in of_users, single=False)
+    _refuse_unlike(plans)
+    of_users = plans[0].participation is not None
+    owners = user_ids("users", users, len(features), needed=of_users, single=False)
     people = None if owners is None else numbered(owners)
     rounds = min(rounds or len(features), len(features))
     schedule = replace(plans[0].schedule, horizon=rounds)
@@ -233,6 +206,24 @@ def summed_losses(
         found = _play_family(family, n_actions, schedule, rows, some, kinds, counts)
         results[np.ix_(indices, some_seeds)] = np.moveaxis(found, 2, 0).cumsum(axis=2)
     return results, ends
+
+
+def _refuse_unlike(plans: Sequence[Plan]) -> None:
+    """Refuse plans that cannot be played together, or need ``evaluate``."""
+    schedules = {replace(plan.schedule, horizon=None) for plan in plans}
+    units = {plan.participation is not None for plan in plans}
+    if len(schedules) > 1 or len(units) > 1:
+        raise InvalidInput(
+            "plans must have one unit, and the same first_batch, growth, longest_batch and "
+            "half_life; some differ. Run each kind alone."
+        )
+    for plan in plans:
+        refuse_imported(plan)
+    if any(plan.prior or (plan.control and plan.participation) for plan in plans):
+        raise InvalidInput(
+            "plans must have no prior, and no control share for users, where several are played "
+            "at once; some have one. Call evaluate(plan, contexts, labels, …) for each."
+        )
 
 
 def _shuffled(
@@ -306,3 +297,114 @@ def _summed(incurred: Array, start: int, kinds: int, groups: Array | None = None
         return [incurred.sum(-1)]
     of_batch = groups[..., start : start + incurred.shape[-1]]
     return [(incurred * (of_batch == each)).sum(-1) for each in range(kinds)]
+
+
+HELD_PER_ROW = 14
+"""Numbers that a run holds at once for each row and action, measured on the widest rules."""
+HELD_IN_BLOCKS = 7
+"""The same on a CPU, where most steps take some rows at a time."""
+HELD_BY_KERNELS = 9
+"""The same on a GPU, where a kernel draws the actions from predictions and squared radii."""
+HELD_PER_ENTRY = 6
+"""Numbers that a run holds at once for each entry of its matrices."""
+HELD_PER_MATRIX = 3
+"""A batch's matrix, its inverse and the matrix of the next batch."""
+HELD_STRETCHED = 4
+"""Numbers more for each row and action, where rows are stretched."""
+
+
+def memory_parts(
+    plans: Sequence[Plan],
+    shape: tuple[int, ...],
+    schedule: Schedule,
+    seeds: int,
+    machine: Machine,
+    offered: int | None = None,
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Cut families to the memory budget: yield indices of plans and of seeds."""
+    groups: dict[object, list[int]] = defaultdict(list)
+    mechanisms = structures(plan.mechanism for plan in plans)
+    for i, (plan, mechanism) in enumerate(zip(plans, mechanisms, strict=True)):
+        # Runs without noise keep their blocks: among dense ones they would become dense too. And
+        # their sums are in double precision, which those of other runs need not be.
+        # Plans with another participation have other slots that count, and plans with another
+        # horizon other slots of the control.
+        kind = (mechanism, plan.feedback, _dense(plan), _double(plan), plan.participation)
+        groups[*kind, plan.control, plan.control and plan.horizon].append(i)
+    policies = [repr(each) for each in structures(plan.played_policy for plan in plans)]
+    for members in groups.values():
+        members.sort(key=policies.__getitem__)
+        one = plans[members[0]]
+        used, drawn = precise_machine(one, machine), False
+        if machine.device == "cuda":
+            from discreet.policies.kernels import rule_of
+
+            drawn = all(rule_of(plans[i].played_policy, one.n_actions) for i in members)
+        each = _held_by_a_run(one, shape, schedule, used, offered, drawn)
+        together = max(1, machine.memory // each)
+        # A CPU forms the products of a seed's rows once for all runs; a GPU wants few launches.
+        seeds_at_once = min(seeds, together) if machine.device == "cuda" else 1
+        runs_at_once = max(1, together // seeds_at_once)
+        rounds = math.ceil(len(members) / runs_at_once)
+        size = math.ceil(len(members) / rounds)
+        for first in range(0, len(members), size):
+            for seed in range(0, seeds, seeds_at_once):
+                yield (
+                    members[first : first + size],
+                    list(range(seed, min(seeds, seed + seeds_at_once))),
+                )
+
+
+def _dense(plan: Plan) -> bool:
+    """Return whether a run has matrices over all actions: the paper's noise couples them."""
+    return plan.budget.private and getattr(plan.mechanism, "couples_actions", False)
+
+
+def _double(plan: Plan) -> bool:
+    """Return whether sums need double precision, as some regressions without noise do."""
+    ridge = getattr(plan.oracle, "ridge", 0.0)
+    return needs_double(getattr(plan.mechanism, "response", 1.0), ridge)
+
+
+def precise_machine(plan: Plan, machine: Machine) -> Machine:
+    """Return the machine, with float64 for pooled statistics without noise.
+
+    Rounding of float32 features makes small eigenvalues of collinear columns arbitrary.
+    """
+    pooled = plan.pooling is not None
+    return replace(machine, dtype="float64") if pooled and _double(plan) else machine
+
+
+def _held_by_a_run(
+    plan: Plan,
+    shape: tuple[int, ...],
+    schedule: Schedule,
+    machine: Machine,
+    offered: int | None,
+    drawn: bool,
+) -> int:
+    """Bytes that one run of one seed holds at its largest batch; ``drawn`` by a kernel or not."""
+    rows, p = max(schedule.lengths()), shape[1]
+    itemsize = np.dtype(machine.dtype).itemsize
+    whole = machine.device == "cuda" or offered is not None
+    per_row = HELD_PER_ROW if whole else HELD_IN_BLOCKS
+    if drawn and offered is None and itemsize == 4:
+        per_row = HELD_BY_KERNELS
+    blocks = plan.blocks * p * p
+    if _dense(plan):
+        blocks *= 2 * plan.blocks  # a dense matrix is also copied, factored and inverted
+    pairs = rows * (offered or plan.n_actions)
+    double = _double(plan)
+    held = itemsize * per_row * pairs + (8 if double else itemsize) * HELD_PER_ENTRY * blocks
+    if double and whole:  # weights, and their products with losses
+        held += 2 * (8 - itemsize) * pairs
+    if offered is not None:  # each run has the features of the pairs that it chose
+        held += 8 * HELD_STRETCHED * rows * p
+    if plan.pooling is not None:
+        # In double precision: the statistics and matrices of all batches, the pool, and the rows'
+        # weights, losses and lengths where they are stretched.
+        matrices = HELD_PER_MATRIX * p * p * plan.pooling.stretched
+        batches = len(remembered(schedule.lengths(), schedule.half_life))
+        kept = batches * (blocks + matrices) + HELD_PER_ENTRY * blocks
+        held += 8 * (kept + HELD_STRETCHED * rows * plan.blocks * plan.pooling.stretched)
+    return held

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from discreet.batch import Batch
-from discreet.batches.observations import evaluation_data
 from discreet.batches.release_batch import release_batch
 from discreet.batches.users import numbered, slots_that_count, user_ids
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput
-from discreet.features.frames import library_of, new_frame
+from discreet.features.frames import new_frame
 from discreet.plan.noise_forecast import warn_if_too_noisy
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
@@ -24,16 +23,10 @@ from discreet.releases.lift import Lift, lift_of, next_sizes
 from discreet.releases.release import Release, publishable
 from discreet.releases.released import Released
 from discreet.simulate.group_losses import GroupLosses, Groups, PlayedGroups
-from discreet.simulate.labelled_data import (
-    advise_on_contexts,
-    context_free_losses,
-    given_losses,
-    truth_of,
-)
+from discreet.simulate.labelled_data import LabelledSet
 from discreet.simulate.played_batches import play, played_control, shuffle
-from discreet.simulate.played_offers import context_free_offer_losses, played_offers
 from discreet.text import html_table
-from discreet.types import Array, Axes, Contexts, Frame, NumpyArray, Values
+from discreet.types import Axes, Contexts, Frame, NumpyArray, Values
 from discreet.validate import in_range, instance
 
 
@@ -56,22 +49,22 @@ class Evaluation:
     ((200,), True)
     """
 
-    losses: NumpyArray = field(repr=False)
-    played: Released = field(repr=False)
+    losses: NumpyArray
+    played: Released
     """Releases as they were played, not rounded and without digests."""
-    plan: Plan = field(repr=False)
-    ledger: Ledger = field(repr=False)
+    plan: Plan
+    ledger: Ledger
     noise_scale_of: Budget
-    actions: NumpyArray = field(repr=False)
+    actions: NumpyArray
     best_fixed: float
     uniform: float
     outcome: Outcome = UNIT_LOSS
     """Units in which people would report; ``losses`` are in [0, 1] for all outcomes."""
-    library: str | None = field(default=None, repr=False)
+    library: str | None = None
     """Library of the frame that was played: pandas, polars or pyarrow."""
-    groups: PlayedGroups | None = field(default=None, repr=False)
+    groups: PlayedGroups | None = None
     """Groups of the rounds for ``by_group``, if ``evaluate`` got groups."""
-    lift: Lift | None = field(default=None, repr=False)
+    lift: Lift | None = None
     """Policy compared with control by the releases, if the plan has a control share."""
 
     @cached_property
@@ -170,38 +163,28 @@ def evaluate(
 ) -> Evaluation:
     """Play a labelled set once, in an order that the seed shuffles, until the plan's horizon.
 
-    ``labels`` are actions 0 … A−1, or words: the right one has loss 0, the others 1. ``losses``
-    (n, A) in [0, 1] are the losses of all actions instead; with bandit feedback the learner
-    observes only that of the chosen action. ``rewards`` (n, A) are the same in the units of
-    a plan with ``outcome=Reward(low, high)``. ``contexts`` may be a frame, ``labels`` then a series
-    or the name of a column, and ``losses`` or ``rewards`` a frame with a column for each action.
-
-    ``offers`` are the actions that each context is offered, a list of ids each, or one list for
-    all; labels are then ids, and ``losses`` or ``rewards`` a list for each offer, in its order.
-    ``best_fixed`` is the loss of the offered item that is best on average.
-
-    ``groups`` is one value per context, or the name of a column, for ``by_group()``. Like all that
-    is played it must be public: losses of a group reveal something about each member. The
-    plan does not see it, unless its schema has that column too.
-
-    ``users`` are the ids of people, one per context, where the plan has the unit "user": slots
-    beyond what a person may contribute are played and not learned from, as in a ``Learner``.
-
-    The seed gives permutation, action draws and noise, so runs of different plans are paired
-    and repeatable; seeded noise has the scale of the budget but protects no one, and the ledger
-    has ``NonPrivate``. Pass ``noise=SecureNoise()`` for private releases.
+    All that is played must be public: losses of a group reveal something about each member. The
+    seed gives permutation, action draws and noise, so runs of different plans are paired and
+    repeatable; seeded noise has the scale of the budget but protects no one, and the ledger has
+    ``NonPrivate``. Pass ``noise=SecureNoise()`` for private releases.
 
     Args:
         plan: The plan; its budget sets the noise.
         contexts: (n, d) numbers, a list of dicts, or a frame.
-        labels: (n,) right actions, or a series or column name.
-        losses: (n, A) instead of labels.
-        rewards: (n, A) instead of both, in the range that the plan declares.
-        offers: Actions that each context is offered; all by default.
-        groups: A public column for ``by_group()``.
+        labels: (n,) right actions, which have loss 0 and all others 1: numbers 0 … A−1, words, a
+            series or the name of a column; ids of actions with offers.
+        losses: (n, A) in [0, 1] instead of labels, or a frame with a column for each action; with
+            bandit feedback the learner observes only that of the chosen action.
+        rewards: (n, A) instead of both, in the units of a plan with ``outcome=Reward(low, high)``.
+        offers: Actions that each context is offered, a list of ids each, or one list for all; all
+            by default. ``losses`` or ``rewards`` are then a list for each offer, in its order, and
+            ``best_fixed`` is the loss of the offered item that is best on average.
+        groups: One value per context, or the name of a column, for ``by_group()``. The plan does
+            not see it, unless its schema has that column too.
         seed: Fixes order, draws and noise.
         noise: Another source of noise than the seed.
-        users: (n,) ids of people.
+        users: (n,) ids of people, where the plan has the unit "user": slots beyond what a person
+            may contribute are played and not learned from, as in a ``Learner``.
 
     Returns:
         An ``Evaluation``, whose ``loss`` is the mean over the rounds.
@@ -218,37 +201,26 @@ def evaluate(
     """
     instance("plan", plan, (Plan,), "Make a Plan; that of a learner is learner.plan.")
     refuse_imported(plan)
-    given = evaluation_data(plan.contexts, contexts, groups, labels=labels, users=users)
-    features: Array = plan.features.map(given.contexts)
-    labels = given.columns["labels"]
-    with_offers = offers is not None or plan.catalogue is not None
-    outcomes = {"labels": labels, "losses": losses, "rewards": rewards, "offers": offers}
-    losses = given_losses(plan, contexts, len(features), **outcomes)
-    if with_offers:
-        features, truth = played_offers(plan, features, offers, labels, losses)
-        refuse_groups_of_offers(groups)
-    else:
-        truth = truth_of(plan, len(features), labels, losses)
-    advise_on_contexts(plan.contexts, given.contexts, given.context_names)
+    options = {"losses": losses, "rewards": rewards, "offers": offers}
+    given = LabelledSet.read(plan, contexts, labels, **options, groups=groups, users=users)
+    truth, total = given.truth, len(given)
     warn_if_too_noisy(plan, float(np.nanstd(truth)) if truth.ndim == 2 else None)
-    rounds = min(len(features), plan.horizon or len(features))
-    order, u = (drawn[:rounds] for drawn in shuffle(seed, len(features)))
+    rounds = min(total, plan.horizon or total)
+    order, u = (drawn[:rounds] for drawn in shuffle(seed, total))
     by_group = None
     if groups is not None:
-        found = Groups.of(given.columns["groups"], len(features), rounds)
+        found = Groups.of(given.groups, total, rounds)
         by_group = PlayedGroups.of(found, order, truth, plan.n_actions)
     noise = noise or SeededNoise(seed)
-    schedule = replace(plan.schedule, horizon=rounds)
-    often, total = plan.participation, len(features)
-    owners = user_ids("users", given.columns["users"], total, needed=bool(often), single=False)
-    counts = None
+    schedule, often = replace(plan.schedule, horizon=rounds), plan.participation
+    owners = user_ids("users", given.users, total, needed=bool(often), single=False)
+    counts = control = None
     if owners is not None and often is not None:
         counts = slots_that_count(numbered(owners)[order], schedule.lengths(), often)
-    ledger = plan.empty_ledger(plan.budget if noise.exact else Budget.none())
-    control = None
     if plan.control is not None:
         people = owners and [owners[row] for row in order]
         control = played_control(plan.control, plan.schedule, rounds, people)
+    ledger = plan.empty_ledger(plan.budget if noise.exact else Budget.none())
     prior = None if plan.prior is None else plan.prior.statistics
     released = Released(plan.n_actions, schedule, prior=prior)
 
@@ -258,15 +230,15 @@ def evaluate(
         return made
 
     batches = []
-    rounds_played = features.part(order) if with_offers else features[order]
-    for batch in play(plan, released, rounds_played, truth[order], u, release, counts, control):
+    for batch in play(plan, released, *given.in_order(order), u, release, counts, control):
         batches.append(batch)
         if batch.release is not None:
             released = released.add(batch.release)
-    if with_offers:
-        best_fixed, uniform = context_free_offer_losses(rounds_played, truth[order])
-    else:
-        best_fixed, uniform = context_free_losses(truth[order], plan.n_actions)
+    best_fixed, uniform = given.context_free(order)
+    lift = None
+    if plan.control is not None and released.items:
+        parts = plan.control.share, plan.participation, plan.outcome
+        lift = lift_of(released.items, *parts, coming=next_sizes(plan.schedule, released))
     return Evaluation(
         losses=np.concatenate([batch.incurred for batch in batches]).astype(float),
         played=released,
@@ -277,9 +249,9 @@ def evaluate(
         best_fixed=best_fixed,
         uniform=uniform,
         outcome=plan.outcome,
-        library=library_of(contexts),
+        library=given.library,
         groups=by_group,
-        lift=lift_of_plan(plan, released),
+        lift=lift,
     )
 
 
@@ -289,21 +261,4 @@ def refuse_imported(plan: Plan) -> None:
         raise InvalidInput(
             f"plan must have no imported log to be evaluated; got imported={plan.imported}. "
             "Leave it out, or play the plan with a Learner, which imports."
-        )
-
-
-def lift_of_plan(plan: Plan, released: Released) -> Lift | None:
-    """Return the lift of the releases; None without a control share or releases."""
-    if plan.control is None or not released.items:
-        return None
-    parts = plan.control.share, plan.participation, plan.outcome
-    return lift_of(released.items, *parts, coming=next_sizes(plan.schedule, released))
-
-
-def refuse_groups_of_offers(groups: Values) -> None:
-    """Refuse groups where rounds offer different actions: best fixed actions are unknown."""
-    if groups is not None:
-        raise InvalidInput(
-            "groups must be left out where rounds offer different actions; got some. "
-            "Evaluate each group alone."
         )

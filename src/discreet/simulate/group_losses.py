@@ -118,10 +118,9 @@ def _words(values: Values, rows: int) -> list[str]:
             "Pass an array or a series, or name a column of a frame."
         )
     listed = array.tolist()
-    gap = next((row for row, each in enumerate(listed) if each is None or each != each), None)
-    if gap is not None:
+    if any(each is None or each != each for each in listed):
         raise InvalidInput(
-            f"groups must be known for every row; row {gap} has none. "
+            "groups must be known for every row; some are missing. "
             "Give such rows a separate group, or leave them out."
         )
     return [f"{each:.15g}" if isinstance(each, float) else str(each) for each in listed]
@@ -174,20 +173,14 @@ class GroupLosses:
     @property
     def table(self) -> dict[str, NumpyArray]:
         """Columns, named as the outcome is: loss or reward."""
-        columns = dict(
-            zip(GroupLoss._fields, map(np.asarray, zip(*self.lines, strict=True)), strict=True)
-        )
+        values = map(np.asarray, zip(*self.lines, strict=True))
+        columns = dict(zip(GroupLoss._fields, values, strict=True))
         columns["group"] = columns["group"].astype(object)
-        value = self.outcome.value_of
-        ends = value(columns["low"]), value(columns["high"])
-        return {
-            **{name: columns[name] for name in ("group", "epsilon", "rounds")},
-            self.outcome.word: value(columns["loss"]),
-            "low": np.minimum(*ends),
-            "high": np.maximum(*ends),
-            "best_fixed": value(columns["best_fixed"]),
-            "uniform": value(columns["uniform"]),
-        }
+        for name in ("loss", "low", "high", "best_fixed", "uniform"):
+            columns[name] = self.outcome.value_of(columns[name])
+        ends = columns["low"], columns["high"]
+        columns |= {"low": np.minimum(*ends), "high": np.maximum(*ends)}
+        return {self.outcome.word if name == "loss" else name: columns[name] for name in columns}
 
     def to_frame(self) -> Frame:
         """``table`` as a frame of the library that was played, else of the first installed."""
@@ -213,14 +206,15 @@ class GroupLosses:
         for line in self.lines:
             ends = sorted((line.low, line.high), key=self.outcome.value_of)
             first = (line.group, f"{line.rounds:,}") if line.group != before else ("", "")
-            mean, best, uniform = map(self._text, (line.loss, line.best_fixed, line.uniform))
-            interval = " … ".join(map(self._text, ends)) if line.low <= line.high else ""
+            # NaN: the group never came.
+            mean, best, uniform, *found = (
+                self.outcome.text_of(loss) if loss == loss else "–"
+                for loss in (line.loss, line.best_fixed, line.uniform, *ends)
+            )
+            interval = " … ".join(found) if line.low <= line.high else ""
             made.append((*first, epsilon_text(line.epsilon), mean, interval, best, uniform))
             before = line.group
         return made
-
-    def _text(self, loss: float) -> str:
-        return self.outcome.text_of(loss) if loss == loss else "–"  # NaN: the group never came
 
     def __repr__(self) -> str:
         rows = [self.header, *self.cells]

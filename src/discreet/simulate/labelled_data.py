@@ -7,23 +7,189 @@ never gives any. [docs/warnings.md]
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.batches.observations import action_columns
+from discreet.batches.observations import action_columns, evaluation_data
 from discreet.design.outcome import UNIT_LOSS, Outcome, Reward
 from discreet.errors import InvalidInput
-from discreet.features.sample_schema import is_identifier
-from discreet.features.schema import Schema
+from discreet.features.frames import library_of
+from discreet.features.schema_file import is_identifier
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
+from discreet.privacy.budget import Budget
+from discreet.simulate.played_batches import (
+    PlayedOffers,
+    context_free_offer_losses,
+    offers_alone,
+)
 from discreet.text import advise
-from discreet.types import Contexts, NumpyArray, Values
+from discreet.types import Array, Contexts, NumpyArray, Values
 from discreet.validate import nearest
 
 NUMBERS = (int, float, np.integer, np.floating)
 SHOWN = 5
 """Number of classes that an error names."""
+LONG = 0.5
+"""Share of rows longer than 1 from which on their length is worth a warning."""
+DOMINANT = 0.95
+"""Share of all squares in one column from which on the other columns hardly count."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelledSet:
+    """A set for a plan: mapped features or offers, and the truth for ``play``, row by row."""
+
+    plan: Plan
+    features: NumpyArray | PlayedOffers
+    truth: NumpyArray
+    groups: Values
+    users: Values
+    library: str | None
+    """Library of the frame that was given: pandas, polars or pyarrow."""
+
+    @classmethod
+    def read(
+        cls,
+        plan: Plan | None,
+        contexts: Contexts,
+        labels: Values,
+        *,
+        losses: Values = None,
+        rewards: Values = None,
+        offers: Values = None,
+        groups: Values = None,
+        users: Values = None,
+    ) -> LabelledSet:
+        """Check and convert what ``evaluate`` is given; without a plan, for the default one.
+
+        Without a plan actions have no names, and rewards no declared range.
+        """
+        reading = None if plan is None else plan.contexts
+        given = evaluation_data(reading, contexts, groups, labels=labels, users=users)
+        labels, users = given.columns["labels"], given.columns["users"]
+        outcomes = {"labels": labels, "losses": losses, "rewards": rewards}
+        losses = _given_losses(plan, contexts, len(given.contexts), offers, **outcomes)
+        if plan is None:
+            plan = _default_plan(given.contexts, labels, losses, users)
+        mapped: Array = plan.features.map(given.contexts)
+        features, with_offers = mapped, offers is not None or plan.catalogue is not None
+        if with_offers and groups is not None:
+            raise InvalidInput(
+                "groups must be left out where rounds offer different actions; got some. "
+                "Evaluate each group alone."
+            )
+        if with_offers:
+            features, truth = played_offers(plan, mapped, offers, labels, losses)
+        else:
+            truth = _truth_of(plan, len(mapped), labels, losses)
+        if isinstance(plan.contexts, UnitBall):  # a schema scales by declared ranges
+            rows = np.atleast_2d(np.asarray(given.contexts, dtype=np.float64))
+            for topic, words in findings(rows, given.context_names):
+                advise(topic, words, stacklevel=4)
+        by = given.columns.get("groups")
+        return cls(plan, features, truth, by, users, library_of(contexts))
+
+    def __len__(self) -> int:
+        return len(self.truth)
+
+    def in_order(self, order: NumpyArray) -> tuple[NumpyArray | PlayedOffers, NumpyArray]:
+        """Return features and truth of some rows."""
+        features = self.features
+        some = features.part(order) if isinstance(features, PlayedOffers) else features[order]
+        return some, self.truth[order]
+
+    def context_free(self, order: NumpyArray) -> tuple[float, float]:
+        """Return mean losses of the best fixed action and of uniform actions on some rows."""
+        features, truth = self.in_order(order)
+        if isinstance(features, PlayedOffers):
+            return context_free_offer_losses(features, truth)
+        return context_free_losses(truth, self.plan.n_actions)
+
+
+def context_free_losses(truth: NumpyArray, n_actions: int) -> tuple[float, float]:
+    """Return mean losses of the best fixed action and of uniform actions."""
+    if truth.ndim == 2:
+        means = truth.mean(axis=0)
+    else:
+        means = 1.0 - np.bincount(truth, minlength=n_actions) / len(truth)
+    return float(means.min()), float(means.mean())
+
+
+def played_offers(
+    plan: Plan, features: NumpyArray, offers: Values, labels: Values, losses: Values
+) -> tuple[PlayedOffers, NumpyArray]:
+    """Return the offers of all rounds and their losses (T, K), NaN beyond a round's size."""
+    played = offers_alone(plan, features, offers)
+    if offers is not None:
+        return played, _offered_table(played, labels, losses)
+    truth = _truth_of(plan, len(features), labels, losses)
+    if truth.ndim == 1:
+        truth = np.asarray(np.arange(plan.n_actions) != truth[:, None], dtype=np.float64)
+    return played, truth
+
+
+def _truth_of(plan: Plan, rows: int, labels: Values, losses: Values) -> NumpyArray:
+    """Return labels (rows,) as actions, or losses (rows, A)."""
+    if losses is not None:
+        return _loss_table(losses, rows, plan.n_actions, plan.losses)
+    return label_actions(labels, rows, plan.n_actions, plan.actions)
+
+
+def _given_losses(
+    plan: Plan | None, contexts: Contexts, rows: int, offers: Values, **given: Values
+) -> Values:
+    """Return the losses of all actions, converted where rewards were given; None for labels."""
+    names = [name for name, values in given.items() if values is not None]
+    if len(names) != 1:
+        raise InvalidInput(
+            f"labels, losses or rewards must be given, and only one of them; got "
+            f"{' and '.join(names) or 'none'}. Pass labels for the right action of each context, "
+            "losses= for what each action costs, or rewards= for what it earns."
+        )
+    rewards = given["rewards"]
+    outcome = UNIT_LOSS if plan is None else plan.outcome
+    if rewards is not None:
+        refuse_undeclared_rewards(outcome)
+    values = given["losses"] if rewards is None else rewards
+    if offers is None:
+        values = action_columns(values, None if plan is None else plan.actions, contexts)
+    if rewards is None:
+        return values
+    if offers is not None:
+        return [outcome.losses_of(each, np.shape(each)) for each in values]
+    assert plan is not None
+    table = _action_table("rewards", values, rows, plan.n_actions)
+    return outcome.losses_of(table, table.shape)
+
+
+def refuse_undeclared_rewards(outcome: Outcome) -> None:
+    """Refuse rewards where the plan declares no range of rewards."""
+    if not isinstance(outcome, Reward):
+        raise InvalidInput(
+            f"rewards must be of a plan that declares a range of rewards; got {outcome!r}. "
+            "Make it with Plan(…, outcome=Reward(low, high)), or pass losses=."
+        )
+
+
+def _default_plan(contexts: Contexts, labels: Values, losses: Values, users: Values) -> Plan:
+    table = np.asarray(contexts)
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        raise InvalidInput(
+            "contexts must be a table of numbers unless a plan is given; got something else. Add "
+            "plan=Plan(..., features=Schema([...])) to say what the columns mean."
+        )
+    array = np.asarray(labels)
+    if losses is not None:
+        n_actions = np.shape(losses)[-1] if np.ndim(losses) == 2 else 2
+    elif array.dtype.kind in "iuf" and array.size and np.isfinite(array).all():
+        n_actions = max(2, int(array.max()) + 1)
+    else:
+        n_actions = max(2, len({str(each) for each in array.ravel()}))
+    unit = "decision" if users is None else "user"
+    features = UnitBall(table.shape[1])
+    return Plan(n_actions=n_actions, features=features, budget=Budget.none(), unit=unit)
 
 
 def label_actions(
@@ -47,55 +213,26 @@ def label_actions(
         raise _missing()
     if array.dtype.kind == "O" and all(isinstance(each, NUMBERS) for each in words):
         return _numbered(np.asarray(words, dtype=np.float64), n_actions)
-    if names is not None:
-        return _named([str(each) for each in words], names)
-    found = _sorted_words({str(each) for each in words})
+    words = list(map(str, words))
+    found = list(names) if names is not None else _sorted_words(set(words))
+    places = {word: place for place, word in enumerate(found)}
+    unknown = next((word for word in words if word not in places), None)
+    if unknown is not None:
+        raise InvalidInput(
+            f"labels must be names of actions, {', '.join(map(repr, found))}; got {unknown!r}. "
+            f"{nearest(unknown, found)}"
+        )
     if len(found) != n_actions:
-        listed = ", ".join(found[:SHOWN]) + ", …" * (len(found) > SHOWN)
+        shown = ", ".join(found[:SHOWN]) + ", …" * (len(found) > SHOWN)
         # With too few words the absent action is unknown.
         step = f"Encode the classes as 0 … {n_actions - 1} yourself"
         if len(found) > n_actions:
             step = f"Make the plan with n_actions={len(found)}"
         raise InvalidInput(
             f"labels must be of {n_actions} classes, one for each action; got {len(found)}: "
-            f"{listed}. {step}."
+            f"{shown}. {step}."
         )
-    places = {word: place for place, word in enumerate(found)}
-    return np.asarray([places[str(each)] for each in words], dtype=np.int64)
-
-
-def loss_table(losses: Values, rows: int, n_actions: int, structure: str) -> NumpyArray:
-    """Return losses (rows, A) in [0, 1], of the structure that the plan declares."""
-    array = action_table("losses", losses, rows, n_actions)
-    if not bool(((array >= 0.0) & (array <= 1.0)).all()):
-        raise InvalidInput(
-            "losses must be numbers in [0, 1]; some are not. Rescale them with a fixed public "
-            "range: (losses - low) / (high - low). Rewards go into rewards=, in their own units."
-        )
-    one_label = (array == 0.0).sum(axis=1) == 1
-    if structure == "one_label" and not bool(
-        (one_label & (array.sum(axis=1) == n_actions - 1)).all()
-    ):
-        raise InvalidInput(
-            "losses must be 0 for one action of a row and 1 for the others, as the plan's "
-            "losses='one_label' says; some rows are not. Make the plan with losses='general'."
-        )
-    return array
-
-
-def action_table(name: str, values: Values, rows: int, n_actions: int) -> NumpyArray:
-    """Return numbers (rows, A), or refuse another shape."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.shape != (rows, n_actions) or not rows:
-        raise InvalidInput(
-            f"{name} must be numbers of shape ({rows}, {n_actions}), a row per context and a "
-            f"column per action; got shape {array.shape}. With one class per context, pass labels "
-            "instead."
-        )
-    return array
+    return np.asarray([places[word] for word in words], dtype=np.int64)
 
 
 def _one_per_row(labels: Values, rows: int, n_actions: int) -> NumpyArray:
@@ -126,12 +263,9 @@ def _numbered(array: NumpyArray, n_actions: int) -> NumpyArray:
     low, high = int(array.min()), int(array.max())
     if low >= 0 and high < n_actions:
         return array.astype(np.int64)
-    if low == 1 and high == n_actions:
-        step = "Count from 0: pass np.asarray(labels) - 1."
-    elif len(np.unique(array)) == n_actions:
+    step = "Set n_actions of the plan to the number of classes, and number them from 0."
+    if len(np.unique(array)) <= n_actions:
         step = "Number the classes: pass np.unique(labels, return_inverse=True)[1]."
-    else:
-        step = "Set n_actions of the plan to the number of classes, and number them from 0."
     raise InvalidInput(f"labels must be actions 0 … {n_actions - 1}; got {low} … {high}. {step}")
 
 
@@ -141,17 +275,6 @@ def _missing() -> InvalidInput:
     )
 
 
-def _named(words: list[str], names: Sequence[str]) -> NumpyArray:
-    places = {name: place for place, name in enumerate(names)}
-    unknown = next((word for word in words if word not in places), None)
-    if unknown is not None:
-        raise InvalidInput(
-            f"labels must be names of actions, {', '.join(map(repr, names))}; got {unknown!r}. "
-            f"{nearest(unknown, names)}"
-        )
-    return np.asarray([places[word] for word in words], dtype=np.int64)
-
-
 def _sorted_words(words: set[str]) -> list[str]:
     from discreet.data.table import in_order  # as files do; discreet alone needs no data
 
@@ -159,20 +282,58 @@ def _sorted_words(words: set[str]) -> list[str]:
     return [unordered[place] for place in in_order(unordered)]
 
 
-LONG = 0.5
-"""Share of rows longer than 1 from which on their length is worth a warning."""
-DOMINANT = 0.95
-"""Share of all squares in one column from which on the other columns hardly count."""
+def _loss_table(losses: Values, rows: int, n_actions: int, structure: str) -> NumpyArray:
+    """Return losses (rows, A) in [0, 1], of the structure that the plan declares."""
+    array = _action_table("losses", losses, rows, n_actions)
+    _check_losses(array)
+    ones = (array == 0.0).sum(axis=1) == 1
+    if structure == "one_label" and not bool((ones & (array.sum(axis=1) == n_actions - 1)).all()):
+        raise InvalidInput(
+            "losses must be 0 for one action of a row and 1 for the others, as the plan's "
+            "losses='one_label' says; some rows are not. Make the plan with losses='general'."
+        )
+    return array
 
 
-def advise_on_contexts(
-    features: UnitBall | Schema, contexts: Contexts, columns: Sequence[str] = ()
-) -> None:
-    """Warn about numbers that lose information; a schema scales by declared ranges."""
-    if isinstance(features, UnitBall):
-        rows = np.atleast_2d(np.asarray(contexts, dtype=np.float64))
-        for topic, words in findings(rows, columns):
-            advise(topic, words, stacklevel=4)
+def _check_losses(array: NumpyArray) -> None:
+    if not bool(((array >= 0.0) & (array <= 1.0)).all()):
+        raise InvalidInput(
+            "losses must be numbers in [0, 1]; some are not. Rescale them with a fixed public "
+            "range: (losses - low) / (high - low). Rewards go into rewards=, in their own units."
+        )
+
+
+def _action_table(name: str, values: Values, rows: int, n_actions: int) -> NumpyArray:
+    """Return numbers (rows, A), or refuse another shape."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.shape != (rows, n_actions) or not rows:
+        raise InvalidInput(
+            f"{name} must be numbers of shape ({rows}, {n_actions}), a row per context and a "
+            f"column per action; got shape {array.shape}. With one class per context, pass labels "
+            "instead."
+        )
+    return array
+
+
+def _offered_table(played: PlayedOffers, labels: Values, losses: Values) -> NumpyArray:
+    """Return losses (T, K) of the offered actions, NaN beyond a round's size."""
+    inside = played.inside
+    if losses is None:
+        wrong = np.arange(inside.shape[1]) != played.places_of(labels)[:, None]
+        return np.where(inside, wrong.astype(np.float64), np.nan)
+    given = [np.asarray(row, dtype=np.float64).reshape(-1) for row in losses]
+    if list(map(len, given)) != inside.sum(axis=1).tolist():
+        raise InvalidInput(
+            "losses must have a number for each action that a context is offered; some rows have "
+            "more or fewer. Give as many losses as actions in each offer, in the same order."
+        )
+    table = np.full(inside.shape, np.nan)
+    table[inside] = np.concatenate(given)
+    _check_losses(table[inside])
+    return table
 
 
 def findings(contexts: NumpyArray, columns: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
@@ -206,65 +367,3 @@ def findings(contexts: NumpyArray, columns: Sequence[str] = ()) -> Iterator[tupl
             f"{long:.0%} of {rows:,} rows are longer than 1 and are shortened to 1, so their "
             "length is lost. Scale columns by public ranges: declare a Schema.",
         )
-
-
-def truth_of(plan: Plan, rows: int, labels: Values, losses: Values) -> NumpyArray:
-    """Return the truth for ``play``: labels (rows,) as actions, or losses (rows, A)."""
-    if losses is not None:
-        return loss_table(losses, rows, plan.n_actions, plan.losses)
-    return label_actions(labels, rows, plan.n_actions, plan.actions)
-
-
-def given_losses(
-    plan: Plan | None,
-    contexts: Contexts,
-    rows: int,
-    *,
-    labels: Values,
-    losses: Values,
-    rewards: Values,
-    offers: Values,
-) -> Values:
-    """Return the losses of all actions, converted where rewards were given; None for labels.
-
-    Without a plan actions have no names, and rewards no declared range.
-    """
-    given = {"labels": labels, "losses": losses, "rewards": rewards}
-    names = [name for name, values in given.items() if values is not None]
-    if len(names) != 1:
-        raise InvalidInput(
-            f"labels, losses or rewards must be given, and only one of them; got "
-            f"{' and '.join(names) or 'none'}. Pass labels for the right action of each context, "
-            "losses= for what each action costs, or rewards= for what it earns."
-        )
-    outcome = UNIT_LOSS if plan is None else plan.outcome
-    if rewards is not None:
-        refuse_undeclared_rewards(outcome)
-    values = losses if rewards is None else rewards
-    if offers is None:
-        values = action_columns(values, None if plan is None else plan.actions, contexts)
-    if rewards is None:
-        return values
-    if offers is not None:
-        return [outcome.losses_of(each, np.shape(each)) for each in values]
-    assert plan is not None
-    table = action_table("rewards", values, rows, plan.n_actions)
-    return outcome.losses_of(table, table.shape)
-
-
-def refuse_undeclared_rewards(outcome: Outcome) -> None:
-    """Refuse rewards where the plan declares no range of rewards."""
-    if not isinstance(outcome, Reward):
-        raise InvalidInput(
-            f"rewards must be of a plan that declares a range of rewards; got {outcome!r}. "
-            "Make it with Plan(…, outcome=Reward(low, high)), or pass losses=."
-        )
-
-
-def context_free_losses(truth: NumpyArray, n_actions: int) -> tuple[float, float]:
-    """Return mean losses of the best fixed action and of uniform actions."""
-    if truth.ndim == 2:
-        means = truth.mean(axis=0)
-    else:
-        means = 1.0 - np.bincount(truth, minlength=n_actions) / len(truth)
-    return float(means.min()), float(means.mean())

@@ -28,7 +28,7 @@ from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
 from discreet.simulate.labelled_data import refuse_undeclared_rewards
-from discreet.simulate.played_offers import PlayedOffers, offers_alone
+from discreet.simulate.played_batches import PlayedOffers, offers_alone
 from discreet.types import Array, Contexts, Floats, Frame, Values
 from discreet.validate import in_range, whole
 
@@ -40,23 +40,18 @@ def rule_of(
     target: object, released: Released | None, features: Floats, offers: PlayedOffers | None = None
 ) -> Rule:
     """Return the rule of a learner, of releases or of a policy with ``released``; or a rule."""
-    width: int | None
-    if isinstance(target, (Learner, Released)):
+    if isinstance(target, Policy):
+        policy = target
+    elif isinstance(target, (Learner, Released)):
         released = target if isinstance(target, Released) else target.released
-        if released.plan is None:
+        plan = None if released.plan is None else Plan.from_config(released.plan)
+        plan = target.plan if isinstance(target, Learner) else plan
+        if plan is None:
             raise InvalidInput(
                 "policy must be known; these releases do not say which plan made them. Pass the "
                 "policy itself, with released= for them."
             )
-        plan = target.plan if isinstance(target, Learner) else Plan.from_config(released.plan)
-        policy, width = plan.played_policy, plan.features.p
-    elif isinstance(target, Policy):
-        if released is None:
-            raise InvalidInput(
-                f"released must be given with a policy; got {type(target).__name__} alone, which "
-                "decides by releases. Add released=learner.released, or pass the learner."
-            )
-        policy, width = target, _width(released)
+        policy = plan.played_policy
     elif isinstance(target, type) or not callable(target):
         raise InvalidInput(
             f"policy must be a Learner, its releases, a policy with released=, or a function of "
@@ -64,32 +59,28 @@ def rule_of(
         )
     else:
         return target
+    if released is None:
+        raise InvalidInput(
+            f"released must be given with a policy; got {type(target).__name__} alone, which "
+            "decides by releases. Add released=learner.released, or pass the learner."
+        )
     if offers is not None:
         return lambda _: offers.probabilities(policy, released)
-    return _reading(policy, released, features, width)
-
-
-def _reading(policy: Policy, released: Released, features: Floats, p: int | None) -> Rule:
-    """Return the policy with its releases, after a check that the features are mapped ones."""
+    width = None if released.latest is None else int(released.latest.predictor.weights.shape[-1])
+    if released.plan is not None:
+        width = Plan.from_config(released.plan).features.p
     mapped = bool(np.allclose(features[:, 0], SQRT_HALF, rtol=0, atol=1e-12))
-    if p is not None and (features.shape[1] != p or not mapped):
+    if width is not None and (features.shape[1] != width or not mapped):
         raise InvalidInput(
-            f"logs must hold features of the plan, {p} numbers that begin with √½; got others, of "
-            f"shape {features.shape}. Make the logs of raw contexts with "
+            f"logs must hold features of the plan, {width} numbers that begin with √½; got others, "
+            f"of shape {features.shape}. Make the logs of raw contexts with "
             "Logs.of(plan, contexts, actions, losses, propensities)."
         )
     return partial(policy.probabilities, released)
 
 
-def _width(released: Released) -> int | None:
-    """Number of features of the releases; None before the first."""
-    if released.plan is not None:
-        return Plan.from_config(released.plan).features.p
-    latest = released.latest
-    return None if latest is None else int(latest.predictor.weights.shape[-1])
-
-
 NO_NOISE = SeededNoise(0)
+CHANCE = "All that was played had a chance above zero: log decision.propensity."
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +125,7 @@ class Logs:
                 )
             object.__setattr__(self, name, values)
         in_range("losses", self.losses, 0.0, 1.0, "Rescale them with a fixed public range.")
-        in_range("propensities", self.propensities, 0.0, 1.0)
-        if not bool((self.propensities > 0).all()):
-            raise InvalidInput(
-                "propensities must be above zero; some are not. What was played had a chance: "
-                "log decision.propensity."
-            )
+        in_range("propensities", self.propensities, np.nextafter(0.0, 1.0), 1.0, CHANCE)
         if self.actions.dtype.kind not in "iu" or int(self.actions.min()) < 0:
             raise InvalidInput(
                 "actions must be whole numbers from 0 on; they are not. Log them so."
@@ -159,16 +145,13 @@ class Logs:
     ) -> Logs:
         """Make logs of raw contexts, which the plan maps to features, and of actions by name.
 
-        ``contexts`` may be a frame, and the others series or names of its columns. ``offers`` are
-        those of each row, as in ``evaluate``; with a catalogue the default is all items.
-
         Args:
             plan: It maps contexts to features, and has the names of actions.
-            contexts: (n, d) numbers, dicts or a frame.
+            contexts: (n, d) numbers, dicts or a frame; others may be names of its columns.
             actions: (n,) chosen actions.
             losses: (n,) losses in [0, 1].
             propensities: (n,) in (0, 1].
-            offers: Offers of each row.
+            offers: Offers of each row, as in ``evaluate``; with a catalogue all items by default.
             rewards: (n,) instead of losses, in the range that the plan declares.
         """
         if (losses is None) == (rewards is None) or propensities is None:
@@ -183,13 +166,13 @@ class Logs:
             refuse_undeclared_rewards(plan.outcome)
             shape = np.shape(columns["actions"])
             columns["losses"] = plan.outcome.losses_of(columns["losses"], shape)
+        features, played = plan.features.map(given.contexts), None
         if offers is not None or plan.catalogue is not None:
-            features = plan.features.map(given.contexts)
             played = offers_alone(plan, features, offers)
             columns["actions"] = played.places_of(columns["actions"])
-            return cls(features, **columns, offers=played)
-        columns["actions"] = action_index(plan, columns["actions"], "actions")
-        return cls(plan.features.map(given.contexts), **columns)
+        else:
+            columns["actions"] = action_index(plan, columns["actions"], "actions")
+        return cls(features, **columns, offers=played)
 
 
 @dataclass(frozen=True)
@@ -241,18 +224,16 @@ def evaluate_offline(
 ) -> OfflineEvaluation:
     """Estimate the mean loss of ``policy`` on the contexts of the logs.
 
-    ``policy`` is a ``Learner``, as it would decide now; its ``released``; a policy, with the
-    ``released`` that it reads; or a function from features to probabilities (n, A). ``predictor``
-    maps features to expected losses (n, A) for the doubly robust estimate; by default ridge
-    regressions, each fitted without the fold that it predicts. Intervals are normal
-    approximations: they need many effective rows.
+    Intervals are normal approximations: they need many effective rows.
     [Horvitz and Thompson 1952; Swaminathan and Joachims 2015; Dudík et al. 2011]
 
     Args:
         logs: Earlier decisions, with propensities.
-        policy: The policy to estimate.
+        policy: A ``Learner``, as it would decide now; its ``released``; a policy with ``released``;
+            or a function from features to probabilities (n, A).
         released: Releases for a bare policy.
-        predictor: Expected losses for the doubly robust estimate.
+        predictor: Expected losses (n, A) of features for the doubly robust estimate; by default
+            ridge regressions, each fitted without the fold that it predicts.
         confidence: Confidence of the intervals.
         folds: Parts of the logs for the ridge regressions.
 
@@ -289,7 +270,9 @@ def evaluate_offline(
     ratio = float(weights @ logs.losses / total) if total > 0 else math.nan
     # The ratio's error to first order: that of the mean of w·(loss − ratio)/mean(w).
     spread = weights * (logs.losses - ratio) * (n / total) if total > 0 else np.full(n, math.nan)
-    z = _quantile(confidence)
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + confidence / 2))
     return OfflineEvaluation(
         ips=_mean(weights * logs.losses, z),
         snips=_mean(ratio + spread, z),
@@ -301,12 +284,6 @@ def evaluate_offline(
 def _mean(values: Floats, z: float) -> Estimate:
     mean, error = float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
     return Estimate(mean, error, mean - z * error, mean + z * error)
-
-
-def _quantile(confidence: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(0.5 + confidence / 2))
 
 
 def _checked(chances: Array, rows: int) -> Floats:

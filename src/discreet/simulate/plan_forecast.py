@@ -72,9 +72,15 @@ def plan_forecast(
         ends = ((n, schedule.start(n + 1)) for n in range(1, count + 1) if schedule.fitted(n))
         helpful = [number for number, end in ends if end >= needed]
     event, often = plan.event, plan.participation
-    early = plan.releases_on_last_answer
+    early, size = plan.releases_on_last_answer, plan_size(plan)
     because = disjoint(control=plan.control is not None, on_last_answer=early)
     assumed = [because] if often is None else [because, often.assumption]
+    attack = attacker(person_event(event, often or ONCE))
+    scales = {**vars(plan.mechanism)}
+    for name, sums in (("part_losses", plan.loss_sums), ("guardrails", plan.guardrail_sums)):
+        if sums is not None:
+            scales[name] = sums.sigma
+    scales = {name: value for name, value in scales.items() if isinstance(value, float)}
     return {
         "format": "discreet-outlook/1",
         "plan": plan.to_config(),
@@ -87,13 +93,22 @@ def plan_forecast(
             "relation": relation(often, early),
             "assumptions": [*assumed, *assumptions(event)] if plan.budget.private else [],
         },
-        "attacker": _attacker(plan),
-        "noise": {"scales": _scales(plan), "expected_norm": norm, "event": event_json(event)},
+        "attacker": {
+            "success": attack.success,
+            "exact": attack.exact,
+            "sentence": attack.sentence(plan.unit),
+        },
+        "noise": {"scales": scales, "expected_norm": norm, "event": event_json(event)},
         "helpful_from_batch": helpful[0] if helpful else None,
         "rewards": None if sizes is None else reward_document(plan, sizes),
         "sentences": forecast_sentences(plan, sizes, per_day),
         "warning": too_noisy(plan) if sizes is None else too_few(plan, sizes),
-        "size": _size(plan),
+        "size": {
+            "document_bytes": size.document,
+            "fit_seconds": size.seconds,
+            "fit_memory_bytes": size.memory,
+            "warning": size.warning,
+        },
         "batches": batches,
     }
 
@@ -113,62 +128,38 @@ can be seen.
     At this ε and traffic, personal choices begin to help after about 5 months (140,000 decisions).
     """
     made = []
-    if per_day is not None:
-        per_day = float(positive("decisions per day", per_day))
+    days = None if per_day is None else float(positive("decisions per day", per_day))
     if sizes is not None:
         _, means, personal = sizes.at(plan.budget.epsilon)
+        seen = f"a difference of {sizes.difference:.4g} between two actions can be seen."
+        if (plan.outcome.low, plan.outcome.high) == (0.0, 1.0):
+            points = float(f"{100 * sizes.difference:.4g}")
+            unit = "percentage point" + "s" * (points != 1)
+            seen = f"a difference of {points:g} {unit} between two actions can be seen."
+        late = f"More than {MOST_BATCHES:,} releases until {seen} Use a larger ε."
+        if means is not None:
+            time = f" ({roughly(means / days)})" if days else ""
+            late = f"About {about(means)} decisions{time} until {seen}"
         if plan.catalogue is None:
-            made.append(_difference_sentence(plan, sizes.difference, means, per_day))
-        made.append(_personal_sentence(personal, per_day))
-    if per_day is not None:
-        made.append(_release_sentence(plan, per_day))
+            made.append(late)
+        given = "At this ε and traffic" if days else "At this ε"
+        if personal is None:
+            late = f"do not begin to help within {MOST_BATCHES:,} releases."
+        else:
+            count = f"{about(personal)} decisions"
+            when = f"about {roughly(personal / days)} ({count})" if days else f"about {count}"
+            late = f"begin to help after {when}."
+        made.append(f"{given}, personal choices {late}")
+    if days is not None:
+        ends = [plan.schedule.start(number + 1) for number in range(1, MOST_BATCHES + 1)]
+        early = sum(end <= MONTH * days for end in ends)
+        latest = f"; a batch closes after {plan.close_every} at the latest"
+        made.append(
+            f"The first release follows after {ends[0]:,} decisions (about "
+            f"{roughly(ends[0] / days)}), the next ones after {ends[1]:,} and {ends[2]:,}; about "
+            f"{early:,} in the first {MONTH} days{latest if plan.close_every else ''}."
+        )
     return made
-
-
-def _difference_sentence(
-    plan: Plan, difference: float, count: int | None, per_day: float | None
-) -> str:
-    seen = f"a difference of {difference:.4g} between two actions can be seen."
-    if (plan.outcome.low, plan.outcome.high) == (0.0, 1.0):
-        points = float(f"{100 * difference:.4g}")
-        unit = "percentage point" + "s" * (points != 1)
-        seen = f"a difference of {points:g} {unit} between two actions can be seen."
-    if count is None:
-        return f"More than {MOST_BATCHES:,} releases until {seen} Use a larger ε."
-    time = f" ({roughly(count / per_day)})" if per_day else ""
-    return f"About {about(count)} decisions{time} until {seen}"
-
-
-def _personal_sentence(count: int | None, per_day: float | None) -> str:
-    given = "At this ε and traffic" if per_day else "At this ε"
-    if count is None:
-        return f"{given}, personal choices do not begin to help within {MOST_BATCHES:,} releases."
-    decisions = f"{about(count)} decisions"
-    when = f"about {roughly(count / per_day)} ({decisions})" if per_day else f"about {decisions}"
-    return f"{given}, personal choices begin to help after {when}."
-
-
-def _release_sentence(plan: Plan, per_day: float) -> str:
-    schedule = plan.schedule
-    ends = [schedule.start(number + 1) for number in range(1, MOST_BATCHES + 1)]
-    early = sum(end <= MONTH * per_day for end in ends)
-    latest = f"; a batch closes after {plan.close_every} at the latest" if plan.close_every else ""
-    return (
-        f"The first release follows after {ends[0]:,} decisions (about "
-        f"{roughly(ends[0] / per_day)}), the next ones after {ends[1]:,} and {ends[2]:,}; "
-        f"about {early:,} in the first {MONTH} days{latest}."
-    )
-
-
-def _size(plan: Plan) -> dict[str, Any]:
-    """Return bytes of a document, seconds and bytes of a fit, where they are known."""
-    size = plan_size(plan)
-    return {
-        "document_bytes": size.document,
-        "fit_seconds": size.seconds,
-        "fit_memory_bytes": size.memory,
-        "warning": size.warning,
-    }
 
 
 def _batch(plan: Plan, schedule: Schedule, number: int, noise: float | None) -> dict[str, Any]:
@@ -193,16 +184,6 @@ def _cost(plan: Plan, event: Any) -> dict[str, float]:
     return {"epsilon": epsilon(event, plan.budget.delta), "delta": plan.budget.delta}
 
 
-def _attacker(plan: Plan) -> dict[str, Any]:
-    """Return the success rate of the best attacker on one unit."""
-    found = attacker(person_event(plan.event, plan.participation or ONCE))
-    return {
-        "success": found.success,
-        "exact": found.exact,
-        "sentence": found.sentence(plan.unit),
-    }
-
-
 def forecast_for_person(plan: Plan, records: int) -> dict[str, Any]:
     """Return the guarantee for a person who contributes a number of records."""
     event = plan.event
@@ -213,16 +194,6 @@ def forecast_for_person(plan: Plan, records: int) -> dict[str, Any]:
         "epsilon_in_one_batch": epsilon_in_one_batch(event, delta, records),
         "delta": delta,
     }
-
-
-def _scales(plan: Plan) -> dict[str, float]:
-    """Return the noise scales that calibration fixed."""
-    numbers = {**vars(plan.mechanism)}
-    if plan.loss_sums is not None:
-        numbers["part_losses"] = plan.loss_sums.sigma
-    if plan.guardrail_sums is not None:
-        numbers["guardrails"] = plan.guardrail_sums.sigma
-    return {name: value for name, value in numbers.items() if isinstance(value, float)}
 
 
 def reward_document(plan: Plan, found: SampleSizes) -> dict[str, Any]:

@@ -2,23 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from discreet.arrays.backend import namespace
+from discreet.actions.available_actions import available_actions
+from discreet.actions.offers import read_offers
+from discreet.arrays.backend import as_like, namespace
 from discreet.batch import Batch
 from discreet.batches.release_batch import Calibration
 from discreet.design.control import Control, control_actions, people_in_control, slots_in_control
 from discreet.design.schedule import Schedule
-from discreet.features.offered import OfferedPairs
+from discreet.errors import InvalidInput
+from discreet.features.offered import Offered, OfferedPairs
+from discreet.plan.plan import Plan
 from discreet.policies import Policy
+from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import Release
 from discreet.releases.released import Released
-from discreet.simulate.played_offers import PlayedOffers
-from discreet.types import Array, NumpyArray
+from discreet.types import Array, Floats, NumpyArray, Values
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlayedOffers:
+    """Rounds (..., T) with their offers: rows behind a round's ``sizes`` are not offered.
+
+    ``sizes`` (T,) is None where every round offers equally many; otherwise there is one seed.
+    """
+
+    offered: Offered
+    sizes: Floats | None = None
+    names: Sequence[str | int] = ()
+    """Names of actions by the places that the offers hold."""
+
+    def __len__(self) -> int:
+        return int(self.offered.contexts.shape[-2])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rounds, and the features of a record."""
+        joint = getattr(self.offered, "joint", None)
+        return len(self), self.offered.contexts.shape[-1] if joint is None else joint.p
+
+    def part(self, rows: slice | NumpyArray) -> PlayedOffers:
+        """Return some of the rounds."""
+        sizes = None if self.sizes is None else self.sizes[rows]
+        return PlayedOffers(self.offered.part(rows), sizes, self.names)
+
+    @property
+    def inside(self) -> Floats:
+        """Mask (n, K) of the places that are offered."""
+        sizes = np.full(len(self), self.offered.count) if self.sizes is None else self.sizes
+        return np.asarray(np.arange(self.offered.count) < sizes[:, None])
+
+    def places_of(self, actions: Values) -> Floats:
+        """Return the place of each round's action in its offer, by name."""
+        places = {name: place for place, name in enumerate(self.names)}
+        numbers = np.array([places.get(each, -1) for each in np.asarray(actions).tolist()])
+        every = np.arange(self.offered.count)[None]
+        offered = every if self.offered.actions is None else self.offered.actions
+        found = (offered == numbers[:, None]) & self.inside
+        if not found.any(axis=1).all():
+            row = int(np.flatnonzero(~found.any(axis=1))[0])
+            raise InvalidInput(
+                f"row {row}: action must be one of those offered; got {actions[row]!r}. "
+                "Give what was offered, or leave the row out."
+            )
+        return np.asarray(found.argmax(axis=1))
+
+    def sample(self, policy: Policy, released: PolicyView, u: Array) -> Array:
+        """Return places (..., n) of the chosen actions, size by size without a loop over rounds."""
+        if self.sizes is None:
+            return policy.sample(released.offering(self.offered.count), self.offered, u)
+        xp = namespace(u)
+        parts, order = [], []
+        for rounds, some in self._by_size():
+            chosen = xp.astype(0 * u[..., rounds, 0], xp.int64)
+            if some.count > 1:
+                chosen = policy.sample(released.offering(some.count), some, u[..., rounds, :])
+            parts.append(chosen)
+            order.append(rounds)
+        shape = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        joined = xp.concat([xp.broadcast_to(p, (*shape, p.shape[-1])) for p in parts], axis=-1)
+        return joined[..., np.argsort(np.concatenate(order))]
+
+    def probabilities(self, policy: Policy, released: PolicyView) -> Array:
+        """Return chances (n, K) of the offered actions, zero beyond their number, for one seed."""
+        if self.sizes is None:
+            return policy.probabilities(released.offering(self.offered.count), self.offered)
+        chances = np.zeros((len(self), self.offered.count))
+        for rounds, some in self._by_size():
+            found = np.ones((len(rounds), 1))
+            if some.count > 1:
+                found = policy.probabilities(released.offering(some.count), some)
+            chances[rounds, : some.count] = found
+        return chances
+
+    def at_random(self, u: Array) -> Array:
+        """Return places (..., n) of actions drawn uniformly from each offer."""
+        xp = namespace(u)
+        sizes = as_like(self.offered.count if self.sizes is None else self.sizes, u)
+        return xp.astype(xp.minimum(xp.floor(u[..., 0] * sizes), sizes - 1.0), xp.int64)
+
+    def _by_size(self) -> Iterator[tuple[Floats, Offered]]:
+        assert self.sizes is not None
+        for size in np.unique(self.sizes):
+            rounds = np.flatnonzero(self.sizes == size)
+            some = self.offered.part(rounds)
+            assert some.actions is not None
+            yield rounds, replace(some, actions=some.actions[..., : int(size)])
+
+    def in_order(self, orders: NumpyArray, place: Callable[[NumpyArray], Array]) -> PlayedOffers:
+        """Return rounds in the order of each seed (S, T), with arrays that ``place`` moves to a
+        machine: contexts become (S, 1, T, …)."""
+        given, where = self.offered, place(orders)
+        changes: dict[str, Array] = {"contexts": place(given.contexts)[where][:, None]}
+        if given.actions is not None:
+            changes["actions"] = place(np.ascontiguousarray(given.actions))[where][:, None]
+        if hasattr(given, "items"):
+            changes["items"] = place(given.items)
+        sizes = None if self.sizes is None else self.sizes[orders[0]]
+        return PlayedOffers(replace(given, **changes), sizes, self.names)
+
+
+def offers_alone(plan: Plan, features: Floats, offers: Values) -> PlayedOffers:
+    """Return the offers of all rounds; None offers all actions of the plan."""
+    offers = offers.tolist() if isinstance(offers, np.ndarray) else offers
+    read = read_offers(plan, available_actions(plan, ()), features, offers, single=False)
+    if offers is None:
+        return PlayedOffers(read.groups[0].offered, names=read.names)
+    sizes = np.empty(len(features), dtype=np.int64)
+    for requests, offered in read.groups:
+        sizes[requests] = offered.count
+    most = int(sizes.max())
+    places = np.zeros((len(features), most), dtype=np.int64)
+    for requests, offered in read.groups:
+        places[requests, : offered.count] = np.asarray(offered.actions)
+    changes: dict[str, Array] = {"contexts": features, "actions": places}
+    every = bool((sizes == most).all())
+    whole = replace(read.groups[0].offered, **changes)
+    return PlayedOffers(whole, None if every else sizes, read.names)
+
+
+def context_free_offer_losses(offers: PlayedOffers, table: Floats) -> tuple[float, float]:
+    """Return mean losses of the item that is best on average among those offered, and of uniform
+    draws. If all actions are offered in every round the first is the best fixed action.
+    """
+    offered = offers.offered
+    inside = ~np.isnan(table)
+    uniform = float(np.nanmean(np.nanmean(table, axis=-1)))
+    if offered.actions is None:
+        return float(table.mean(axis=0).min()), uniform
+    places, most = offered.actions, int(offered.actions.max()) + 1
+    sums = np.bincount(places[inside], weights=table[inside], minlength=most)
+    counts = np.bincount(places[inside], minlength=most)
+    means = sums / np.maximum(counts, 1)
+    first = np.where(inside, means[places], np.inf).argmin(axis=-1)
+    return float(np.take_along_axis(table, first[:, None], axis=-1).mean()), uniform
 
 
 class Playable(Calibration, Protocol):
@@ -132,16 +274,14 @@ def _played(
     actions = np.arange(released.n_actions)[:, None]
     if xp is not np:  # of one type with what was chosen: a GPU then reads several numbers at once
         actions = xp.asarray(actions, dtype=chosen.dtype, device=features.device)
+    taken = (chosen[..., None, :] == actions).mT  # stored with the rows contiguous
     if labels:
         incurred = chosen != xp.astype(truth[..., rows], chosen.dtype, copy=False)
     else:
-        taken = (chosen[..., None, :] == actions).mT
         losses = truth[..., rows, :]
         incurred = xp.where(taken, losses, xp.zeros_like(losses)).sum(-1)
 
     def batch_rows() -> tuple[Array, Array, Array]:
-        # Stored with the rows contiguous, as the predictions are.
-        taken = (chosen[..., None, :] == actions).mT
         if labels:
             losses = xp.astype((truth[..., None, rows] != actions).mT, features.dtype)
         else:

@@ -15,14 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.batches.observations import evaluation_data
 from discreet.errors import InvalidInput
-from discreet.features.frames import library_of, new_frame
-from discreet.features.unit_ball import UnitBall
+from discreet.features.frames import new_frame
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.simulate import engine
-from discreet.simulate.evaluation import refuse_groups_of_offers
 from discreet.simulate.group_losses import (
     GroupLoss,
     GroupLosses,
@@ -32,16 +29,10 @@ from discreet.simulate.group_losses import (
     lines_over_seeds,
     over_seeds,
 )
-from discreet.simulate.labelled_data import (
-    advise_on_contexts,
-    context_free_losses,
-    given_losses,
-    truth_of,
-)
+from discreet.simulate.labelled_data import LabelledSet
 from discreet.simulate.played_batches import shuffle
-from discreet.simulate.played_offers import context_free_offer_losses, played_offers
 from discreet.text import epsilon_text, html_table
-from discreet.types import Array, Axes, Contexts, Frame, NumpyArray, Values
+from discreet.types import Axes, Contexts, Frame, NumpyArray, Values
 from discreet.validate import in_range, whole
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0, math.inf)
@@ -113,18 +104,13 @@ class PrivacyCurve:
     def verdict(self) -> str:
         """Describe from which ε on the plan beats the best fixed action, and its cost."""
         first, rounds = self.helps_from, f"{self.rounds:,} rounds"
-        if first is None:
-            reason = "not even ε = ∞" if math.isinf(self.epsilons[-1]) else "not even the largest"
+        if first is None or (math.isinf(first) and math.isfinite(self.epsilons[0])):
+            reason = "only ε = ∞ beats the best fixed action, so there is something to learn"
+            if first is None:
+                reason = "no interval lies below the best fixed action"
             return (
-                f"The set is too small for any ε to help: on {rounds} no interval lies below the "
-                f"best fixed action, {reason}. Take more rounds, fewer columns, or better scaled "
-                "ones."
-            )
-        if math.isinf(first) and math.isfinite(self.epsilons[0]):
-            return (
-                f"The set is too small for any of these ε: on {rounds} only ε = ∞ beats the best "
-                "fixed action, so there is something to learn, but not with this noise. Take more "
-                "rounds or a larger ε."
+                f"The set is too small for any of these ε to help: on {rounds} {reason}. Take more "
+                "rounds, a larger ε, or fewer or better scaled columns."
             )
         least = f"ε = {epsilon_text(first)}"
         text = f"From {least} on, the plan beats the best fixed action on {rounds}"
@@ -196,27 +182,21 @@ def privacy_curve(
 ) -> PrivacyCurve:
     """Play a *public* set at several ε, all seeds at once.
 
-    ``contexts`` and ``labels``, or ``losses`` or ``rewards`` (n, A), are those of ``evaluate``;
-    ``contexts`` may also be the name of a set, or a file. The plan is the default one for them, or
-    ``plan``, whose budget is set aside. ``horizon`` ends runs earlier: as many rounds as you expect
-    people. ``offers`` and a plan with a ``Catalogue`` are as in ``evaluate``. ``groups``, a public
-    column as in ``evaluate``, also gives losses ``by_group()``.
-
-    ``users`` are ids of people, one per context, or the name of their column; ε is then for all
-    that one person contributes, as ``plan`` bounds it, or by default 1 record in each of 4 batches.
+    The data are those of ``evaluate``; a set or a file may also be given by its name.
 
     Args:
-        contexts: (n, d) numbers, dicts, a frame, or the name of a set.
+        contexts: (n, d) numbers, dicts, a frame, or the name of a set, or a file.
         labels: (n,) right actions, or a series or column name.
         losses: (n, A) instead of labels.
         rewards: (n, A) instead of both, in the range that ``plan`` declares.
         offers: Actions that each context is offered.
-        groups: A public column for losses by group.
-        users: (n,) ids of people.
-        plan: Instead of the default plan.
+        groups: A public column for losses ``by_group()``.
+        users: (n,) ids of people, or the name of their column; ε is then for all that one person
+            contributes, as ``plan`` bounds it, or by default 1 record in each of 4 batches.
+        plan: Instead of the default plan; its budget is set aside.
         epsilons: The ε to play; δ is the plan's, or 1e-5.
         seeds: Runs at each ε.
-        horizon: Rounds of each run; by default all rows.
+        horizon: Rounds of each run, as many as you expect people; by default all rows.
         confidence: Confidence of the intervals over seeds.
 
     Returns:
@@ -242,45 +222,29 @@ def privacy_curve(
         users = data.users if isinstance(users, str) else users
         contexts, labels = data.contexts, data.labels
         groups = file_groups(data, groups) if isinstance(groups, str) else groups
-    reading = None if plan is None else plan.contexts
-    given = evaluation_data(reading, contexts, groups, labels=labels, users=users)
-    labels, users = given.columns["labels"], given.columns["users"]
-    outcomes = {"labels": labels, "losses": losses, "rewards": rewards, "offers": offers}
-    losses = given_losses(plan, contexts, len(given.contexts), **outcomes)
-    plan = plan or _default(given.contexts, labels, losses, "decision" if users is None else "user")
-    features: Array = plan.features.map(given.contexts)
-    with_offers = offers is not None or plan.catalogue is not None
-    if with_offers:
-        refuse_groups_of_offers(groups)
-        features, truth = played_offers(plan, features, offers, labels, losses)
-    else:
-        truth = truth_of(plan, len(features), labels, losses)
-    rounds = min(whole("horizon", horizon or plan.horizon or len(features), 1), len(features))
+    options = {"losses": losses, "rewards": rewards, "offers": offers}
+    given = LabelledSet.read(plan, contexts, labels, **options, groups=groups, users=users)
+    plan, rows = given.plan, len(given)
+    rounds = min(whole("horizon", horizon or plan.horizon or rows, 1), rows)
     levels = sorted({float(Budget(epsilon).epsilon) for epsilon in epsilons})
     if not levels:
         raise InvalidInput("epsilons must name at least one ε; got none. Leave it out for six.")
-    advise_on_contexts(plan.contexts, given.contexts, given.context_names)
     delta = plan.budget.delta or DELTA
-    plans = [replace(plan, budget=_budget(epsilon, delta)) for epsilon in levels]
-    found = None
-    if groups is not None:
-        found = Groups.of(given.columns["groups"], len(features), rounds)
+    budgets = [Budget(each, delta) if math.isfinite(each) else Budget.none() for each in levels]
+    plans = [replace(plan, budget=budget) for budget in budgets]
+    found = None if groups is None else Groups.of(given.groups, rows, rounds)
     lost, _ = engine.summed_losses(
-        *(plans, features, truth, list(range(seeds))),
+        *(plans, given.features, given.truth, list(range(seeds))),
         rounds=rounds,
         groups=None if found is None else found.places,
-        users=users,
+        users=given.users,
     )
-    orders = [shuffle(seed, len(features))[0][:rounds] for seed in range(seeds)]
-    if with_offers:
-        plain = [context_free_offer_losses(features.part(order), truth[order]) for order in orders]
-    else:
-        plain = [context_free_losses(truth[order], plan.n_actions) for order in orders]
+    orders = [shuffle(seed, rows)[0][:rounds] for seed in range(seeds)]
     lines: tuple[GroupLoss, ...] = ()
     if found is not None:
-        by_seed = [PlayedGroups.of(found, order, truth, plan.n_actions) for order in orders]
+        by_seed = [PlayedGroups.of(found, order, given.truth, plan.n_actions) for order in orders]
         lines = lines_over_seeds(by_seed, lost[:, :, -1], levels, confidence)
-    best_fixed, uniform = map(float, np.mean(plain, axis=0))
+    best_fixed, uniform = map(float, np.mean([given.context_free(each) for each in orders], axis=0))
     return PrivacyCurve(
         epsilons=tuple(levels),
         losses=lost[:, :, -1].sum(axis=-1) / rounds,
@@ -289,34 +253,6 @@ def privacy_curve(
         rounds=rounds,
         plan=plans[-1],
         confidence=confidence,
-        library=library_of(contexts),
+        library=given.library,
         group_lines=lines,
     )
-
-
-def _default(contexts: Contexts, labels: Values, losses: Values, unit: str) -> Plan:
-    """Return the default plan of a problem."""
-    table = np.asarray(contexts)
-    if table.ndim != 2 or table.dtype.kind not in "fiub":
-        raise InvalidInput(
-            "contexts must be a table of numbers unless a plan is given; got something else. Add "
-            "plan=Plan(..., features=Schema([...])) to say what the columns mean."
-        )
-    if losses is not None:
-        n_actions = np.shape(losses)[-1] if np.ndim(losses) == 2 else 2
-    else:
-        n_actions = _classes(labels)
-    features = UnitBall(table.shape[1])
-    return Plan(n_actions=n_actions, features=features, budget=Budget.none(), unit=unit)
-
-
-def _classes(labels: Values) -> int:
-    """Return the largest whole number plus one, or the number of words."""
-    array = np.asarray(labels)
-    if array.dtype.kind in "iuf" and array.size and np.isfinite(array).all():
-        return max(2, int(array.max()) + 1)
-    return max(2, len({str(each) for each in array.ravel()}))
-
-
-def _budget(epsilon: float, delta: float) -> Budget:
-    return Budget(epsilon, delta) if math.isfinite(epsilon) else Budget.none()

@@ -38,19 +38,16 @@ def prior_from_logs(
 ) -> Prior:
     """Sum over logs that are PUBLIC: the sums become part of the plan, without noise.
 
-    ``contexts`` may be a frame, and the others series or names of its columns. Report rewards
-    where the plan declares them. A loss is regressed on its context, action by action, so no
-    propensities are needed. With full feedback ``actions`` is None and ``losses`` has a column
-    per action. ``weight`` is that of a record compared with one of the experiment.
+    A loss is regressed on its context, action by action, so no propensities are needed.
     Private logs do not belong here: import them with ``Learner.import_log``.
 
     Args:
         plan: The plan that the prior is for.
-        contexts: (n, d) numbers, dicts or a frame.
+        contexts: (n, d) numbers, dicts or a frame; the others may be names of its columns.
         actions: (n,) chosen actions, or None with full feedback.
         losses: (n,), or (n, A) with full feedback.
         reward: Instead of losses, where the plan declares rewards.
-        weight: Weight of a record, above 0.
+        weight: Weight of a record compared with one of the experiment, above 0.
         source: Source of the logs, in words.
 
     Returns:
@@ -136,8 +133,8 @@ def prior_from_released(plan: Plan, released: Released, *, weight: float = 1.0) 
                 "public go through prior_from_logs."
             )
     pool = pooled(released.statistics, mechanism.oracle.clear)
-    records, p = max(1, round(float(pool.records))), plan.features.p
-    variance = float(pool.noise) ** 2 / (2 * p)
+    records = max(1, round(float(pool.records)))
+    variance = float(pool.noise) ** 2 / (2 * plan.features.p)
     newest, sums_of = released.statistics[-1], pool.outcome_sums
     if sums_of is not None:
         sums_of = np.concatenate([np.atleast_1d(pool.observed_count), sums_of[1:]])

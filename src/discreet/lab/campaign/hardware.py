@@ -178,8 +178,7 @@ Kernel = tuple[str, int]
 
 def kernels(shapes: Iterable[tuple[int, int]]) -> list[Kernel]:
     """Return the kernels for these numbers of features and actions, the slowest first."""
-    from discreet.arrays.small_matrix_kernel import LARGEST
-    from discreet.arrays.triton_kernels import tile, triton
+    from discreet.arrays.triton_kernels import LARGEST, tile, triton
 
     if triton is None:
         return []
@@ -195,7 +194,7 @@ def compile_kernel(kernel: Kernel) -> None:
     """Compile a kernel into the shared folder, by a tiny call."""
     import torch
 
-    from discreet.arrays import small_matrix_kernel
+    from discreet.arrays import triton_kernels
     from discreet.arrays.linear_algebra import pack_products
     from discreet.oracles.mechanisms import newton_kernel
     from discreet.policies import kernels as policy_kernels
@@ -206,9 +205,9 @@ def compile_kernel(kernel: Kernel) -> None:
         problem = (ones(1, 1, 1, size), ones(1, 1, 1, 1, dtype=torch.bool), ones(1, 1, 1, 1))
         newton_kernel.minimised(*problem, ones(1, 1, 1), ones(1, 1, 1, size), 1, 1e-3, 1e-3)
     elif name == "inverse":
-        small_matrix_kernel.inverted(ones(1, size).diag_embed(), ones(1), ones(1))
+        triton_kernels.inverted(ones(1, size).diag_embed(), ones(1), ones(1))
     elif name == "solution":
-        small_matrix_kernel.solved(ones(1, size).diag_embed(), ones(1), ones(1), ones(1, size))
+        triton_kernels.solved(ones(1, size).diag_embed(), ones(1), ones(1), ones(1, size))
     elif name in ("replay", "rule"):
         predictor = Predictor(ones(1, 1, size, 2), "clip")
         released = Released(size).add(Release(1, 1, predictor))

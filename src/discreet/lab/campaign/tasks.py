@@ -28,7 +28,7 @@ from discreet.plan.plan import Plan
 from discreet.plan.registry import register
 from discreet.simulate import engine
 from discreet.simulate.engine import Machine
-from discreet.simulate.played_offers import played_offers
+from discreet.simulate.labelled_data import played_offers
 from discreet.types import NumpyArray
 
 NOT_PRIVATE = "columns were scaled with the data's own ranges, which is not private"

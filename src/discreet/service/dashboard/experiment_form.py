@@ -14,7 +14,7 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 
 from discreet.errors import InvalidInput
-from discreet.features.sample_schema import column_warning
+from discreet.features.schema_file import column_warning
 from discreet.releases.catalogue import ID
 from discreet.types import JsonMapping, JsonObject
 

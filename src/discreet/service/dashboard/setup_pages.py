@@ -20,8 +20,7 @@ from discreet.data.files import pasted_columns
 from discreet.design.control import Control
 from discreet.design.outcome import OUTCOMES
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.features.sample_schema import NO_FEATURE, OF_PEOPLE, schema_of, suggestions
-from discreet.features.schema_file import schema_text
+from discreet.features.schema_file import NO_FEATURE, OF_PEOPLE, schema_of, schema_text, suggestions
 from discreet.plan.config import build, from_config
 from discreet.plan.noise_forecast import sample_sizes
 from discreet.plan.plan import BUDGETS, FEATURES, GUARDRAILS, Plan

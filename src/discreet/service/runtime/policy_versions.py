@@ -25,7 +25,7 @@ from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.plan.plan import Plan
 from discreet.policies import one_row
-from discreet.policies.ranking import RankingDraws
+from discreet.policies.allocation import RankingDraws
 from discreet.releases.catalogue import item_row
 from discreet.releases.policy_view import PolicyView
 from discreet.service.runtime.requests import Draw, InvalidField, SharedCalls
