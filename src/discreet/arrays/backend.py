@@ -75,10 +75,10 @@ def to_numpy(array: Array) -> NumpyArray:
 
 def padded(array: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
     """Zeros behind an array along these axes, until they are as long as in ``shape``."""
-    xp = namespace(array)
     for axis in axes:
         missing = shape[axis] - array.shape[axis]
         if missing > 0:
+            xp = namespace(array)
             some = xp.moveaxis(array, axis, 0)[:1]
             zeros = xp.concat([0.0 * some] * missing, axis=0)
             array = xp.concat([array, xp.moveaxis(zeros, 0, axis)], axis=axis)

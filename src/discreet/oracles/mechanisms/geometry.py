@@ -9,7 +9,7 @@ they are summed. The noise stays as it was; what lay below it is now as long as 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -312,16 +312,13 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
     constant_variance: Numbers = 0.0
     if matrix is not None:
         clear = per_run(clear, matrix, 0)
-    for each, share in remembered(statistics, half_life):
-        # Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
-        one_gram, noise = padded(each.gram, newest.gram.shape, (-3,)), each.variance
-        one_response = padded(each.response, newest.response.shape, (-2,))
-        if matrix is not None:
-            change = matrix @ each.inverse
-            noise = own = as_like(noise, change)
-            noise = noise * at_least((change * change).sum((-2, -1)) / p, 1.0) ** 2
-            there = change[..., None, :, :]
-            one_gram, one_response = there @ one_gram @ there.mT, one_response @ change.mT
+    kept = remembered(statistics, half_life)
+    for (each, share), moved in zip(kept, _in_newest(kept, newest), strict=True):
+        one_gram, one_response, squares = moved
+        noise = each.variance
+        if squares is not None:
+            noise = own = as_like(noise, squares)
+            noise = noise * at_least(squares / p, 1.0) ** 2
         weight = share * each.records / (each.records + clear * p * noise)
         gram = gram + per_run(weight, one_gram, 3) * one_gram
         response = response + per_run(weight, one_response, 2) * one_response
@@ -345,6 +342,36 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
     observed_count = at_most(at_least(observed_count, least), records)
     sums = outcome_sums, outcome_variance, constant_variance
     return Pool(gram, response, noise, records, observed_count, matrix, newest.inverse, *sums)
+
+
+def _in_newest(
+    kept: Sequence[tuple[Statistics, float]], newest: Statistics
+) -> Iterable[tuple[Array, Array, Array | None]]:
+    """Return Gram C S Cᵀ, response q Cᵀ and Σ C² of each batch, with C = M M_i⁻¹.
+
+    Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
+    """
+
+    def moved(inverse: Array, gram: Array, response: Array) -> tuple[Array, Array, Array]:
+        change = matrix @ inverse
+        there = change[..., None, :, :]
+        squares = (change * change).sum((-2, -1))
+        return there @ gram @ there.mT, response @ change.mT, squares
+
+    matrix = newest.matrix
+    parts = [
+        (
+            each.inverse,
+            padded(each.gram, newest.gram.shape, (-3,)),
+            padded(each.response, newest.response.shape, (-2,)),
+        )
+        for each, _ in kept
+    ]
+    if matrix is None:
+        return [(gram, response, None) for _, gram, response in parts]
+    if isinstance(matrix, np.ndarray) and matrix.ndim == 2:  # one run: all batches in one call
+        return zip(*moved(*map(np.stack, zip(*parts, strict=True))), strict=True)
+    return (moved(*each) for each in parts)
 
 
 def publishable(matrix: Array) -> NumpyArray:
