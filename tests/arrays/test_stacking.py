@@ -27,18 +27,6 @@ def test_floats_become_arrays_and_words_stay(policies):
             assert getattr(stacked, each.name) == values[0]
 
 
-def test_a_stack_is_frozen_too_and_leaves_its_members_alone():
-    members = [dc.SquareCB(scale=1.0), dc.SquareCB(scale=2.0)]
-    stacked = dc.stack(members)
-    with pytest.raises(AttributeError):
-        stacked.scale = 3.0
-    assert [member.scale for member in members] == [1.0, 2.0]
-
-
-def test_a_stack_of_one_has_an_axis_of_one():
-    assert dc.stack([dc.SquareCB()]).scale.shape == (1,)
-
-
 def test_whole_numbers_are_parameters_where_floats_are_expected():
     stacked = dc.stack([dc.SquareCB(scale=1), dc.SquareCB(scale=4.0), dc.SquareCB(scale=16)])
     np.testing.assert_array_equal(stacked.scale, [1.0, 4.0, 16.0])
@@ -105,12 +93,6 @@ def test_plans_stack_across_budgets_with_zero_noise_at_infinity(geometry):
     assert stacked.mechanism.gram[2] == 0.0
     assert stacked.n_actions == ACTIONS
     assert stacked.mechanism.stretched == (geometry == "learned")
-
-
-def test_geometries_do_not_stack():
-    plans = [plan_of(1.0, dc.Budget.none(), geometry) for geometry in ("learned", "plain")]
-    with pytest.raises(dc.InvalidInput, match="must be the same"):
-        _ = dc.stack(plans).mechanism
 
 
 def test_a_stack_claims_no_privacy():

@@ -97,18 +97,6 @@ def test_every_feature_has_a_name():
         assert len(names) == len(set(names)) == features.p
 
 
-def test_a_plan_writes_and_reads_it():
-    catalogue = dc.Catalogue(ITEMS, {"x": {"year": 1990, "new": False}})
-    for kind in ("all", "none", 7, [("age", "id")]):
-        plan = dc.Plan(
-            actions=catalogue, features=Joint(SCHEMA, ITEMS, kind), budget=dc.Budget.none()
-        )
-        again = dc.Plan.from_config(plan.to_config())
-        assert again.digest == plan.digest
-        assert again.features == plan.features
-        assert again.catalogue.ids == ("x",)
-
-
 @pytest.mark.parametrize(
     ("said", "words"),
     [

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import chi2
 
 import discreet as dc
-from catalogue import features, releases
 from discreet.design.schedule import Schedule
-from discreet.policies import vanilla_po
 from discreet.policies.vanilla_po import mixture_nodes
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
@@ -96,58 +88,6 @@ def test_the_worst_losses_we_know(length):
             assert error < 1e-12, (n_actions, size)
 
 
-@pytest.mark.parametrize("fewer", [9, 12])
-def test_fewer_nodes_would_be_caught(monkeypatch, fewer):
-    monkeypatch.setattr(vanilla_po, "_NODES", fewer)
-    mixture_nodes.cache_clear()
-    try:
-        with pytest.raises(AssertionError):
-            test_the_worst_losses_we_know(4096)
-    finally:
-        mixture_nodes.cache_clear()
-
-
-def proven(n_actions, nodes):
-    """4Mρ^{−(2n−1)}/(ρ − 1) for the best q. [docs/vanilla-quadrature.md, "Bernstein's bound"]"""
-
-    def for_one(q):
-        slope = math.log((n_actions - 1) / q) / math.pi
-        largest = math.sqrt(1 + slope**2) / (1 - q)
-        # The ellipse of half-axes (ρ ± 1/ρ)/2 touches the edge |Y| = (X + 3)/r₁ of the wedge.
-        rho = brentq(
-            lambda rho: (rho + 1 / rho) ** 2 + slope**2 * (rho - 1 / rho) ** 2 - 36, 1 + 1e-9, 6.0
-        )
-        return 4 * largest * rho ** -(2 * nodes - 1) / (rho - 1)
-
-    return min(map(for_one, np.linspace(0.001, 0.999, 999)))
-
-
-def test_the_page_states_the_rule_and_the_bounds_of_the_code():
-    page = (Path(__file__).parents[2] / "docs" / "vanilla-quadrature.md").read_text()
-    assert re.findall(r"rule of (\d+) nodes", page) == [str(vanilla_po._NODES)]
-    assert f"{vanilla_po._NODES}-point" in mixture_nodes.__doc__
-    rows = re.findall(r"^\| (\d+) \| (\d)·10⁻([⁰¹²³⁴⁵⁶⁷⁸⁹]+) \|", page, re.MULTILINE)
-    assert len(rows) == 6
-    for n_actions, digit, power in rows:
-        stated = float(f"{digit}e-{power.translate(str.maketrans('⁰¹²³⁴⁵⁶⁷⁸⁹', '0123456789'))}")
-        exact = proven(int(n_actions), vanilla_po._NODES)
-        assert exact <= stated <= 1.3 * exact, n_actions
-    assert proven(1000, vanilla_po._NODES) < MIXTURE
-
-
-@pytest.mark.parametrize("length", [*LENGTHS, 2**20, 3 * 2**18])
-def test_weights_are_a_distribution_over_the_batch(length):
-    nodes, weights = mixture_nodes(length)
-    assert (weights > 0).all()
-    assert nodes.min() >= 0
-    assert nodes.max() <= length - 1 + EXACT
-    assert weights.sum() == pytest.approx(1.0, abs=EXACT)
-    # A Gauss rule is exact for low powers: the mean and the second moment of Unif{0 … B−1}.
-    assert weights @ nodes / length == pytest.approx((length - 1) / 2 / length, abs=EXACT)
-    second = (length - 1) * (2 * length - 1) / 6
-    assert weights @ nodes**2 / length**2 == pytest.approx(second / length**2, abs=EXACT)
-
-
 def history(losses, first, count):
     released = Released(len(losses), Schedule(first))
     for number in range(1, count + 1):
@@ -195,33 +135,3 @@ def test_k_stays_inside_the_batch(first):
         pairs = np.array([[u, below], [u, above]])
         actions = policy.sample(released, np.ones((2, 1)), pairs)
         np.testing.assert_array_equal(actions, [0, 1])
-
-
-def counts_and_statistic(policy, released, x, draws, seed):
-    u = np.random.default_rng(seed).random((draws, 2))
-    actions = policy.sample(released, np.repeat(x, draws, axis=0), u)
-    counts = np.bincount(actions, minlength=released.n_actions)
-    expected = draws * policy.probabilities(released, x)[0]
-    return ((counts - expected) ** 2 / expected).sum()
-
-
-@pytest.mark.parametrize("rollout", ["current", "previous"])
-def test_sampled_actions_pass_a_chi_square_test(rollout):
-    """The seed is fixed, and 1 in 10⁶ would fail."""
-    released = releases(8, "clip", seed=4)
-    policy = dc.VanillaPO(scale=20.0, rollout=rollout)
-    statistic = counts_and_statistic(policy, released, features(1, 5), 400_000, seed=6)
-    assert statistic < chi2.isf(1e-6, df=released.n_actions - 1)
-
-
-def test_a_sampler_that_skips_half_of_the_batch_is_caught(monkeypatch):
-    released = releases(8, "clip", seed=4)
-    policy = dc.VanillaPO(scale=20.0)
-    honest = dc.VanillaPO.sample
-    monkeypatch.setattr(
-        dc.VanillaPO,
-        "sample",
-        lambda self, r, x, u: honest(self, r, x, u * np.array([0.5, 1.0])),
-    )
-    statistic = counts_and_statistic(policy, released, features(1, 5), 400_000, seed=6)
-    assert statistic > chi2.isf(1e-6, df=released.n_actions - 1)

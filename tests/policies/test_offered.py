@@ -162,11 +162,6 @@ def test_a_floor_holds_and_propensities_are_exact(name):
     assert np.abs(shares - chances[:2]).max() < 5.0 * np.sqrt(0.25 / draws)  # the seed is fixed
 
 
-def test_a_floor_above_an_even_share_is_that_share():
-    chances = Floored(dc.Greedy(), 0.9).probabilities(history(dc.Greedy()), features(5))
-    np.testing.assert_allclose(chances, 1.0 / ACTIONS)
-
-
 def test_many_actions_are_drawn_as_few_are():
     """Above 64 another way of the same sums is taken."""
     rng = np.random.default_rng(0)

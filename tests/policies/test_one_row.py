@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 import weakref
 from dataclasses import dataclass
 
@@ -172,15 +170,6 @@ def test_what_was_prepared_keeps_no_view():
     gone = weakref.ref(released)
     del released
     assert gone() is None  # at once, without the collector of cycles
-
-
-def test_what_was_prepared_is_not_copied_or_pickled():
-    released, x = releases(3), features(1)
-    policy = dc.SquareCB()
-    expected = one_row.probabilities(policy, released, x)
-    for other in (pickle.loads(pickle.dumps(released)), copy.deepcopy(released)):
-        assert "_one_row" not in vars(other)
-        np.testing.assert_array_equal(one_row.probabilities(policy, other, x), expected)
 
 
 def test_many_rows_many_actions_and_stacks_go_by_arrays(monkeypatch):

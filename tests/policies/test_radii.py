@@ -25,12 +25,6 @@ def test_radii_are_the_dense_quadratic_form(grams, count):
     np.testing.assert_allclose(released.radii(x), expected, rtol=0, atol=EXACT)
 
 
-def test_radii_shrink_as_grams_add_up():
-    x = features(5)
-    few, many = releases(2), releases(9)
-    assert (many.radii(x) < few.radii(x)).all()
-
-
 def with_gram(values, dense, step=2.0):
     predictor = Predictor(np.zeros((ACTIONS, WIDTH)), "identity")
     return Released(ACTIONS).add(Release(1, 1, predictor, Gram(values, dense, step)))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from catalogue import ACTIONS, POLICIES, features, releases, signals_for
+from catalogue import POLICIES, features, releases, signals_for
 from discreet.design.schedule import Schedule
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
@@ -136,25 +136,6 @@ def test_ties_and_predictions_outside_the_unit_interval(losses, count, name, num
         rtol=0,
         atol=EXACT,
     )
-
-
-def test_linucb_splits_ties_evenly():
-    gram = Gram(np.zeros((ACTIONS, 1, 1)), dense=False, step=1.0)
-    predictor = Predictor(np.array([[0.4], [0.2], [0.2]]), "identity")
-    released = Released(ACTIONS).add(Release(1, 1, predictor, gram))
-    table = dc.LinUCB(width=2.0).probabilities(released, np.ones((1, 1)))
-    np.testing.assert_array_equal(table, [[0.0, 0.5, 0.5]])
-    nearly = Predictor(np.array([[0.4], [0.2], [0.2 + 1e-9]]), "identity")
-    released = Released(ACTIONS).add(Release(1, 1, nearly, gram))
-    table = dc.LinUCB(width=2.0).probabilities(released, np.ones((1, 1)))
-    np.testing.assert_array_equal(table, [[0.0, 1.0, 0.0]])
-
-
-@pytest.mark.parametrize("losses", [[0.0, 0.3, 0.0], [-0.1, 0.3, -0.1], [0.0, 0.0, 0.0]])
-def test_fastcb_is_uniform_over_minimisers_without_a_positive_best(losses):
-    released, x = one_row(losses, 3)
-    expected = [losses.count(min(losses)) ** -1 if v == min(losses) else 0.0 for v in losses]
-    np.testing.assert_array_equal(dc.FastCB().probabilities(released, x), [expected])
 
 
 @pytest.mark.parametrize("rollout", ["current", "previous"])

@@ -76,19 +76,6 @@ def test_torch_plays_them_too(expected):
     np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)
 
 
-@pytest.mark.torch
-def test_single_precision_is_close_on_average(expected):
-    """A last bit can turn a decision and all that follows, so only means are compared."""
-    pytest.importorskip("torch")
-    contexts, labels = labelled()
-    linear = [i for i, plan in enumerate(grid()) if isinstance(plan.oracle, dc.Ridge)]
-    plans = [grid()[i] for i in linear]
-    machine = Machine(device="cpu", dtype="float32")
-    made = run(plans, FEATURES.map(contexts), labels, SEEDS, machine)
-    assert abs(made.mean() - expected[linear].mean()) < 0.01
-    assert np.isclose(made, expected[linear], rtol=0, atol=EXACT).mean() > 0.9
-
-
 @pytest.mark.parametrize("mechanism", ["paper", "structured"])
 @pytest.mark.parametrize("oracle", [dc.Ridge, dc.Logistic])
 def test_radii_without_noise_are_shared_by_the_first_batch(oracle, mechanism):

@@ -70,12 +70,6 @@ def test_all_but_the_last_batch_are_fitted(rows):
     assert len(result.ledger.entries) == len(result.released.items)
 
 
-def test_a_larger_first_batch():
-    contexts, labels = labelled(100)
-    result = dc.evaluate(plan_of(dc.Greedy(), first_batch=10), contexts, labels)
-    assert [item.records for item in result.released.items] == [10, 20, 40]
-
-
 def first_gram(epsilon, oracle):
     contexts, labels = labelled(40)
     budget = dc.Budget(epsilon, 0.0 if math.isinf(epsilon) else 1e-5)
@@ -110,19 +104,6 @@ def test_budgets_share_rows_actions_and_base_noise(oracle):
     assert np.abs(base[0]).max() > 0.5
 
 
-def test_policies_share_order_and_noise():
-    """The first batch is uniform for all, so the first release is the same for all."""
-    contexts, labels = labelled(30)
-    firsts = []
-    for policy in (dc.SquareCB(), dc.Greedy(), dc.VanillaPO()):
-        plan = plan_of(policy, budget=dc.Budget(1.0, 1e-5), first_batch=8)
-        result = dc.evaluate(plan, contexts, labels, seed=6)
-        firsts.append((result.released.items[0].predictor.weights, result.losses[:8]))
-    for weights, losses in firsts[1:]:
-        np.testing.assert_array_equal(weights, firsts[0][0])
-        np.testing.assert_array_equal(losses, firsts[0][1])
-
-
 @pytest.mark.parametrize("oracle", [dc.Ridge(1e-3), dc.Logistic(1e-3)], ids=["ridge", "logistic"])
 def test_supervised_learns_from_all_losses(oracle):
     contexts, labels = labelled(1500)
@@ -137,15 +118,6 @@ def test_supervised_learns_from_all_losses(oracle):
     assert uniform.loss == pytest.approx(2 / 3, abs=0.07)  # 5 standard deviations
     for mine, yours in zip(full.released.items, uniform.released.items, strict=True):
         np.testing.assert_array_equal(mine.predictor.weights, yours.predictor.weights)
-
-
-def test_every_learner_beats_chance_without_privacy():
-    contexts, labels = labelled(1500)
-    for name, policies in POLICIES.items():
-        if name not in ("Uniform", "BonusPO"):
-            settings = {"VanillaPO-current": 2, "VanillaPO-previous": 2}.get(name, 1)
-            result = dc.evaluate(plan_of(policies[settings], dc.Logistic(1e-3)), contexts, labels)
-            assert result.loss < 0.5, name
 
 
 @pytest.mark.parametrize(
@@ -169,62 +141,12 @@ def test_secure_noise_keeps_its_budget_and_seeded_noise_claims_nothing(name):
     assert seeded.noise_scale_of == case.budget
 
 
-def test_secure_noise_differs_from_run_to_run():
-    contexts, labels = labelled(12)
-    plan = plan_of(dc.SquareCB(), budget=dc.Budget(1.0, 1e-5))
-    runs = [dc.evaluate(plan, contexts, labels, noise=dc.SecureNoise()) for _ in range(2)]
-    weights = [run.released.items[0].predictor.weights for run in runs]
-    assert (weights[0] != weights[1]).all()
-
-
-def test_the_input_is_left_alone():
-    contexts, labels = labelled(20)
-    kept = contexts.copy(), labels.copy()
-    dc.evaluate(plan_of(dc.SquareCB()), contexts, labels)
-    np.testing.assert_array_equal(contexts, kept[0])
-    np.testing.assert_array_equal(labels, kept[1])
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.zeros(19, dtype=int),
-        np.zeros((20, 1), dtype=int),
-        np.full(20, 0.5),
-        np.full(20, np.nan),
-        np.full(20, ACTIONS),
-        np.full(20, -1),
-        np.array(["a"] * 20),
-        np.array([None] * 20),
-    ],
-    ids=["too few", "two axes", "fractions", "nan", "too large", "negative", "words", "objects"],
-)
-def test_bad_labels_are_refused(labels):
-    contexts, _ = labelled(20)
-    with pytest.raises(dc.InvalidInput, match="labels must be"):
-        dc.evaluate(plan_of(dc.SquareCB()), contexts, labels)
-
-
 def test_no_rows_and_bad_contexts_are_refused():
     plan = plan_of(dc.SquareCB())
     with pytest.raises(dc.InvalidInput, match="labels must be"):
         dc.evaluate(plan, np.zeros((0, DIMENSION)), np.zeros(0, dtype=int))
     with pytest.raises(dc.InvalidInput, match="context must be"):
         dc.evaluate(plan, np.zeros((3, DIMENSION + 1)), np.zeros(3, dtype=int))
-
-
-def test_whole_floats_and_booleans_are_labels_too():
-    contexts, labels = labelled(20)
-    plan = plan_of(dc.SquareCB())
-    plain = dc.evaluate(plan, contexts, labels)
-    np.testing.assert_array_equal(
-        dc.evaluate(plan, contexts, labels.astype(float)).losses, plain.losses
-    )
-    binary = labels > 0
-    np.testing.assert_array_equal(
-        dc.evaluate(plan, contexts, binary).losses,
-        dc.evaluate(plan, contexts, binary.astype(int)).losses,
-    )
 
 
 # --- a learner ---------------------------------------------------------------------------------

@@ -1,10 +1,8 @@
 """``evaluate`` with the unit "user": the learner's rule, for a whole run at once."""
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import discreet as dc
@@ -47,20 +45,6 @@ def test_a_run_learns_from_slots_that_count(feedback, monkeypatch):
         assert counts.tolist() == expected
         start += len(counts)
     assert 0 < sum(counts.sum() for counts in heard) < start
-
-
-def test_a_bound_that_nobody_reaches_changes_nothing():
-    wide = plan(99, 99, budget=dc.Budget.none())
-    decisions = replace(wide, unit="decision", batches_per_user=None, records_per_batch=None)
-    seen = dc.evaluate(wide, X, Y, users=USERS)
-    assert (seen.losses == dc.evaluate(decisions, X, Y).losses).all()
-
-
-def test_ids_may_be_a_series_or_a_column():
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "who": USERS, "label": Y})
-    by_name = dc.evaluate(plan(), frame, "label", users="who")
-    for users in (USERS, USERS.astype(str).tolist(), pd.Series(USERS)):
-        assert (dc.evaluate(plan(), X, Y, users=users).losses == by_name.losses).all()
 
 
 def test_the_ledger_is_for_a_person():

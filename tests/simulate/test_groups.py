@@ -46,14 +46,6 @@ def test_each_group_has_its_own_rounds_losses_and_levels():
         assert 0.0 <= line.low <= line.loss <= line.high <= 1.0
 
 
-def test_losses_of_all_actions_have_the_levels_of_the_group_too():
-    table = RNG.random((ROWS, 2))
-    found = dc.evaluate(PLAN, CONTEXTS, losses=table, groups=REGION).by_group()
-    north = table[REGION == "north"].mean(axis=0)
-    assert found.lines[0].best_fixed == pytest.approx(north.min(), abs=EXACT)
-    assert found.lines[0].uniform == pytest.approx(north.mean(), abs=EXACT)
-
-
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_groups_are_an_array_a_series_or_a_column(kind):
     expected = dc.evaluate(PLAN, CONTEXTS, LABELS, groups=REGION).by_group()
@@ -68,28 +60,6 @@ def test_groups_are_an_array_a_series_or_a_column(kind):
     series = pl.Series(REGION)
     assert dc.evaluate(PLAN, CONTEXTS, LABELS, groups=series).by_group().lines == expected.lines
     assert dc.evaluate(PLAN, CONTEXTS, LABELS, groups=list(REGION)).by_group().names == NAMES
-
-
-def test_a_column_of_groups_may_be_a_feature_of_the_schema():
-    schema = dc.Schema([dc.Number("x", -1, 1), dc.Category("region", ["north", "south", "east"])])
-    plan = dc.Plan(n_actions=2, features=schema, budget=dc.Budget.none())
-    frame = pl.DataFrame({"x": CONTEXTS[:, 0], "region": REGION, "best": LABELS})
-    run = dc.evaluate(plan, frame, "best", groups="region")
-    assert run.by_group().names == NAMES
-    assert run.loss == dc.evaluate(plan, frame, "best").loss
-    assert dc.evaluate(plan, frame, "best", groups="best").by_group().lines[0].best_fixed == 0.0
-
-
-def test_rewards_are_shown_as_rewards():
-    plan = dc.Plan(
-        n_actions=2, features=dc.UnitBall(2), budget=dc.Budget.none(), outcome=dc.Reward(0, 10)
-    )
-    found = dc.evaluate(plan, CONTEXTS, LABELS, groups=REGION).by_group()
-    line, table = found.lines[0], found.table
-    assert table["reward"][0] == pytest.approx(10 * (1 - line.loss), abs=EXACT)
-    assert table["low"][0] == pytest.approx(10 * (1 - line.high), abs=EXACT)
-    assert (table["low"] <= table["high"]).all()
-    assert "mean reward" in repr(found)
 
 
 def test_a_curve_has_the_groups_of_its_runs():
@@ -120,16 +90,6 @@ def test_sums_by_group_add_up():
     np.testing.assert_allclose(apart.sum(axis=-1), total[..., 0], rtol=0, atol=EXACT)
 
 
-@pytest.mark.torch
-def test_torch_sums_the_same():
-    pytest.importorskip("torch")
-    features, places = PLAN.features.map(CONTEXTS), Groups.of(REGION, ROWS).places
-    rows = ([PLAN], features, LABELS, [0, 1])
-    expected, _ = engine.summed_losses(*rows, groups=places)
-    found, _ = engine.summed_losses(*rows, engine.Machine("cpu"), groups=places)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=SOLVER)
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from("abcdef"), min_size=SMALLEST * 3, max_size=200))
 def test_small_groups_are_pooled_and_no_row_is_lost(values):
@@ -144,12 +104,6 @@ def test_small_groups_are_pooled_and_no_row_is_lost(values):
     assert (OTHERS in found.names) == (large != set(counts))
     for value, place in zip(values, found.places, strict=True):
         assert found.names[place] == (value if value in large else OTHERS)
-
-
-def test_pooling_counts_the_rounds_that_are_played():
-    values = ["a"] * 100 + ["b"] * 30
-    assert Groups.of(values, 130).names == ("a", "b")
-    assert Groups.of(values, 130, rounds=65).names == ("a", OTHERS)
 
 
 def test_wilsons_interval_covers():

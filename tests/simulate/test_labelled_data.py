@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.simulate import engine
 from discreet.simulate.labelled_data import findings, label_actions
 from tolerances import EXACT
 
@@ -115,14 +114,6 @@ def test_the_learner_hears_only_the_loss_of_the_action_it_chose():
     np.testing.assert_array_equal(again.losses, before.losses)
 
 
-def test_the_engine_plays_losses_as_evaluate_does():
-    losses = np.random.default_rng(1).random((ROWS, 3))
-    one = plan()
-    stacked = engine.run([one], one.features.map(CONTEXTS), losses, [0, 1])
-    alone = [dc.evaluate(one, CONTEXTS, losses=losses, seed=seed).loss for seed in (0, 1)]
-    np.testing.assert_allclose(stacked[0, :, -1], alone, rtol=0, atol=1e-8)
-
-
 @pytest.mark.parametrize(
     ("losses", "said"),
     [
@@ -168,12 +159,6 @@ FINE = RNG.uniform(-0.5, 0.5, size=(200, 3))
 
 def topics(contexts, columns=()):
     return [topic for topic, _ in findings(contexts, columns)]
-
-
-def test_scaled_columns_are_fine():
-    assert topics(FINE) == []
-    assert topics(FINE[:, :1]) == []  # a single column cannot dominate others
-    assert topics(np.zeros((60, 2))) == []
 
 
 def test_each_mistake_is_named():

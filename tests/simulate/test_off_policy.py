@@ -15,7 +15,6 @@ from discreet.data import linear
 from discreet.errors import InvalidInput
 from discreet.lab.theory.known_bandits import known
 from discreet.policies.allocation import draw
-from discreet.privacy.events import NonPrivate
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
 
@@ -73,14 +72,6 @@ def test_intervals_cover_as_often_as_they_say(estimates, name):
     assert low <= covered <= high
 
 
-def test_standard_errors_are_those_of_repetition(estimates):
-    """Within 25 %: 300 repetitions know a standard deviation to 4 %."""
-    for name in ("ips", "snips", "dr"):
-        values = np.array([getattr(each, name).value for each in estimates])
-        said = np.mean([getattr(each, name).standard_error for each in estimates])
-        assert said == pytest.approx(values.std(ddof=1), rel=0.25)
-
-
 def test_a_model_and_a_ratio_help(estimates):
     errors = {
         name: np.mean([getattr(each, name).standard_error for each in estimates])
@@ -88,12 +79,6 @@ def test_a_model_and_a_ratio_help(estimates):
     }
     assert errors["dr"] < errors["ips"]
     assert errors["snips"] < errors["ips"]
-
-
-def test_wrong_propensities_are_noticed():
-    values = [dc.evaluate_offline(logs_of(seed, "flat"), TARGET).ips.value for seed in range(60)]
-    error = np.std(values, ddof=1) / np.sqrt(len(values))
-    assert abs(np.mean(values) - VALUE) > 5 * error
 
 
 def test_dr_is_right_with_a_perfect_model_and_with_none():
@@ -112,55 +97,6 @@ def test_dr_is_right_with_a_perfect_model_and_with_none():
         means = np.array([each.dr.value for each in found])
         assert abs(means.mean() - VALUE) < 5 * means.std(ddof=1) / np.sqrt(80)
     assert values["useless"][0].dr == values["useless"][0].ips
-
-
-def test_the_result_says_that_it_is_not_private():
-    found = dc.evaluate_offline(logs_of(0), TARGET)
-    assert isinstance(found.event, NonPrivate)
-    assert 1 < found.effective_rows <= ROWS
-
-
-def test_the_logging_policy_itself_has_weight_one():
-    logs = logs_of(1)
-    found = dc.evaluate_offline(logs, LOGGING)
-    assert found.ips.value == pytest.approx(logs.losses.mean())
-    assert found.effective_rows == pytest.approx(ROWS)
-
-
-def test_confidence_widens_the_interval():
-    logs = logs_of(2)
-    narrow, wide = (dc.evaluate_offline(logs, TARGET, confidence=c).ips for c in (0.5, 0.99))
-    assert wide.low < narrow.low < narrow.value == wide.value < narrow.high < wide.high
-
-
-def test_propensities_of_a_learner_are_those_of_the_exact_mixture():
-    """VanillaPO samples one component; what it logs is the probability of the whole mixture."""
-    plan = dc.Plan(
-        n_actions=3,
-        features=dc.UnitBall(2),
-        budget=dc.Budget.none(),
-        policy=dc.VanillaPO(scale=16.0),
-        first_batch=1,
-        growth=2.0,
-    )
-    learner = dc.Learner(plan, draws=np.random.default_rng(0))
-    rng = np.random.default_rng(1)
-    for _ in range(5):
-        x = rng.normal(size=(2 ** len(learner.released.items), 2))
-        decisions = learner.decide(x)
-        learner.observe(decisions.id, (decisions.action != (x[:, 0] > 0)).astype(float))
-    x = rng.normal(size=(50, 2))
-    decisions = learner.decide(x)
-    features = plan.features.map(x)
-    exact = plan.policy.probabilities(learner.released, features)
-    assert (decisions.propensity == exact[np.arange(50), decisions.action]).all()
-    length = learner.released.batch_length
-    rate = 16.0 * min(1 / 3, 1 / np.sqrt(3 * length))
-    losses = learner.released.latest.predictor.losses(features)
-    logits = -rate * np.arange(length)[:, None, None] * losses
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    direct = (weights / weights.sum(axis=-1, keepdims=True)).mean(axis=0)
-    np.testing.assert_allclose(exact, direct, rtol=0, atol=1e-12)
 
 
 def changed(**parts):

@@ -101,16 +101,6 @@ def test_a_stack_of_runs_is_its_single_runs(policies, oracle):
             np.testing.assert_array_equal(together[s, r], alone)
 
 
-@pytest.mark.parametrize("oracle", ORACLES)
-def test_supervised_runs_stack_too(oracle):
-    plans = [plan_of(dc.Greedy(), oracle, budget, "full") for budget in BUDGETS]
-    together = losses_of(Stack(plans), *stacked_arrays(), dc.SeededNoise(SEEDS))
-    for s, seed in enumerate(SEEDS):
-        for r, plan in enumerate(plans):
-            alone = losses_of(plan, *stream(seed), dc.SeededNoise(seed))
-            np.testing.assert_array_equal(together[s, r], alone)
-
-
 @pytest.mark.torch
 @pytest.mark.parametrize("oracle", ORACLES)
 @pytest.mark.parametrize("policies", every_policy_stack)
@@ -121,16 +111,6 @@ def test_torch_plays_the_same_rounds(policies, oracle):
     noise = dc.SeededNoise(SEEDS)
     expected = losses_of(Stack(plans), *stacked_arrays(), noise)
     np.testing.assert_array_equal(losses_of(Stack(plans), *arrays, noise), expected)
-
-
-def test_evaluate_is_play_in_the_order_of_its_seed():
-    contexts = np.random.default_rng(1).normal(size=(ROWS, DIMENSION))
-    labels = np.random.default_rng(2).integers(ACTIONS, size=ROWS)
-    plan = plan_of(dc.VanillaPO(), dc.Ridge(), BUDGETS[1])
-    order, u = shuffle(9, ROWS)
-    played = losses_of(plan, FEATURES.map(contexts)[order], labels[order], u, dc.SeededNoise(9))
-    result = dc.evaluate(plan, contexts, labels, seed=9)
-    np.testing.assert_array_equal(result.losses, played)
 
 
 SIZE = ACTIONS * WIDTH

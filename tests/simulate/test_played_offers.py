@@ -116,11 +116,6 @@ def test_best_fixed_is_the_best_item_among_those_offered():
     assert found.uniform == pytest.approx(np.mean([np.mean(row) for row in lost(EVEN)]))
 
 
-def test_joint_features_learn():
-    found = dc.evaluate(joint_plan(), CONTEXTS, losses=lost(EVEN), offers=named(EVEN))
-    assert found.losses[-100:].mean() < found.best_fixed - 0.02
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -168,17 +163,3 @@ def test_logs_with_offers_tell_what_another_policy_costs(kind, offers):
         assert abs(estimate.value - truth) < 4.5 * estimate.standard_error
     with pytest.raises(dc.InvalidInput, match="row 0: action must be one of those offered"):
         dc.Logs.of(plan, CONTEXTS, ["zz"] * 300, losses, chances, offers=named(offers))
-
-
-def test_a_privacy_curve_of_offers():
-    curve = dc.privacy_curve(
-        *(CONTEXTS,),
-        losses=lost(EVEN),
-        offers=named(EVEN),
-        plan=joint_plan(),
-        epsilons=[8.0, np.inf],
-        seeds=2,
-    )
-    one = dc.evaluate(joint_plan(), CONTEXTS, losses=lost(EVEN), offers=named(EVEN), seed=0)
-    assert curve.losses[-1][0] == pytest.approx(one.loss)
-    assert curve.best_fixed == pytest.approx(one.best_fixed)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import discreet as dc
 from discreet.errors import InvalidInput
@@ -32,20 +30,6 @@ def test_rewards_are_the_losses_that_they_become():
     np.testing.assert_array_equal(by_reward.actions, by_loss.actions)
     np.testing.assert_array_equal(by_reward.losses, by_loss.losses)
     assert by_reward.best_fixed == by_loss.best_fixed == LOSSES.mean(axis=0).min()
-
-
-def test_a_run_is_shown_in_rewards():
-    run = dc.evaluate(plan(), CONTEXTS, rewards=REWARDS)
-    earned = REWARDS[np.random.default_rng([0, 2**31]).permutation(ROWS), run.actions]
-    assert run.table["reward_so_far"][-1] == pytest.approx(earned.mean())
-    assert f"mean reward {earned.mean():.2f}" in repr(run)
-
-
-def test_a_common_scale_of_range_and_rewards_changes_nothing():
-    """A factor of 8 is exact in floating point."""
-    run = dc.evaluate(plan(), CONTEXTS, rewards=REWARDS)
-    scaled = dc.evaluate(plan(dc.Reward(0, 8 * HIGH)), CONTEXTS, rewards=8 * REWARDS)
-    np.testing.assert_array_equal(run.actions, scaled.actions)
 
 
 def test_values_outside_are_clipped_where_the_plan_says_so():
@@ -88,15 +72,6 @@ def test_a_curve_of_rewards_is_that_of_losses_and_shows_rewards():
     assert f"best fixed action {best:.2f}, uniform" in repr(by_reward)
     assert "mean reward" in by_reward._repr_html_()
     assert "mean reward over 300 rounds" in by_reward.plot().get_ylabel()
-
-
-def test_the_price_of_privacy_is_in_rewards_and_to_two_digits():
-    """Three decimals of a loss in [0, 1] would call 0.04 of 200 nothing."""
-    losses = np.asarray([[0.9901, 0.9901], [0.9899, 0.9899]])
-    found = dc.PrivacyCurve((4.0, math.inf), losses, 0.995, 0.999, 1_000, plan(dc.Reward(0, 200)))
-    assert "ε = 4 has 0.04 less reward than no privacy" in found.verdict
-    same = replace(found, losses=losses[::-1])
-    assert "ε = 4 has 0.04 more reward than no privacy" in same.verdict
 
 
 def test_a_curve_without_a_plan_has_no_range_for_rewards():

@@ -40,12 +40,6 @@ def test_a_prior_from_logs_saves_the_beginning():
     assert mean_loss(replace(PLAN, prior=prior())) < mean_loss(PLAN) - 0.1
 
 
-def test_a_wrong_prior_with_a_small_weight_harms_less():
-    wrong = dc.prior_from_logs(PLAN, X[LOGGED], PLAYED[LOGGED], 1.0 - LOSSES[LOGGED])
-    heavy, light = replace(PLAN, prior=wrong), replace(PLAN, prior=replace(wrong, weight=0.01))
-    assert mean_loss(light) < mean_loss(heavy) - 0.1
-
-
 def test_without_noise_a_prior_is_the_same_as_its_rows():
     """Ridge regression on prior and batch together, whatever came first."""
     oracle = dc.PooledRidge(geometry="plain")
@@ -69,11 +63,6 @@ def test_without_noise_a_prior_with_its_own_geometry_finds_a_linear_truth():
     assert signal[0] == 1.0
     predicted = (plan.features.map(X) @ weights.T)[np.arange(len(X)), PLAYED]
     np.testing.assert_allclose(predicted, losses, rtol=0, atol=1e-6)
-
-
-def test_a_prior_serves_any_budget():
-    """Rows are stretched without noise too, so that the sums have the same parts."""
-    assert replace(PLAN, prior=prior(), budget=dc.Budget.none()).prior == prior()
 
 
 def test_the_ledger_does_not_see_a_prior():
@@ -191,12 +180,6 @@ def test_one_release_without_protection_is_enough():
     exposed = replace(first, event=NonPrivate("seeded noise"))
     with pytest.raises(InvalidInput, match="release 1 is marked NonPrivate"):
         dc.prior_from_released(PLAN, replace(released, items=(exposed, *others)))
-
-
-def test_explain_names_source_and_weight():
-    words = " ".join(replace(PLAN, prior=prior(weight=0.25, source="a trial")).explain().split())
-    assert "a trial: 1,500 records, each worth 0.25" in words
-    assert "decide the first batch" in words
 
 
 def test_frames_names_and_rewards():

@@ -34,15 +34,10 @@ def pack_products(features: Array) -> Array:
 
 def unpack(packed: Array, p: int) -> Array:
     """Packed upper triangle (..., p(p+1)/2) -> symmetric (..., p, p)."""
-    full = _take(packed, _indices("positions", packed, p))
+    places = _indices("positions", packed, p)
+    plain = isinstance(packed, np.ndarray)
+    full = packed[..., places] if plain else packed.index_select(-1, places)
     return full.reshape(*packed.shape[:-1], p, p)
-
-
-def _take(array: Array, places: Array) -> Array:
-    """Columns of the last axis."""
-    if isinstance(array, np.ndarray):
-        return array[..., places]
-    return array.index_select(-1, places)
 
 
 def _indices(name: str, like: Array, p: int | None = None) -> Array:
@@ -80,9 +75,8 @@ def quadratic_forms(features: Array, matrices: Array) -> Array:
 
 def identity(p: int, like: Array) -> Array:
     """The p × p identity, of the library, floating type and device of ``like``."""
-    if isinstance(like, np.ndarray):
-        return np.eye(p, dtype=like.dtype)
-    return _torch_identity(p, like.dtype, like.device)
+    plain = isinstance(like, np.ndarray)
+    return np.eye(p, dtype=like.dtype) if plain else _torch_identity(p, like.dtype, like.device)
 
 
 @lru_cache(maxsize=1024)
@@ -133,9 +127,7 @@ def solve_repaired(matrices: Array, vectors: Array, step: Array, plus: Numbers =
         matrices, vectors, plus, step = _alike(matrices, vectors, plus, step)
         found = kernel.solved(_flat(matrices, 2), plus, step, _flat(vectors, 1))
         return found.reshape(vectors.shape)
-    if plus is not None:
-        matrices = matrices + per_run(plus, matrices, 3) * identity(matrices.shape[-1], matrices)
-    repaired, factors = _repair(matrices, step)
+    repaired, factors = _repair(matrices, step, plus)
     if isinstance(matrices, np.ndarray):
         return solve_vector(repaired, vectors)
     import torch
@@ -166,9 +158,7 @@ def inverse_repaired(matrices: Array, step: Array, plus: Numbers = None) -> Arra
     if kernel is not None:
         matrices, _, plus, step = _alike(matrices, matrices[..., 0], plus, step)
         return kernel.inverted(_flat(matrices, 2), plus, step).reshape(matrices.shape)
-    if plus is not None:
-        matrices = matrices + per_run(plus, matrices, 3) * identity(matrices.shape[-1], matrices)
-    repaired, factors = _repair(matrices, step)
+    repaired, factors = _repair(matrices, step, plus)
     if isinstance(matrices, np.ndarray):
         return np.linalg.inv(repaired)
     import torch
@@ -205,8 +195,8 @@ def _alike(
     return matrices.expand(*lead, p, p), vectors.expand(*lead, p), *flat
 
 
-def _repair(matrices: Array, step: Array) -> tuple[Array, Array]:
-    """The matrices and their Cholesky factors, shifted by step·2^j·I for the smallest j ≥ 0.
+def _repair(matrices: Array, step: Array, plus: Numbers) -> tuple[Array, Array]:
+    """M + plus·I and its Cholesky factor, shifted by step·2^j·I for the smallest j ≥ 0.
 
     Matrices that are positive definite stay as they are. Every noisy Gram is repaired here: the
     repair uses released numbers and public steps, so it costs no privacy, and it never raises.
@@ -214,6 +204,8 @@ def _repair(matrices: Array, step: Array) -> tuple[Array, Array]:
     """
     xp = namespace(matrices)
     p = matrices.shape[-1]
+    if plus is not None:
+        matrices = matrices + per_run(plus, matrices, 3) * identity(p, matrices)
     flat = matrices.reshape(-1, p, p)
     factors, exists = cholesky_or_none(flat)
     failing = xp.nonzero(~exists)[0]
@@ -241,8 +233,7 @@ def cholesky_or_none(matrices: Array) -> tuple[Array, Array]:
         return factors, info == 0
     if len(matrices) > MANY and matrices.shape[-1] <= SMALL:
         return _cholesky_side_by_side(matrices)
-    factors = np.zeros_like(matrices)
-    exists = np.zeros(matrices.shape[0], dtype=bool)
+    factors, exists = np.zeros_like(matrices), np.zeros(len(matrices), dtype=bool)
     _cholesky_of_each(matrices, factors, exists)
     return factors, exists
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -124,27 +124,16 @@ def structure(item: object, known: dict[int, Any] | None = None) -> Any:
     return item
 
 
-class _Parameter(NamedTuple):
-    """A field, as a stack sees it."""
-
-    name: str
-    decimal: bool
-    """In a field of floats the whole number 8 is the parameter 8.0."""
-    fixed: bool
-    stacked: Any
-    """The value that a fixed field has in every stack."""
-
-
 @lru_cache(maxsize=256)  # thousands of plans of a grid have a few classes
-def _parameters(kind: Any) -> tuple[_Parameter, ...]:
+def _parameters(kind: Any) -> tuple[tuple[str, bool, bool, Any], ...]:
+    """Name of each field, if it is of floats, if it is fixed, and its value in every stack.
+
+    In a field of floats the whole number 8 is the parameter 8.0.
+    """
     return tuple(
-        _Parameter(
-            each.name,
-            "float" in str(each.type),
-            "stacked" in each.metadata,
-            each.metadata.get("stacked"),
-        )
+        (each.name, "float" in str(each.type), "stacked" in data, data.get("stacked"))
         for each in fields(kind)
+        for data in (each.metadata,)
     )
 
 

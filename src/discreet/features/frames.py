@@ -41,17 +41,17 @@ class Column:
 
 def is_frame(data: object) -> bool:
     """Return whether this is a table with named columns of one of the known libraries."""
-    return type(data) not in _PLAIN and _is_a(data, FRAMES)
+    return _is_a(data, FRAMES)
 
 
 def is_series(data: object) -> bool:
     """Return whether this is one column of one of the known libraries."""
-    return type(data) not in _PLAIN and _is_a(data, SERIES)
+    return _is_a(data, SERIES)
 
 
 def _is_a(data: object, names: set[str]) -> bool:
     """Compare by name, so that no library is imported for it."""
-    return any(
+    return type(data) not in _PLAIN and any(
         kind.__name__ in names and kind.__module__.partition(".")[0] in LIBRARIES
         for kind in type(data).__mro__
     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,19 +27,6 @@ KINDS = (UnitBall, Schema)
 EVERYTHING, NOTHING = "all", "none"
 FEW_PRODUCTS = 32
 """Up to so many products are taken as they are by default."""
-
-
-class Spread(NamedTuple):
-    """Weights (..., m, p) in parts: linear in the features of an action, context by context."""
-
-    constant: Array
-    """(..., m)"""
-    context: Array
-    """(..., m, dc)"""
-    action: Array
-    """(..., m, da)"""
-    products: Array | None
-    """(..., m, dc, da)"""
 
 
 @dataclass(frozen=True)
@@ -96,27 +83,22 @@ class Joint:
     def _pairs(self, given: Any) -> tuple[tuple[Any, Any], ...]:
         """Pairs of a field of the context and one of the action, each once."""
         pairs = list(given) if isinstance(given, Sequence) else [given]
-        for pair in pairs:
-            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-                raise InvalidInput(
-                    "interactions must be pairs of a context's field and an action's; "
-                    f"got {pair!r}. Write [('age', 'genre')] with names of yours."
-                )
-            for kind, name in zip(("context", "action"), pair, strict=True):
-                known = columns_of(getattr(self, kind))
-                if name not in known:
-                    words = [str(each) for each in known]
-                    raise InvalidInput(
-                        f"interactions must name fields of the {kind}; got {name!r}. "
-                        f"{nearest(str(name), words)}"
-                    )
-        named = tuple((left, right) for left, right in pairs)
-        if not named or len(set(named)) != len(named):
+        listed = [isinstance(each, Sequence) and not isinstance(each, str) for each in pairs]
+        named = tuple(tuple(each) for each in pairs) if all(listed) else ()
+        if not named or len(set(named)) != len(named) or {*map(len, named)} != {2}:
             raise InvalidInput(
-                f"interactions must be one or more distinct pairs; got {named}. "
-                "Leave doubles out, or write 'none'."
+                "interactions must be one or more distinct pairs of a context's field and an "
+                f"action's; got {given!r}. Write [('age', 'genre')] with names of yours, or 'none'."
             )
-        return named
+        for kind, names in zip(("context", "action"), zip(*named, strict=True), strict=True):
+            known = columns_of(getattr(self, kind))
+            unknown = next((name for name in names if name not in known), None)
+            if unknown is not None:
+                raise InvalidInput(
+                    f"interactions must name fields of the {kind}; got {unknown!r}. "
+                    f"{nearest(str(unknown), map(str, known))}"
+                )
+        return tuple((left, right) for left, right in named)
 
     @property
     def _all(self) -> int:
@@ -163,15 +145,19 @@ class Joint:
             parts.append(self.share * math.sqrt(2.0) * self._folded(each))
         return xp.concat(parts, axis=-1)
 
-    def spread(self, weights: Array) -> Spread:
-        """Weights (..., m, p) in parts: a score is a few products with contexts and actions."""
+    def spread(self, weights: Array) -> tuple[Array, Array, Array, Array | None]:
+        """Weights (..., m, p) in parts: a score is a few products with contexts and actions.
+
+        They are those of the constant (..., m), of contexts (..., m, dc), of actions (..., m, da)
+        and of products (..., m, dc, da), if there are any.
+        """
         dc, da = self.context.p - 1, self.action.p - 1
         ends = 1 + dc, 1 + dc + da
         products = None
         if self.products:
             flat = self._unfolded(weights[..., ends[1] :]) * (self.share * math.sqrt(2.0))
             products = flat.reshape(*flat.shape[:-1], dc, da)
-        return Spread(
+        return (
             weights[..., 0] * SQRT_HALF,
             weights[..., 1 : ends[0]] * self.share,
             weights[..., ends[0] : ends[1]] * self.share,
@@ -298,16 +284,11 @@ def _numbers(features: UnitBall | Schema) -> list[str]:
             parts.append(f"{field.name}²")
         names[field.name] = parts
     single = [name for parts in names.values() for name in parts]
-    multiplied = [
-        " × ".join(each)
-        for fields in features.products
-        for each in product(*(_without_square(names[name]) for name in fields))
-    ]
-    return single + multiplied
-
-
-def _without_square(parts: list[str]) -> list[str]:
-    return [part for part in parts if not part.endswith("²")]
+    plain = {
+        name: [each for each in parts if not each.endswith("²")] for name, parts in names.items()
+    }
+    chosen = (product(*(plain[name] for name in fields)) for fields in features.products)
+    return single + [" × ".join(each) for some in chosen for each in some]
 
 
 def _products(joint: Joint, context: list[str], action: list[str]) -> list[str]:

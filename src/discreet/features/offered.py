@@ -148,14 +148,13 @@ class OfferedPairs(OfferedRows):
 
     def _scores(self, weights: Array) -> Array:
         """(..., m, p) -> (..., n, K, m), without a row for each pair."""
-        rule = self.joint.spread(weights)
-        x, z = self.contexts[..., 1:], self._features
-        base = apply_rows(x, rule.context) + rule.constant[..., None, :]  # (..., n, m)
-        slopes = rule.action[..., None, :, :]  # (..., 1, m, da)
-        if rule.products is not None:
-            m, dc, da = rule.products.shape[-3:]
-            xp = namespace(x)
-            flat = xp.moveaxis(rule.products, -3, -2).reshape(*rule.products.shape[:-3], dc, m * da)
+        constant, context, action, products = self.joint.spread(weights)
+        x, z = self.contexts[..., 1:], self._rows[..., 1:]
+        base = apply_rows(x, context) + constant[..., None, :]  # (..., n, m)
+        slopes = action[..., None, :, :]  # (..., 1, m, da)
+        if products is not None:
+            m, dc, da = products.shape[-3:]
+            flat = namespace(x).moveaxis(products, -3, -2).reshape(*products.shape[:-3], dc, m * da)
             moved = x @ flat
             slopes = slopes + moved.reshape(*moved.shape[:-1], m, da)
         return z @ slopes.mT + base[..., None, :]
@@ -180,10 +179,6 @@ class OfferedPairs(OfferedRows):
     def _rows(self) -> Array:
         """Features of the items that are offered: (..., n or 1, K, da + 1)."""
         return self.items[None] if self.actions is None else self.items[self.actions]
-
-    @property
-    def _features(self) -> Array:
-        return self._rows[..., 1:]
 
 
 def _at(values: Array, places: Array) -> Array:

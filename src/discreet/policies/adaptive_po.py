@@ -58,29 +58,23 @@ class AdaptivePO(Policy):
         return made
 
     def probabilities(self, view: PolicyView, features: Array) -> Array:
-        signal = view.signal
-        if signal is None:
+        clear, newest = self._newest(view, features)
+        if newest is None:
             return self._replay(view).probabilities(view, features)
-        clear = per_run(signal[..., 0], features)
-        if _all(clear, 1.0):
-            return self._replay(view).probabilities(view, features)
-        newest = self._newest(view, features, signal)
         if _all(clear, 0.0):
             return newest
+        clear = per_run(clear, features)
         return clear * self._replay(view).probabilities(view, features) + (1.0 - clear) * newest
 
     def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
         """Draw actions; the second uniform decides which of the two rules is used."""
-        signal = view.signal
-        if signal is None:
+        clear, newest = self._newest(view, features)
+        if newest is None:
             return self._replay(view).sample(view, features, u)
-        clear = per_run(signal[..., 0], features, 1)
-        if _all(clear, 1.0):
-            return self._replay(view).sample(view, features, u)
-        newest = draw(self._newest(view, features, signal), u[..., 0])
+        newest = draw(newest, u[..., 0])
         if _all(clear, 0.0):
             return newest
-        replay = self._replay(view).sample(view, features, u)
+        replay, clear = self._replay(view).sample(view, features, u), per_run(clear, features, 1)
         return namespace(u).where(u[..., 1] < clear, replay, newest)
 
     def for_one_row(self, view: PolicyView) -> one_row.OneRow:
@@ -111,7 +105,11 @@ class AdaptivePO(Policy):
 
         return one_row.OneRow(probabilities if clear else newest, sample)
 
-    def _newest(self, view: PolicyView, features: Array, signal: Array) -> Array:
+    def _newest(self, view: PolicyView, features: Array) -> tuple[Array, Array | None]:
+        """λ, and the probabilities of the newest predictor where λ is below 1."""
+        signal = view.signal
+        if signal is None or _all(signal[..., 0], 1.0):
+            return 1.0, None
         assert view.latest is not None
         losses = view.latest.predictor.losses(features)
         if isinstance(features, OfferedBlocks):
@@ -120,7 +118,7 @@ class AdaptivePO(Policy):
             errors = signal[..., None, 1:]
         scale = per_run(self.scale, features) * as_like(errors, features)
         gaps = (losses - row_min(losses)) / scale
-        return softmax(-0.5 * gaps * gaps)
+        return signal[..., 0], softmax(-0.5 * gaps * gaps)
 
 
 def _all(values: Numbers, number: float) -> bool:

@@ -184,9 +184,13 @@ def summed_losses(
 
     @lru_cache(maxsize=1)
     def slots_of(chosen_seeds: tuple[int, ...], often: Participation | None) -> Array | None:
+        """A mask (S, 1, T) of the slots that count for their owners in each seed's order."""
         if people is None or often is None:
             return None
-        return machine.array(_slots(people, schedule, chosen_seeds, often))
+        orders = [shuffle(seed, len(people))[0][:rounds] for seed in chosen_seeds]
+        lengths = schedule.lengths()
+        masks = [slots_that_count(people[order], lengths, often) for order in orders]
+        return machine.array(np.stack(masks)[:, None])
 
     @lru_cache(maxsize=1)
     def family_of(indices: tuple[int, ...]) -> Family:
@@ -249,15 +253,6 @@ def _shuffled(
         x = machine.array(features)[order][:, None]
     rows = x, y[order][:, None], machine.array(u)
     return rows if groups is None else (*rows, machine.array(groups)[order][:, None])
-
-
-def _slots(
-    people: NumpyArray, schedule: Schedule, seeds: Sequence[int], often: Participation
-) -> NumpyArray:
-    """Return a mask (S, 1, T) of the slots that count for their owners in each seed's order."""
-    lengths = schedule.lengths()
-    orders = [shuffle(seed, len(people))[0][: sum(lengths)] for seed in seeds]
-    return np.stack([slots_that_count(people[order], lengths, often) for order in orders])[:, None]
 
 
 def _play_family(

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.releases.plots import COLOUR, axes_for, finish, level
+from discreet.releases.plots import COLOUR, INK, axes_for, finish, level
+from discreet.text import epsilon_text
 from discreet.types import Axes
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # each of them draws itself
     from discreet.simulate.evaluation import Evaluation
-
-from typing import TYPE_CHECKING
-
-from discreet.releases.plots import INK
-from discreet.text import epsilon_text
-
-if TYPE_CHECKING:
     from discreet.simulate.group_losses import GroupLosses
-
-import math
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     from discreet.simulate.privacy_curve import PrivacyCurve
-
 
 MOST_POINTS = 2_000
 """Most points of a curve that a screen can show."""

@@ -83,21 +83,20 @@ def experiment_of(document: dict[str, Any], *, needs_data: bool = False) -> Expe
             f"data must be the name of a set or a path; got {name!r}. Add --data fried, --data "
             "FILE.csv, or the key data to the experiment file."
         )
-    for key, column in (("target", target), ("user", user)):
-        if name is None and column is not None:
-            raise InvalidInput(
-                f"{key} must come with data; got {column!r} alone. Add --data FILE.csv."
-            )
+    if name is None and (target or user):
+        key = "target" if target else "user"
+        raise InvalidInput(
+            f"{key} must come with data; got {target or user!r} alone. Add --data FILE.csv."
+        )
     if user is not None:
         document.setdefault("unit", "user")
     schema = document.pop("schema", None)
     if schema is not None:
         document["features"] = to_config(Schema.from_toml(schema))
-    by_schema = _kind(document.get("features")) == "Schema"
-    data = None
+    features, data = document.get("features"), None
+    by_schema = isinstance(features, dict) and features.get("kind") == "Schema"
     if name is not None:
         data = load(name, rows=rows, target=target, encoded=not by_schema, user=user)
-    if data is not None:
         if "actions" not in document:
             document.setdefault("n_actions", data.n_actions)
         document.setdefault("features", {"kind": "UnitBall", "dimension": data.dimension})
@@ -134,10 +133,6 @@ def read_experiment(path: str) -> dict[str, Any]:
     if isinstance(document.get("prior"), str):
         document["prior"] = read_document(Path(path).parent / document["prior"])
     return document
-
-
-def _kind(features: object) -> object:
-    return features.get("kind") if isinstance(features, dict) else None
 
 
 def assign(document: dict[str, Any], assignment: str) -> None:
@@ -243,18 +238,15 @@ class PlanLog(NamedTuple):
     def __repr__(self) -> str:
         return "PlanLog(private)"
 
-    @property
-    def _outcome(self) -> dict[str, Any]:
-        """The argument that reports outcomes, as the plan declares them."""
+    def _options(self) -> dict[str, Any]:
+        """Outcomes, users and items, as an import takes them."""
         name = "losses" if self.plan.outcome.word == "loss" else "reward"
-        return {name: self.outcomes}
+        return {name: self.outcomes, "user": self.users, "items": self.items}
 
     def rows(self) -> LoggedRows:
         """Return the rows, checked, for the database of a service."""
-        given = {"losses": None, "reward": None} | self._outcome
-        return logged_rows(
-            self.plan, self.contexts, self.actions, **given, user=self.users, items=self.items
-        )
+        given = {"losses": None, "reward": None} | self._options()
+        return logged_rows(self.plan, self.contexts, self.actions, **given)
 
     def learner(self) -> Learner:
         """Return a new learner that has released the log."""
@@ -262,17 +254,14 @@ class PlanLog(NamedTuple):
         if plan.imported is None:
             plan = replace(plan, imported=len(self.actions))
         made = Learner(plan)
-        made.import_log(
-            self.contexts, self.actions, **self._outcome, user=self.users, items=self.items
-        )
+        made.import_log(self.contexts, self.actions, **self._options())
         return made
 
     def prior(self, weight: float) -> Prior:
         """Return the prior of a log that is public, without noise."""
-        source = f"public log {self.name}"
-        return prior_from_logs(
-            self.plan, self.contexts, self.actions, **self._outcome, weight=weight, source=source
-        )
+        given = {**self._options(), "weight": weight, "source": f"public log {self.name}"}
+        del given["user"], given["items"]
+        return prior_from_logs(self.plan, self.contexts, self.actions, **given)
 
 
 def read_log(

@@ -105,9 +105,8 @@ class Groups:
 def file_groups(data: Dataset, name: str) -> NumpyArray:
     """Return a column of a file as groups; rows without a value are a separate group."""
     values = data.named_column("group", name).tolist()
-    return np.asarray(
-        [MISSING if each is None or each != each else each for each in values], object
-    )
+    known = [MISSING if each is None or each != each else each for each in values]
+    return np.asarray(known, object)
 
 
 def _words(values: Values, rows: int) -> list[str]:

@@ -206,11 +206,10 @@ class OfflineEvaluation:
 
     def to_frame(self) -> Frame:
         """Return a row per estimate, in the first library of frames that is installed."""
-        names = ("ips", "snips", "dr")
-        made = [getattr(self, name) for name in names]
+        made = {name: getattr(self, name) for name in ("ips", "snips", "dr")}
         parts = ("value", "standard_error", "low", "high")
-        columns = {part: np.asarray([getattr(each, part) for each in made]) for part in parts}
-        return new_frame({"estimate": np.asarray(names, dtype=object), **columns})
+        columns = {p: np.asarray([getattr(each, p) for each in made.values()]) for p in parts}
+        return new_frame({"estimate": np.asarray(list(made), dtype=object), **columns})
 
 
 def evaluate_offline(
