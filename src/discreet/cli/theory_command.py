@@ -33,7 +33,7 @@ GROWTH = {
 
 def bounds(args: argparse.Namespace) -> Answer:
     """Report every guarantee at one T, A, |F|, ε and δ."""
-    from discreet.lab.theory.regret_bounds import bounds_document
+    from discreet.lab.theory import bounds_document
 
     epsilon = positive("epsilon", args.epsilon)
     document = bounds_document(args.T, args.A, args.F, args.delta, epsilon)

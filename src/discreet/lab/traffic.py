@@ -68,71 +68,62 @@ def play(
 
     A service with rewards gets its highest and its lowest reward.
     """
-    player = _Player(client, habits, outcome, users, seed)
-    return asyncio.run(player.play(contexts, labels, rate))
+    return asyncio.run(_play(client, contexts, labels, rate, habits, outcome, users, seed))
 
 
-class _Player:
-    def __init__(
-        self, client: Client, habits: Habits, outcome: Outcome, users: bool, seed: int
-    ) -> None:
-        self._client, self._habits, self._users = client, habits, users
-        self._outcome = outcome
-        self._draws = np.random.default_rng(seed)
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="traffic")
-        self._played = Played()
+async def _play(
+    client: Client,
+    contexts: Sequence[Any],
+    labels: Sequence[int | str],
+    rate: float,
+    habits: Habits,
+    outcome: Outcome,
+    users: bool,
+    seed: int,
+) -> Played:
+    played, draws, began = Played(), np.random.default_rng(seed), time.monotonic()
 
-    async def play(
-        self, contexts: Sequence[Any], labels: Sequence[int | str], rate: float
-    ) -> Played:
-        began = time.monotonic()
-        people = []
-        for row, (context, label) in enumerate(zip(contexts, labels, strict=True)):
-            due = began + row / rate
-            await asyncio.sleep(due - time.monotonic())
-            draws = self._draws.random(3)
-            person = self._person(row, context, label, due, due - began, draws)
-            people.append(asyncio.create_task(person))
-        await asyncio.gather(*people)
-        self._played.seconds = time.monotonic() - began
-        self._pool.shutdown()
-        return self._played
-
-    async def _person(
-        self, row: int, context: Any, label: int | str, due: float, since: float, draws: Any
-    ) -> None:
-        """Request one decision and report its loss."""
-        played, habits = self._played, self._habits
-        user = f"person {row}" if self._users else None
-        decision: Decision | None = await self._ask(
-            "decide", due, lambda: self._client.decide(context, user=user)
-        )
-        if decision is None:
-            return
-        loss = float(decision.action != label)
-        played.losses.append((since, loss, decision.release))
-        played.stored += decision.stored
-        if draws[0] < habits.missing:
-            played.missing += 1
-            return
-        if draws[1] < habits.late:
-            await asyncio.sleep(habits.late_by)
-        value = {self._outcome.word: self._outcome.value_of(loss)}
-        for _ in range(1 + (draws[2] < habits.duplicates)):
-            await self._ask(
-                "observe", time.monotonic(), lambda: self._client.observe(decision, **value)
-            )
-
-    async def _ask(self, kind: str, due: float, request: Callable[[], T]) -> T | None:
+    async def ask(kind: str, due: float, request: Callable[[], T]) -> T | None:
         """Send one request; its latency counts from the time it was due."""
         answer, code = None, "200"
         try:
-            answer = await asyncio.get_running_loop().run_in_executor(self._pool, request)
+            answer = await asyncio.get_running_loop().run_in_executor(pool, request)
         except ServiceError as error:
             code = f"{error.status} {error.code}" if error.status else "no answer"
-        self._played.latency[kind].append(time.monotonic() - due)
-        self._played.answers[kind][code] += 1
+        played.latency[kind].append(time.monotonic() - due)
+        played.answers[kind][code] += 1
         return answer
+
+    async def person(row: int, due: float, late: float, missing: float, twice: float) -> None:
+        """Request one decision and report its loss."""
+        user = f"person {row}" if users else None
+        decision: Decision | None = await ask(
+            "decide", due, lambda: client.decide(contexts[row], user=user)
+        )
+        if decision is None:
+            return
+        loss = float(decision.action != labels[row])
+        played.losses.append((due - began, loss, decision.release))
+        played.stored += decision.stored
+        if missing < habits.missing:
+            played.missing += 1
+            return
+        if late < habits.late:
+            await asyncio.sleep(habits.late_by)
+        value = {outcome.word: outcome.value_of(loss)}
+        for _ in range(1 + (twice < habits.duplicates)):
+            await ask("observe", time.monotonic(), lambda: client.observe(decision, **value))
+
+    people = []
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="traffic") as pool:
+        for row in range(len(contexts)):
+            due = began + row / rate
+            await asyncio.sleep(due - time.monotonic())
+            missing, late, twice = draws.random(3)
+            people.append(asyncio.create_task(person(row, due, late, missing, twice)))
+        await asyncio.gather(*people)
+        played.seconds = time.monotonic() - began
+    return played
 
 
 PARTS = 10
@@ -163,11 +154,9 @@ def summary(played: Played) -> JsonObject:
 
 def _over_time(played: Played) -> list[JsonObject]:
     """Return the mean loss of intervals with equally many decisions, in the order of requests."""
-    if not played.losses:
-        return []
     ordered = sorted(played.losses)
-    stretches = np.array_split(np.arange(len(ordered)), min(PARTS, len(ordered)))
-    rows = [[ordered[place] for place in stretch] for stretch in stretches]
+    stretches = np.array_split(np.arange(len(ordered)), max(1, min(PARTS, len(ordered))))
+    parts = [ordered[stretch[0] : stretch[-1] + 1] for stretch in stretches if len(stretch)]
     return [
         {
             "until": part[-1][0],
@@ -175,15 +164,15 @@ def _over_time(played: Played) -> list[JsonObject]:
             "loss": float(np.mean([loss for _, loss, _ in part])),
             "release": max(release for _, _, release in part),
         }
-        for part in rows
+        for part in parts
     ]
 
 
 def _percentiles(seconds: list[float]) -> dict[str, float] | None:
     if not seconds:
         return None
-    p50, p90, p99, most = (1000 * np.quantile(seconds, [0.5, 0.9, 0.99, 1.0])).tolist()
-    return {"p50": p50, "p90": p90, "p99": p99, "max": most}
+    found = 1000 * np.quantile(seconds, [0.5, 0.9, 0.99, 1.0])
+    return dict(zip(("p50", "p90", "p99", "max"), found.tolist(), strict=True))
 
 
 def first_rows(name: str, rows: int | None) -> Dataset:
@@ -218,8 +207,7 @@ def contexts(data: Dataset, schema: JsonMapping) -> list[Any]:
             f"service; {data.name} has {data.dimension}. Choose another set."
         )
     if exact:
-        rows: list[Any] = data.contexts.tolist()
-        return rows
+        return list(data.contexts.tolist())
     fields = features["fields"]
     columns = [_column(field, data.contexts[:, place]) for place, field in enumerate(fields)]
     names = [field["name"] for field in fields]
@@ -237,10 +225,8 @@ def _column(field: JsonMapping, values: NumpyArray) -> list[Any]:
     if field["kind"] == "Number":
         low, high = float(field["low"]), float(field["high"])
         spread = float(np.ptp(values)) or 1.0
-        numbers: list[Any] = np.clip(
-            low + (high - low) * (values - values.min()) / spread, low, high
-        ).tolist()
-        return numbers
+        numbers = low + (high - low) * (values - values.min()) / spread
+        return list(np.clip(numbers, low, high).tolist())
     words: list[Any] = {
         "Flag": [False, True],
         "Category": field.get("values", []),

@@ -72,10 +72,6 @@ def test_documents_and_unions_keep_declared_plans():
         grid.union(Grid.of("default", plans=[{**MINE, "first_batch": 9}]))
 
 
-def test_without_either_the_document_is_that_of_before():
-    assert {"oracles", "plans"}.isdisjoint(Grid.of("paper").to_document())
-
-
 def test_the_filter_leaves_one_oracle_to_the_grids_policies():
     grid = Grid.of("quick", oracles=["Ridge"])
     assert {family.partition(".")[0] for family in grid.families} == {"Ridge", "PooledRidge"}

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dc
 from campaigns import SET, expected_runs, play, table
-from discreet.lab.campaign.grid import ALGORITHMS, FAMILIES, PRESETS, Grid, keys, schedule
+from discreet.lab.campaign.grid import ALGORITHMS, FAMILIES, Grid, keys, schedule
 from discreet.lab.campaign.presets import PAPER_POLICIES, QUICK_POLICIES, ROUNDS
 from discreet.lab.rivals.rival_contract import RivalPlan
 from wording import refused
@@ -26,13 +26,6 @@ def test_the_paper_has_800_configurations_at_each_of_five_levels():
         assert count(replace(grid, epsilons=(epsilon,))) == 800
     assert grid.seeds == 10
     assert len(grid.epsilons) == 5
-
-
-def test_every_preset_plays_the_default_plan():
-    for preset in PRESETS:
-        grid = Grid.of(preset)
-        assert count(grid, "PooledRidge.predictions") == len(grid.epsilons)
-        assert "Default" in grid.algorithms
 
 
 def test_the_papers_batches_double_and_those_of_the_default_plan_are_its_own():
@@ -56,12 +49,6 @@ def test_quick_lies_within_the_paper():
         )
 
 
-def test_every_run_has_a_name_of_its_own():
-    grid = Grid.of("paper", algorithms=ALGORITHMS)
-    for family in FAMILIES:
-        assert len(set(keys(grid, family))) == len(keys(grid, family)) > 0
-
-
 def test_a_name_tells_the_whole_configuration():
     for key, plan in Grid.of("quick", algorithms=ALGORITHMS).plans("Logistic.predictions", 3, 4):
         algorithm, epsilon, delta, settings = key
@@ -71,17 +58,6 @@ def test_a_name_tells_the_whole_configuration():
         assert type(plan.policy).__name__ == algorithm
         assert (plan.budget.epsilon, plan.budget.delta) == (epsilon, delta)
         assert settings == json.dumps(json.loads(settings), sort_keys=True, separators=(",", ":"))
-
-
-@pytest.mark.parametrize("mechanism", ["paper", "structured"])
-def test_names_do_not_depend_on_data_or_mechanism(mechanism):
-    few = {"algorithms": ("FastCB", "LinUCB", "Supervised"), "epsilons": (1.0,), "ridges": (0.1,)}
-    grid = Grid.of("quick", mechanism=mechanism, **few)
-    for family in grid.families:
-        plans = grid.plans(family, 3, 4)
-        assert tuple(key for key, _ in plans) == keys(grid, family)
-        assert {plan.oracle.mechanism for _, plan in plans} == {mechanism}
-        assert {plan.n_actions for _, plan in plans} == {3}
 
 
 def test_families_separate_what_is_fitted():
@@ -95,25 +71,6 @@ def test_families_separate_what_is_fitted():
             assert plan.policy.uses_radii == family.endswith("radii")
             assert (algorithm == "Supervised") == family.endswith("supervised")
             assert plan.feedback == ("full" if algorithm == "Supervised" else "bandit")
-
-
-def test_exact_bonus_po_can_be_had():
-    plans = Grid.of("paper", algorithms=["BonusPO"]).plans("Ridge.predictions", 2, 2)
-    assert {type(plan.policy) for _, plan in plans} == {dc.BonusPO}
-    assert len(plans) == 8 * 5 * 5
-
-
-def test_the_default_preset_is_the_plan_of_somebody_who_says_nothing():
-    grid = Grid.of("default")
-    assert grid.families == ("PooledRidge.predictions",)
-    plans = [plan for _, plan in grid.plans("PooledRidge.predictions", 3, 4)]
-    said_nothing = [
-        dc.Plan(n_actions=3, features=dc.UnitBall(4), budget=budget)
-        for budget in (dc.Budget.none(), *(dc.Budget(e, 1e-5) for e in (8.0, 4.0, 2.0, 1.0)))
-    ]
-    assert [plan.digest for plan in plans] == [plan.digest for plan in said_nothing]
-    assert grid.union(Grid.of("quick")).preset == "quick"
-    assert "Default" in Grid.of("paper").union(grid).algorithms
 
 
 def test_a_grid_has_one_order_and_one_digest():
@@ -130,13 +87,6 @@ def test_documents_and_back():
     assert Grid.from_document(document) == grid
     assert document["delta"] == 1e-5
     assert document["epsilons"][0] == "inf"
-
-
-def test_a_union_holds_both():
-    quick, paper = Grid.of("quick", seeds=12), Grid.of("paper")
-    both = quick.union(paper)
-    assert both == replace(paper, seeds=12)
-    assert both == paper.union(quick)
 
 
 @pytest.mark.parametrize(

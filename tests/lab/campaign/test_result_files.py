@@ -1,7 +1,6 @@
 """The folder of a campaign: files that are whole or absent, checksums, one writer at a time."""
 
 import errno
-import json
 import os
 
 import numpy as np
@@ -9,10 +8,9 @@ import pytest
 
 import discreet as dc
 from campaigns import contents, grid, play, table
-from discreet.lab.campaign import results_folder as folders
 from discreet.lab.campaign.grid import keys
 from discreet.lab.campaign.result_files import SCHEMA, from_bytes, present, read, tabulate, to_bytes
-from discreet.lab.campaign.results_folder import NOTHING, Folder, Sidecar, file_name
+from discreet.lab.campaign.results_folder import NOTHING, Folder
 from wording import refused
 
 pa = pytest.importorskip("pyarrow")
@@ -63,14 +61,6 @@ def test_what_is_present():
         assert (present(made, grid(), FAMILY) == expected).all()
 
 
-def test_runs_outside_of_a_grid_are_not_counted():
-    narrow = grid(epsilons=(1.0,), seeds=1)
-    found = present(rows(indices=(0, 1, 3)), narrow, FAMILY)
-    inside = [key in keys(narrow, FAMILY) for key in keys(grid(), FAMILY)]
-    assert found.shape == (sum(inside), 1)
-    assert found.sum() == sum(inside[i] for i in (0, 1, 3))
-
-
 def test_reading_a_campaign(played):
     everything = read(played)
     assert everything.num_rows == sum(len(keys(grid(), family)) * 2 for family in grid().families)
@@ -107,25 +97,7 @@ def test_a_folder_without_a_campaign(tmp_path):
         read(tmp_path)
 
 
-def test_nothing_yet(tmp_path):
-    Folder(tmp_path).write_manifest({"format": folders.FORMAT})
-    assert read(tmp_path).schema.equals(SCHEMA)
-    assert read(tmp_path, columns=["loss"]).num_rows == 0
-
-
 # --- files -------------------------------------------------------------------------------------
-
-
-def test_a_sidecar_tells_of_its_task(played):
-    folder = Folder(played)
-    assert len(folder.tasks()) == 4
-    for name in folder.tasks():
-        about = json.loads((played / "runs" / f"{name}.json").read_text())
-        assert set(about) == {"sha256", "seconds", "rows", "seeds", "device", "error"}
-        assert about["sha256"] == contents(played)[f"{name}.parquet"]
-        assert about["rows"] == from_bytes(folder.content(name)).num_rows
-        assert (about["seeds"], about["error"]) == ([0, 1], None)
-        assert about["seconds"] > 0
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"sha256": 1}', '"x"'])
@@ -135,17 +107,6 @@ def test_an_unreadable_sidecar_says_nothing(text, played):
     (played / "runs" / f"{name}.json").write_text(text)
     assert folder.sidecar(name) == NOTHING
     assert folder.content(name) is None
-
-
-def test_names_of_files():
-    assert file_name("fried") == "fried"
-    odd = ["fried:200", "fried_200", "a/b", "../x", ".hidden", "ü", "a b", "a_b"]
-    made = {file_name(name) for name in odd}
-    assert len(made) == len(odd)
-    for name in made:
-        assert "/" not in name
-        assert not name.startswith(".")
-        assert name.isascii()
 
 
 def test_leftovers_of_a_killed_write_are_removed(played):
@@ -184,27 +145,6 @@ def test_a_full_disk_leaves_no_half_file(tmp_path, monkeypatch):
     assert kept.items() <= contents(out).items()
 
 
-def test_other_errors_of_the_disk_are_told_as_they_are(tmp_path, monkeypatch):
-    def broken(_):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr("discreet.releases.canonical.os.fsync", broken)
-    with pytest.raises(OSError, match="Input/output error"):
-        play(tmp_path / "out")
-
-
-def test_results_come_before_their_checksum(tmp_path):
-    """Killed in between, a file does not count and is computed again."""
-    folder = Folder(tmp_path)
-    folder.runs.mkdir()
-    folder.write_results("a", b"old", NOTHING)
-    assert folder.content("a") == b"old"
-    (folder.runs / "a.parquet").write_bytes(b"new")
-    assert folder.content("a") is None
-    folder.write_sidecar("a", Sidecar(None, 1.0, 0, [], "", "ValueError: no"))
-    assert folder.content("a") is None
-
-
 # --- one writer --------------------------------------------------------------------------------
 
 
@@ -225,9 +165,3 @@ def test_a_folder_must_be_ours(tmp_path):
     with refused(dc.InvalidInput, "is a file"):
         play(tmp_path / "thesis.tex")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
-def test_an_empty_folder_will_do(tmp_path):
-    (tmp_path / "runs").mkdir()
-    (tmp_path / ".lock").touch()
-    assert play(tmp_path).failed == {}

@@ -15,7 +15,7 @@ import discreet as dc
 from campaigns import SET, TASKS, contents, expected_runs, grid, play, small, table
 from discreet.data import load
 from discreet.lab.campaign import run_campaign as campaigns
-from discreet.lab.campaign.result_files import read, status, survey
+from discreet.lab.campaign.result_files import status
 from discreet.lab.campaign.results_folder import Folder, file_name
 from discreet.simulate import engine
 from wording import refused
@@ -96,24 +96,6 @@ def test_columns_scaled_by_their_ranges_are_played_and_marked(tmp_path):
         play(tmp_path / "out", data=["linear:60"], grid=replace(asked, features="raw"))
 
 
-def test_structured_noise_and_exact_bonus_po(tmp_path):
-    asked = grid(mechanism="structured", algorithms=["BonusPO", "Supervised"], seeds=1)
-    assert play(tmp_path / "out", data=["linear:60"], grid=asked).failed == {}
-    rows = table(tmp_path / "out").values()
-    assert len(rows) == expected_runs(asked)
-    assert {row["mechanism"] for row in rows} == {"structured"}
-    assert {row["algorithm"] for row in rows} == {"BonusPO", "Supervised"}
-
-
-def test_again_computes_nothing(tmp_path, played):
-    play(tmp_path / "out")
-    before = contents(tmp_path / "out")
-    played.clear()
-    progress = play(tmp_path / "out")
-    assert (progress.tasks, played) == (0, [])
-    assert contents(tmp_path / "out") == before
-
-
 LARGER = [
     ({"grid": grid(seeds=3)}, {(2,)}),
     ({"grid": grid(epsilons=(4.0, 1.0))}, {(0, 1)}),
@@ -145,16 +127,6 @@ def test_more_computes_only_what_is_missing(more, seeds, tmp_path, played):
     played.clear()
     play(out, **asked)
     assert played == []
-
-
-def test_the_manifest_grows(tmp_path):
-    out = tmp_path / "out"
-    play(out)
-    play(out, data=["linear:100"], grid=grid(seeds=3, epsilons=(4.0,)))
-    found = status(out)
-    assert found.grid == grid(seeds=3, epsilons=(np.inf, 4.0, 1.0))
-    assert list(found.datasets) == [SET, "linear:100"]
-    assert all(each.runs < each.expected for each in found.datasets.values())
 
 
 def test_wide_sets_can_be_left_out(tmp_path):
@@ -240,20 +212,6 @@ def test_a_failed_task_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
     assert status(out).datasets[SET].failed == {}
 
 
-def test_a_failed_extension_keeps_what_was_there(tmp_path, monkeypatch):
-    out = tmp_path / "out"
-    play(out)
-    before = contents(out)
-
-    def broken(*_, **_rest):
-        raise RuntimeError("no luck")
-
-    monkeypatch.setattr(engine, "run", broken)
-    assert len(play(out, grid=grid(seeds=3)).failed) == TASKS
-    assert contents(out) == before
-    assert read(out).num_rows == expected_runs(grid())
-
-
 def test_a_set_that_cannot_be_read_is_recorded(tmp_path):
     (tmp_path / "sets").mkdir()
     x = np.random.default_rng(0).random((30, 2))
@@ -267,22 +225,6 @@ def test_a_set_that_cannot_be_read_is_recorded(tmp_path):
     np.savez(tmp_path / "sets" / "bad.npz", X=x, y=np.arange(30) % 2)
     assert play(tmp_path / "out", data=[str(tmp_path / "sets")]).failed == {}
     assert status(tmp_path / "out").unreadable == {}
-
-
-def test_a_set_that_vanishes_meanwhile_is_a_failure(tmp_path, monkeypatch):
-    x = np.random.default_rng(0).random((30, 2))
-    np.savez(tmp_path / "gone.npz", X=x, y=np.arange(30) % 2)
-
-    def surveyed(*arguments):
-        found = survey(*arguments)
-        (tmp_path / "gone.npz").unlink()
-        return found
-
-    monkeypatch.setattr(campaigns, "survey", surveyed)
-    progress = play(tmp_path / "out", data=[str(tmp_path / "gone.npz"), SET])
-    assert {name.split()[0] for name in progress.failed} == {"gone"}
-    assert str(tmp_path) not in "".join(progress.failed.values())
-    assert len(table(tmp_path / "out")) == expected_runs(grid())
 
 
 def test_nothing_is_written_when_no_set_can_be_read(tmp_path):
@@ -302,17 +244,16 @@ def altered(out, **changes):
     folder.write_manifest({**folder.manifest(), **changes})
 
 
-def test_a_folder_holds_one_mechanism(tmp_path):
-    play(tmp_path / "out")
-    with refused(dc.InvalidInput, "'paper'", "Choose another --out"):
-        play(tmp_path / "out", grid=grid(mechanism="structured"))
-
-
 def test_a_folder_holds_results_of_one_version(tmp_path):
     play(tmp_path / "out")
     altered(tmp_path / "out", code_version="0.0.1")
-    with refused(dc.InvalidInput, "0.0.1", "choose another --out"):
+    with refused(dc.InvalidInput, "0.0.1", "Choose another --out"):
         play(tmp_path / "out")
+    with refused(dc.InvalidInput, "'paper'", "Choose another --out"):
+        play(tmp_path / "out", grid=grid(mechanism="structured"))
+    for wrong in ({"jobs": 0}, {"max_columns": 0}, {"memory": -1.0}):
+        with refused(dc.InvalidInput, *wrong):
+            small(tmp_path, **wrong)
     altered(tmp_path / "out", format="discreet-campaign/9")
     with refused(dc.InvalidInput, "discreet-campaign/9"):
         play(tmp_path / "out")
@@ -325,9 +266,3 @@ def test_a_name_stands_for_the_same_data(tmp_path):
     np.savez(tmp_path / "a.npz", X=x, y=np.arange(30) % 3)
     with refused(dc.InvalidInput, "'a'", "digest"):
         play(tmp_path / "out", data=[str(tmp_path / "a.npz")])
-
-
-@pytest.mark.parametrize("wrong", [{"jobs": 0}, {"max_columns": 0}, {"memory": -1.0}])
-def test_numbers_are_checked(wrong, tmp_path):
-    with refused(dc.InvalidInput, next(iter(wrong))):
-        small(tmp_path, **wrong)

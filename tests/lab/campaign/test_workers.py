@@ -49,41 +49,11 @@ def test_two_jobs_write_the_files_of_one(tmp_path):
     assert len(contents(tmp_path / "one")) == 2 * TASKS
 
 
-@pytest.mark.torch
-def test_two_jobs_of_torch_write_the_files_of_one(tmp_path):
-    pytest.importorskip("torch")
-    for name, jobs in (("one", 1), ("two", 2)):
-        assert play(tmp_path / name, device="cpu", jobs=jobs).failed == {}
-    assert contents(tmp_path / "one") == contents(tmp_path / "two")
-
-
 def test_a_worker_that_dies_takes_one_task_with_it():
     tasks = [task("a"), task("b"), task("deadly", Deadly()), task("c"), task("d")]
     with workers(2) as crew:
         made = {outcome.name: outcome.error for outcome in outcomes(iter(tasks), crew)}
     assert made == {"a": None, "b": None, "deadly": DIED, "c": None, "d": None}
-
-
-def test_tasks_are_handed_out_a_few_at_a_time():
-    made = []
-
-    def endless():
-        while True:
-            made.append(task(str(len(made))))
-            yield made[-1]
-
-    played = outcomes(endless(), Workers(computed_here, lambda: 3, 1))
-    for count in range(7):
-        assert next(played).error is None
-        assert len(made) <= count + 3
-
-
-def test_what_could_not_be_read_is_passed_on():
-    unread = [TaskOutcome(str(i), error="ValueError: no") for i in range(3)]
-    with workers(1) as crew:
-        assert sorted(each.name for each in outcomes(iter(unread), crew)) == ["0", "1", "2"]
-        mixed = iter([*unread, task("a")])
-        assert len(list(outcomes(mixed, crew))) == 4
 
 
 def cancelled(*_):
@@ -93,23 +63,10 @@ def cancelled(*_):
     return future
 
 
-def unpicklable(*_):
-    future = Future()
-    future.set_exception(TypeError("cannot send it"))
-    return future
-
-
 def test_a_scheduler_that_leaves_ends_the_campaign():
     crew = Workers(cancelled, lambda: 1, 1)
     with refused(dc.InvalidInput, "scheduler must stay"):
         list(outcomes(iter([task("a")]), crew))
-
-
-def test_a_task_that_cannot_be_sent_is_a_failure():
-    crew = Workers(unpicklable, lambda: 1, 1)
-    assert [each.error for each in outcomes(iter([task("a")]), crew)] == [
-        "TypeError: cannot send it"
-    ]
 
 
 # --- Ctrl-C ------------------------------------------------------------------------------------
@@ -196,15 +153,6 @@ def test_ctrl_c_while_the_loop_waits_stops_it():
 
     with pytest.raises(KeyboardInterrupt):
         answer(Workers(lambda *_: Interrupting(), lambda: 1, 1), print)
-
-
-@pytest.mark.usefixtures("heard")
-def test_other_threads_play_as_they_did():
-    played = []
-    other = threading.Thread(target=lambda: played.extend(played_by_struck_futures()[0]))
-    other.start()
-    other.join()
-    assert played == list("abcde")
 
 
 STRUCK_POOL = """

@@ -138,7 +138,6 @@ def test_the_page_fetches_nothing_and_is_dark_narrow_and_printable(written):
         "ReplayBonusPO is first at every ε",
         "ε is a noise scale here",
         "Beside the paper",
-        "Ridge.radii",
     ):
         assert said in text, said
     assert "What is missing" not in text

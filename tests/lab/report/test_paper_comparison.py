@@ -8,7 +8,6 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from discreet.data.openml import collection
 from discreet.errors import InvalidInput
 from discreet.lab.report import paper_comparison as module
 from discreet.lab.report.campaign_results import SHORT
@@ -46,12 +45,6 @@ def test_the_published_table_is_read_as_it_is():
     np.testing.assert_array_equal(table.percent + np.swapaxes(table.percent, 1, 2), 100.0)
     off = ~np.eye(7, dtype=bool)
     assert table.percent[:, off].size == CELLS
-
-
-def test_known_sets_are_of_the_papers_collection():
-    rows = list(csv.DictReader(io.StringIO(package_file("published_sets.csv"))))
-    assert {int(row["openml_id"]) for row in rows} <= set(collection("paper"))
-    assert len({row["name"] for row in rows}) == len(rows)
 
 
 def test_sets_are_known_by_number_or_by_name_and_size():
@@ -174,17 +167,6 @@ def shared_rows(names=("openml:901", "openml:1489"), epsilon=1.0):
         for algorithm, loss in (("ReplayBonusPO", 0.2), ("VanillaPO", 0.3), ("Supervised", 0.1))
         for seed in (0, 1)
     ]
-
-
-def test_only_shared_sets_count(tmp_path):
-    rows = shared_rows()
-    rows += [
-        run("mine", name, 1.0, s, 0.5) for name in ("ReplayBonusPO", "VanillaPO") for s in (0, 1)
-    ]
-    found = compare(write_rows(tmp_path, rows))
-    assert found.datasets == ("openml:1489", "openml:901")
-    assert {cell.ours for cell in found.cells} == {0.0, 100.0}
-    assert {cell.datasets for cell in found.cells} == {2}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from discreet.errors import InvalidInput
@@ -63,11 +62,6 @@ def test_float32_does_not_break_a_tie():
     assert winner(rows)[2] == 500 / 1500
 
 
-def test_a_loss_that_is_no_fraction_of_the_rounds_stays_as_it_is():
-    loss = float(np.float32(0.123456789))
-    assert winner(seeds([loss]))[2] == pytest.approx(loss, abs=EXACT)
-
-
 def test_split_selects_on_one_half_and_reports_the_other():
     lucky = [0.1, 0.1, 0.9, 0.7]  # best in the first half, worse over all
     rows = seeds(lucky, settings=SMALL) + seeds([0.3] * 4, settings=LARGE)
@@ -86,11 +80,6 @@ def test_split_never_looks_at_the_reporting_half():
     rows = seeds([0.1, 0.2, 0.9, math.nan], settings=SMALL) + seeds([0.3] * 4, settings=LARGE)
     assert selected(rows, "split").records() == []
     assert winner(rows)[1] == LARGE
-
-
-def test_a_set_with_one_seed_is_left_out_of_a_split():
-    rows = [*seeds([0.2, 0.4]), run("b", "VanillaPO", 1.0, 0, 0.2)]
-    assert [row["dataset"] for row in selected(rows, "split").records()] == ["a"]
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
@@ -121,24 +110,6 @@ def test_a_configuration_that_lacks_a_seed_does_not_compete():
     (row,) = chosen.records()
     assert row["settings"] == SMALL
     assert chosen.unfinished == 2
-
-
-def test_orders_are_the_papers():
-    rows = [
-        run("a", name, epsilon, 0, 0.5)
-        for name in ("Supervised", "AdaCB", "BonusPO", "ReplayBonusPO", "VanillaPO")
-        for epsilon in (1.0, 8.0, math.inf)
-    ]
-    chosen = selected(rows)
-    assert chosen.algorithms == ("ReplayBonusPO", "VanillaPO", "AdaCB", "BonusPO", "Supervised")
-    assert [level.epsilon for level in chosen.levels] == [math.inf, 8.0, 1.0]
-
-
-def test_several_files_with_dictionaries_of_their_own_are_one_table():
-    parts = [table(seeds([0.2], settings=text)) for text in (LARGE, SMALL)]
-    coded = [part.set_column(7, "settings", part["settings"].dictionary_encode()) for part in parts]
-    chosen = select(Runs.of(pa.concat_tables(coded)))
-    assert chosen.records()[0]["settings"] == SMALL
 
 
 def test_bad_choices_are_refused():

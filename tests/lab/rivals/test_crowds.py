@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import binom
 
 import discreet as dc
-from discreet.lab.rivals import CodedBandit, ShuffledLinUCB
+from discreet.lab.rivals import CodedBandit
 from discreet.lab.rivals.coded_bandit import coded, crowd_delta, crowd_divergences, sampling
-from discreet.lab.rivals.rival_contract import RivalPlan, RivalProblem, noise_multiplier
+from discreet.lab.rivals.rival_contract import RivalPlan, noise_multiplier
 from discreet.lab.rivals.runner import run
 from discreet.lab.rivals.shuffled_linucb import amplified, local_budget
 from discreet.simulate.played_batches import shuffle
@@ -94,10 +94,3 @@ def test_amplification_is_used_up_and_never_exceeded():
             assert rest == pytest.approx(half)
     assert local_budget(budget, 10) is budget
     assert local_budget(budget, 100_000) is not budget
-
-
-def test_noise_of_a_shuffled_batch():
-    problem = RivalProblem(3, 4, 1600)
-    local = noise_multiplier(local_budget(BUDGET, 100))
-    found = ShuffledLinUCB().scales(problem, BUDGET)
-    assert found.gram == pytest.approx(math.sqrt(81 / 32 * 100) * local)

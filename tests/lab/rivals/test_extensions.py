@@ -12,10 +12,8 @@ from discreet.audit.noise_sources import Chosen
 from discreet.batch import Batch
 from discreet.lab.rivals import AdaSSP, EpsGreedy, ThompsonSampling
 from discreet.privacy.accounting import epsilon
-from discreet.privacy.noise import SeededNoise
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
-from discreet.simulate.engine import run
 
 SETTINGS = [EpsGreedy.campaign_settings(), ThompsonSampling.campaign_settings()]
 
@@ -95,26 +93,3 @@ def test_adassp_noises_the_smallest_eigenvalue():
     low = mechanism.fit(batch, Chosen({"smallest eigenvalue": drawn}))
     high = mechanism.fit(batch, Chosen())
     assert not np.allclose(low.predictor.weights, high.predictor.weights, atol=1e-3)
-
-
-@pytest.mark.parametrize("level", [1.0, 8.0])
-def test_the_published_constants_of_adassp_hold_for_replaced_records_too(level):
-    problem = dc.Problem(2, 3, "bandit", "general", False)
-    published = AdaSSP(constants="published")
-    assert epsilon(published.calibrate(problem, dc.Budget(level, 1e-5)).event, 1e-5) < level
-
-
-def test_adassp_plays_in_a_stack_as_alone():
-    rng = np.random.default_rng(0)
-    contexts = rng.normal(size=(120, 2))
-    labels, ball = (contexts[:, 0] > 0).astype(int), dc.UnitBall(2)
-    dc.register(AdaSSP)
-    plans = [
-        dc.Plan(n_actions=2, features=ball, budget=dc.Budget(e, 1e-5), oracle=AdaSSP())
-        for e in (1.0, 64.0)
-    ]
-    both = run(plans, ball.map(contexts), labels, [0, 1])
-    for plan, found in zip(plans, both, strict=True):
-        np.testing.assert_allclose(run([plan], ball.map(contexts), labels, [0, 1])[0], found)
-    assert not np.array_equal(both[0], both[1])
-    assert SeededNoise(0).exact is False

@@ -1,6 +1,5 @@
 """Rivals that act every round: the runner beside a literal loop, clocks as they are defined."""
 
-import itertools
 import math
 
 import numpy as np
@@ -24,7 +23,6 @@ from discreet.lab.rivals.rival_contract import (
     RivalPlan,
     RivalProblem,
     TreeClock,
-    lagged_ends,
 )
 from discreet.lab.rivals.runner import run
 from discreet.privacy.noise import SeededNoise
@@ -66,12 +64,6 @@ def test_losses_of_all_actions_are_played_as_labels_are(rival, rows):
     )
     halved = run(plans, features, 0.5 * losses, [SEED])
     assert not np.array_equal(halved, run(plans, features, losses, [SEED]))
-
-
-def test_codes_need_labels(rows):
-    plan = RivalPlan(CODED[0], ACTIONS, rows[0].shape[1], BUDGET)
-    with pytest.raises(InvalidInput, match="labels"):
-        run([plan], rows[0], np.zeros((ROUNDS, ACTIONS)), [SEED])
 
 
 def budget_for(rival):
@@ -186,13 +178,6 @@ def test_torch_plays_what_numpy_plays(rows):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-@given(st.integers(1, 5000), st.floats(0.0, 0.5))
-def test_ends_grow_and_reach_the_last_round(rounds, lag):
-    ends = lagged_ends(rounds, lag)
-    assert ends[-1] == rounds
-    assert all(after > before for before, after in itertools.pairwise(ends))
-
-
 @given(st.integers(1, 120), st.floats(0.0, 0.3), st.sampled_from(["tree", "person", "batch"]))
 def test_noise_has_the_variance_and_the_overlap_of_its_units(rounds, lag, kind):
     """Draws that are unit vectors: their sum tells which units a sum carries."""
@@ -210,22 +195,6 @@ def test_noise_has_the_variance_and_the_overlap_of_its_units(rounds, lag, kind):
         assert np.sum(np.square(total)) == pytest.approx(clock.units(end))
 
 
-def test_a_person_is_in_at_most_so_many_nodes():
-    for rounds in (1, 2, 3, 7, 8, 100):
-        most = 0
-        for person in range(rounds):
-            nodes = set()
-            for people in range(person + 1, rounds + 1):
-                before = 0
-                for level in reversed(range(people.bit_length())):
-                    if people >> level & 1:
-                        if before <= person < before + 2**level:
-                            nodes.add((level, before))
-                        before += 2**level
-            most = max(most, len(nodes))
-        assert most == TreeClock.levels(rounds)
-
-
 def test_without_noise_nothing_private_is_played(rows):
     features, labels = rows
     plan = RivalPlan(PlainLinUCB(), ACTIONS, features.shape[1], BUDGET)
@@ -233,3 +202,6 @@ def test_without_noise_nothing_private_is_played(rows):
         run([plan], features, labels, [SEED])
     with pytest.raises(InvalidInput, match="users must be None"):
         run([], features, labels, [SEED], users=["a"])
+    coded = RivalPlan(CODED[0], ACTIONS, features.shape[1], BUDGET)
+    with pytest.raises(InvalidInput, match="labels"):
+        run([coded], features, np.zeros((ROUNDS, ACTIONS)), [SEED])

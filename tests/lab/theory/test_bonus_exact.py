@@ -52,15 +52,6 @@ def test_gaps_above_one_meet_the_cap_of_the_bonus(largest):
     np.testing.assert_allclose(fast, literal(gaps, 20.0, 0.05, 512), rtol=0, atol=AGREEMENT)
 
 
-def test_rows_of_a_long_batch():
-    gaps = gaps_for(np.random.default_rng(1), 16, 2)
-    for reach in (2000.0, 40.0):
-        fast = average_of_updates(gaps, reach, 0.0065, 32768)
-        np.testing.assert_allclose(
-            fast, literal(gaps, reach, 0.0065, 32768), rtol=0, atol=AGREEMENT
-        )
-
-
 def test_more_rows_than_fit_into_the_cache_and_parameters_that_differ():
     rng = np.random.default_rng(2)
     gaps = gaps_for(rng, 3000, 3)
@@ -71,13 +62,6 @@ def test_more_rows_than_fit_into_the_cache_and_parameters_that_differ():
         np.testing.assert_allclose(
             fast[run], literal(gaps, reach[run], rate[run], 64), rtol=0, atol=AGREEMENT
         )
-
-
-def test_float32_is_computed_in_float64():
-    gaps = gaps_for(np.random.default_rng(3), 50, 4)
-    found = average_of_updates(gaps.astype(np.float32), 3.0, 0.2, 256)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, literal(gaps, 3.0, 0.2, 256), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("wrong", ["late", "dead"])

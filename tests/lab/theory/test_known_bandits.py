@@ -12,7 +12,6 @@ from discreet.features.unit_ball import UnitBall
 from discreet.lab.theory.known_bandits import (
     gap_class,
     known,
-    needle_class,
     random_class,
     table,
     worst_gap,
@@ -23,7 +22,6 @@ from tolerances import EXACT
 CLASSES = {
     "random": random_class(8, 3, 5),
     "gap": gap_class(8, 3, 0.2, 5),
-    "needle": needle_class(3, 0.2, 5),
 }
 
 
@@ -51,28 +49,6 @@ def test_losses_have_their_expectation(truth):
     low, high = binom.ppf([tail, 1 - tail], T, 1 / 5)
     counts = np.bincount(rounds.contexts[0], minlength=5)
     assert ((counts >= low) & (counts <= high)).all()
-
-
-def test_seeds_repeat_and_differ():
-    truth = random_class(8, 2)
-    first, again, longer = truth.draw(50, 3), truth.draw(50, 3), truth.draw(50, 2, first_seed=1)
-    assert (first.contexts == again.contexts).all()
-    assert (first.contexts[1:] == longer.contexts).all()
-    assert (first.u[0] != first.u[1]).any()
-    assert len(set(truth.draw(10, 40).worlds.tolist())) > 3
-
-
-def test_gap_class():
-    truth = gap_class(4, 5, 0.3, 6)
-    np.testing.assert_allclose(np.sort(truth.gaps, axis=-1)[..., 1:], 0.3, rtol=0, atol=EXACT)
-    assert ((truth.gaps == 0).sum(axis=-1) == 1).all()
-
-
-def test_a_needle_is_in_one_context_only():
-    truth = needle_class(4, 0.2, contexts=3)
-    assert len(truth.expected) == 9
-    surprising = truth.expected.argmin(axis=-1) != 0
-    assert (surprising.sum(axis=-1) == 1).all()
 
 
 @pytest.mark.parametrize("epsilon", [np.inf, 0.5])

@@ -13,10 +13,8 @@ from discreet.lab import theory
 from discreet.lab.theory.known_bandits import (
     KnownContexts,
     LeastSquares,
-    gap_class,
     known,
     mechanism_for,
-    needle_class,
     play_known,
     random_class,
     vanilla_po,
@@ -24,7 +22,7 @@ from discreet.lab.theory.known_bandits import (
 from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms.finite_choice import FiniteChoice
 from discreet.privacy.noise import SeededNoise
-from discreet.releases.release import Predictor, Release
+from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.simulate.engine import Family
 from reference.policy_optimisation import exponential_update
@@ -66,8 +64,8 @@ def least_squares(truth):
     return fit
 
 
-@pytest.mark.parametrize("truth", [random_class(6, 3, 4), needle_class(2, 0.4, 3)])
-def test_algorithm_1_with_a_finite_class(truth):
+def test_algorithm_1_with_a_finite_class():
+    truth = random_class(6, 3, 4)
     rounds = truth.draw(60, 3)
     rates = (0.05, 0.7)
     oracle = LeastSquares(truth, 3, 2)
@@ -79,33 +77,6 @@ def test_algorithm_1_with_a_finite_class(truth):
             assert found.total[r, seed] == pytest.approx(expected, abs=EXACT * 1000)
     assert found.fits == 60
     assert found.ends.tolist() == [1, 3, 7, 15, 31, 60]
-
-
-def test_the_latest_fit_is_the_truth():
-    """With many rounds least squares finds the truth."""
-    truth = random_class(6, 3, 4)
-    rounds = truth.draw(800, 2)
-    oracle = LeastSquares(truth, 2)
-    vanilla_po(truth, rounds, oracle, (0.05,))
-    weights = truth.weights[oracle.squares[0].argmin(axis=-1)]
-    said = Predictor(weights, "clip").losses(truth.features)  # (S, C, A)
-    np.testing.assert_allclose(said, truth.expected[rounds.worlds], rtol=0, atol=EXACT)
-
-
-def test_a_forgetful_oracle_would_be_noticed():
-    truth = random_class(6, 3, 4)
-    rounds = truth.draw(60, 1)
-    oracle = LeastSquares(truth, 1)
-    honest = oracle.learn
-
-    def forgetful(*given):
-        honest(*given)
-        oracle.counts *= 0.9
-
-    oracle.learn = forgetful
-    found = vanilla_po(truth, rounds, oracle, (0.7,)).total[0, 0]
-    expected = literal_algorithm_1(truth, rounds, 0, 0.7, least_squares(truth))
-    assert abs(found - expected) > 0.01
 
 
 def literal_batched(truth, rounds, seed, policy, oracle):
@@ -160,26 +131,6 @@ def test_known_contexts_sum_like_the_finite_class():
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=SOLVER)
     with pytest.raises(TypeError, match="FiniteClass"):
         KnownContexts.of(*given)._summed_losses(x, weights, losses, 2**20)
-
-
-def test_observed_and_population_regret_differ_by_no_more_than_the_proposition_says():
-    """Twice √(T/2·log(1/δ)), each side with δ = 10⁻⁷/40; seeds are fixed."""
-    truth = random_class(8, 3)
-    rounds = truth.draw(2000, 20)
-    found = play_known(
-        Family(stack([dc.VanillaPO()]), mechanism_for(truth, np.inf), "bandit"), truth, rounds
-    )
-    difference = abs(found.total - found.population.sum(axis=0))
-    assert difference.max() <= theory.concentration(2000, 1e-7 / 40)
-    assert difference.max() > 0
-
-
-def test_regret_of_the_uniform_policy_is_known():
-    truth = gap_class(4, 4, 0.2)
-    found = play_known(
-        Family(dc.Uniform(), mechanism_for(truth, np.inf), "bandit"), truth, truth.draw(300, 3)
-    )
-    np.testing.assert_allclose(found.total, 300 * 0.2 * 3 / 4, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["linear", "logistic"])

@@ -9,10 +9,9 @@ import pytest
 
 from discreet.cli.command_line import as_json
 from discreet.lab import theory
-from discreet.lab.report.scaling_report import summary, write_report
+from discreet.lab.report.scaling_report import write_report
 from discreet.lab.theory import scaling_experiments
 from discreet.lab.theory.scaling_experiments import (
-    AXES,
     GAPS,
     ITEMS,
     QUICK,
@@ -22,7 +21,6 @@ from discreet.lab.theory.scaling_experiments import (
     growth,
     points,
     slope,
-    worst_of_gaps,
 )
 
 
@@ -36,14 +34,6 @@ def document(found):
     return document_of(found, QUICK, 4)
 
 
-def test_the_axes_are_the_promised_ones():
-    values = {axis.name: axis.values for axis in AXES}
-    assert values["T"] == tuple(2.0**k for k in range(8, 18))
-    assert (values["A"][0], values["A"][-1]) == (2, 32)
-    assert (values["F"][0], values["F"][-1]) == (2, 4096)
-    assert (values["epsilon"][0], values["epsilon"][-1]) == (0.1, 10)
-
-
 def test_every_point_is_there(found):
     lines = sum(
         len(axis.values) * len(axis.instances) * (2 if axis.private_only else 5) for axis in QUICK
@@ -52,44 +42,19 @@ def test_every_point_is_there(found):
     assert {point.algorithm for point in found} == set(theory.STATEMENTS)
 
 
-def test_oracle_calls_are_exactly_one_less_than_epochs(found):
+def test_oracle_calls_and_bounds(found):
     for point in found:
         calls = point.horizon if point.algorithm == "vanilla" else theory.fits(point.horizon)
         assert point.fits == calls
-
-
-def test_regret_is_below_its_bound_and_below_the_rounds(found):
-    for point in found:
         assert (point.regret >= 0).all()
-        assert (point.regret <= point.horizon).all()
-        assert (point.regret <= point.bound).all()
+        assert (point.regret <= min(point.horizon, point.bound)).all()
 
 
 def test_hard_instances_grow_like_the_theorems_say(found):
     for each in growth(found, QUICK):
-        if each.rates == "theorem" and each.instance == "hard":
-            assert each.measured.low <= 0.55
-        if (each.axis, each.instance, each.rates) == ("T", "hard", "theorem"):
-            assert each.measured.value <= 0.55
-
-
-def test_the_worst_of_the_fixed_gaps_is_taken_at_each_point(found):
-    for worst in worst_of_gaps(found):
-        keys = ("axis", "value", "algorithm", "rates")
-        rivals = [
-            point.regret.mean()
-            for point in found
-            if point.instance in GAPS
-            and all(getattr(point, key) == getattr(worst, key) for key in keys)
-        ]
-        assert len(rivals) == len(GAPS)
-        assert worst.regret.mean() == max(rivals)
-
-
-def test_processes_measure_the_same():
-    axis = (Axis("T", (32, 64), "rounds T"),)
-    alone, shared = (list(points(axis, seeds=2, workers=workers)) for workers in (1, 2))
-    assert [point.regret.tolist() for point in alone] == [p.regret.tolist() for p in shared]
+        if each["rates"] == "theorem" and each["instance"] == "hard":
+            assert each["low"] <= 0.55
+            assert each["axis"] != "T" or each["slope"] <= 0.55
 
 
 def test_an_algorithm_that_never_learns_is_caught(monkeypatch):
@@ -101,7 +66,7 @@ def test_an_algorithm_that_never_learns_is_caught(monkeypatch):
     monkeypatch.setattr(scaling_experiments, "RATES", ("theorem",))
     monkeypatch.setattr(Axis, "algorithms", ["batched_vanilla"])
     (line,) = growth(list(points(axis, seeds=3)), axis)
-    assert line.measured.value == pytest.approx(1.0)
+    assert line["slope"] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("power", [0.2, 0.5, 1.0])
@@ -110,10 +75,9 @@ def test_slopes_of_powers(power):
     assert slope(x, 3 * x**power) == pytest.approx(power)
     rng = np.random.default_rng(0)
     values = 3 * x[:, None] ** power * rng.lognormal(sigma=0.1, size=(4, 30))
-    fit = fitted_slope(x, values)
-    assert fit.low < fit.value < fit.high
-    assert fit.low - 0.05 < power < fit.high + 0.05
-    assert fit.high - fit.low < 0.1
+    fit, low, high = fitted_slope(x, values)
+    assert low < fit < high < low + 0.1
+    assert low - 0.05 < power < high + 0.05
 
 
 def test_intervals_of_slopes_cover():
@@ -122,8 +86,8 @@ def test_intervals_of_slopes_cover():
     covered = 0
     for seed in range(200):
         noise = np.random.default_rng(seed).gamma(5.0, 0.2, size=(4, 30))
-        fit = fitted_slope(x, x[:, None] ** 0.5 * noise)
-        covered += fit.low <= 0.5 <= fit.high
+        _, low, high = fitted_slope(x, x[:, None] ** 0.5 * noise)
+        covered += low <= 0.5 <= high
     assert 0.88 <= covered / 200 <= 0.99
 
 
@@ -137,22 +101,8 @@ def test_results_are_plain_and_the_report_needs_nothing_else(document, tmp_path)
     assert "https://" not in page
     assert "<script" not in page
     assert page.count("<svg") == 3
-    assert "times T" in " ".join(summary(read))
+    assert "times T" in page
     assert (tmp_path / "bounds.png").read_bytes().startswith(b"\x89PNG")
     lines = (tmp_path / "points.csv").read_text().splitlines()
     assert len(lines) == 1 + len(document["points"])
     assert {point["instance"] for point in document["points"]} == {"hard", *GAPS, ITEMS, "worst"}
-
-
-@pytest.mark.long
-def test_the_slopes_that_the_page_shows():
-    """T up to 2¹⁵, 30 seeds: at most 0.55 on hard instances, at gap 1/2, at the worst fixed gap.
-
-    Fixed gaps with practical rates only: those of the theorem still play blindly.
-    """
-    axis = (Axis("T", tuple(2.0**k for k in range(8, 16)), "T", instances=("hard", *GAPS)),)
-    found = list(points(axis, seeds=30, workers=2))
-    for each in growth([*found, *worst_of_gaps(found)], axis):
-        judged = each.instance in ("easy", "worst") and each.rates == "practical"
-        if each.instance == "hard" or judged:
-            assert each.measured.value <= 0.55, each

@@ -134,9 +134,8 @@ def read_campaign(path: str) -> JsonObject:
         if isinstance(document.get(name), str):
             document[name] = str(folder / document[name])
     data = document.get("data", [])
-    document["data"] = [
-        _relative(each, folder) for each in (data if isinstance(data, list) else [data])
-    ]
+    data = data if isinstance(data, list) else [data]
+    document["data"] = [_relative(each, folder) for each in data]
     return document
 
 
@@ -157,21 +156,16 @@ def _checked(key: str, value: Any) -> Any:
     kind, many = SETTINGS[key][:2]
     if value is None:
         return None
-    if many and not isinstance(value, list):
-        value = [value]
-    if kind is str:
-        for each in value if many else [value]:
-            if not isinstance(each, str):
-                raise InvalidInput(f"{key} must be text; got {each!r}. Write it in quotes.")
-    return _numbers(key, value) if kind is float and many else value
-
-
-def _numbers(key: str, values: list[Any]) -> list[float]:
-    try:
-        if any(isinstance(value, bool) for value in values):
-            raise TypeError
-        return [float(value) for value in values]
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            f"{key} must be numbers; got {values!r}. Write them as 1 4 inf, or [1, 4, inf]."
-        ) from None
+    values = value if isinstance(value, list) else [value]
+    if kind is str and not all(isinstance(each, str) for each in values):
+        raise InvalidInput(f"{key} must be text; got {value!r}. Write it in quotes.")
+    if kind is float and many:
+        try:
+            if any(isinstance(each, bool) for each in values):
+                raise TypeError
+            values = [float(each) for each in values]
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                f"{key} must be numbers; got {value!r}. Write them as 1 4 inf, or [1, 4, inf]."
+            ) from None
+    return values if many else value

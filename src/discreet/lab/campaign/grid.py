@@ -237,67 +237,50 @@ class Grid:
     ) -> Sequence[tuple[Key, Plan | RivalPlan]]:
         """Return every configuration of a family, at every privacy level."""
         oracle, _, kind = family.partition(".")
-        if family in RIVAL_FAMILIES:
-            return self._rivals(oracle, n_actions, dimension)
-        return [
-            (_key(algorithm, plan, whole=self.declared(algorithm) is not None), plan)
-            for algorithm in self.algorithms
-            if self._kind(algorithm) == kind
-            for plan in _plans_of(self, algorithm, n_actions, dimension)
-            if type(plan.oracle).__name__ == oracle
-        ]
-
-    def _rivals(
-        self, rival: str, n_actions: int, dimension: int
-    ) -> list[tuple[Key, Plan | RivalPlan]]:
-        """Return the runs of one class of rivals, with published and with tight constants."""
         made: list[tuple[Key, Plan | RivalPlan]] = []
         for algorithm in self.algorithms:
-            if algorithm in ROUNDS and type(ROUNDS[algorithm][0]).__name__ == rival:
+            declared = self.declared(algorithm) is not None
+            if kind != (algorithm if declared else _kind(algorithm)):
+                continue
+            if algorithm in ROUNDS:
+                if type(ROUNDS[algorithm][0]).__name__ != oracle:
+                    continue
                 if self.participation is not None:
                     raise InvalidInput(
-                        f"algorithms must have a bound for a user; {rival} has one for a "
+                        f"algorithms must have a bound for a user; {oracle} has one for a "
                         "decision. Leave --user out, or the rivals."
                     )
-                for plan in rival_plans(algorithm, n_actions, dimension, self.epsilons):
-                    budget = plan.budget
-                    key = algorithm, budget.epsilon, budget.delta, _written(vars(plan.rival))
-                    made.append((key, plan))
+                for rival in rival_plans(algorithm, n_actions, dimension, self.epsilons):
+                    made.append((_key(algorithm, rival, vars(rival.rival)), rival))
+                continue
+            for plan in _plans_of(self, algorithm, n_actions, dimension):
+                if type(plan.oracle).__name__ == oracle:
+                    settings = {**vars(plan.policy), **_oracle(plan, whole=declared)}
+                    made.append((_key(algorithm, plan, settings), plan))
         return made
 
     def declared(self, algorithm: str) -> OwnPlans | None:
         """Return the plans that a file declares under this name."""
         return next((each for each in self.plans_declared if each.name == algorithm), None)
 
-    def _kind(self, algorithm: str) -> str:
-        """Return the second part of its families; declared plans have separate families."""
-        return algorithm if self.declared(algorithm) else _kind(algorithm)
-
 
 @lru_cache(maxsize=2 * len(ALGORITHMS))
 def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
     """Return the plans of an algorithm with all its oracles, cached for all families."""
-    made = _for_decisions(grid, algorithm, n_actions, dimension)
-    often = grid.participation
-    if often is None:
-        return made
-    batches, records = often.batches, often.records
-    return tuple(
-        replace(plan, unit="user", batches_per_user=batches, records_per_batch=records)
-        for plan in made
-    )
+    made, often = _for_decisions(grid, algorithm, n_actions, dimension), grid.participation
+    if often is not None:
+        users = {"batches_per_user": often.batches, "records_per_batch": often.records}
+        made = [replace(plan, unit="user", **users) for plan in made]
+    return tuple(made)
 
 
-def _for_decisions(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
+def _for_decisions(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> Sequence[Plan]:
     declared = grid.declared(algorithm)
     if declared is not None:
         return declared.plans(n_actions, dimension, grid.epsilons, grid.mechanism)
-    if algorithm == "Default":
-        return tuple(default_plans(n_actions, dimension, grid.epsilons))
-    if algorithm in ORACLES.own:
-        return tuple(
-            default_plans(n_actions, dimension, grid.epsilons, oracle=ORACLES[algorithm]())
-        )
+    if algorithm == "Default" or algorithm in ORACLES.own:
+        parts = {} if algorithm == "Default" else {"oracle": ORACLES[algorithm]()}
+        return default_plans(n_actions, dimension, grid.epsilons, **parts)
     quick = grid.preset == "quick" and algorithm in QUICK_POLICIES
     policies = QUICK_POLICIES[algorithm] if quick else _all(algorithm)
     made = paper_plans(
@@ -309,7 +292,7 @@ def _for_decisions(grid: Grid, algorithm: str, n_actions: int, dimension: int) -
         ridges=grid.ridges,
         oracles=grid.oracles,
     )
-    return tuple(plan for _, plan in made)
+    return [plan for _, plan in made]
 
 
 @lru_cache(maxsize=64)
@@ -325,19 +308,17 @@ def keys(grid: Grid, family: str) -> tuple[Key, ...]:
     return tuple(key for key, _ in anywhere)
 
 
-def _key(algorithm: str, plan: Plan, *, whole: bool) -> Key:
-    """Return the key of a plan; ``whole`` names every parameter of the oracle but the mechanism."""
-    oracle = vars(plan.oracle)
-    if whole:
-        oracle = {key: value for key, value in oracle.items() if key != "mechanism"}
-    elif ORACLES.built_in.get(type(plan.oracle).__name__):
-        oracle = {"ridge": oracle["ridge"]}
-    written = _written({**vars(plan.policy), **oracle})
+def _key(algorithm: str, plan: Plan | RivalPlan, settings: JsonMapping) -> Key:
+    written = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=to_config)
     return algorithm, plan.budget.epsilon, plan.budget.delta, written
 
 
-def _written(settings: JsonMapping) -> str:
-    return json.dumps(settings, sort_keys=True, separators=(",", ":"), default=to_config)
+def _oracle(plan: Plan, *, whole: bool) -> JsonMapping:
+    """Return the parameters of an oracle: its λ, or ``whole``, all but the mechanism."""
+    oracle = vars(plan.oracle)
+    if whole:
+        return {key: value for key, value in oracle.items() if key != "mechanism"}
+    return {"ridge": oracle["ridge"]} if type(plan.oracle).__name__ in ORACLES.built_in else oracle
 
 
 def _distinct(plans: Sequence[OwnPlans]) -> tuple[OwnPlans, ...]:

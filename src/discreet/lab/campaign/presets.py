@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -245,7 +245,7 @@ class OwnPlans:
 
     @classmethod
     def of(cls, document: Any) -> OwnPlans:
-        """Return the algorithm of an entry of ``[[plans]]``; refuse unknown keys and names."""
+        """Return the algorithm of an entry of ``[[plans]]``; refuse what cannot be played."""
         if not isinstance(document, Mapping):
             raise InvalidInput(
                 f"plans must be tables with a name; got {document!r}. Write [[plans]] above each."
@@ -263,7 +263,7 @@ class OwnPlans:
                 f'oracle; got {name!r}. Write name = "Mine".'
             )
         made = cls(name, json.dumps(dict(document), sort_keys=True))
-        made.plans(2, 1, (1.0,), "structured")  # refuses now what cannot be played
+        made.plans(2, 1, (1.0,), "structured")
         return made
 
     def to_document(self) -> JsonObject:
@@ -291,60 +291,47 @@ class OwnPlans:
         kinds: dict[str, Any] = {"n_actions": n_actions, "features": UnitBall(dimension)}
         if JOINT in document:
             kinds = _classes_as_items(n_actions, dimension, document[JOINT])
+        policies = [
+            from_config(POLICIES, each, "plans.policy") for each in self._settings("policy")
+        ]
+        oracles = [from_config(ORACLES, each, "plans.oracle") for each in self._settings("oracle")]
+        oracles = [
+            replace(each, mechanism=mechanism) if hasattr(each, "mechanism") else each
+            for each in oracles
+        ]
         return tuple(
-            Plan(
-                **kinds,
-                budget=budget_of(epsilon),
-                policy=from_config(POLICIES, policy, "plans.policy"),
-                oracle=from_config(ORACLES, _with(mechanism, oracle), "plans.oracle"),
-                **words,
-            )
-            for epsilon in epsilons
-            for policy, oracle in product(self._settings("policy"), self._settings("oracle"))
+            Plan(**kinds, budget=budget_of(epsilon), policy=policy, oracle=oracle, **words)
+            for epsilon, policy, oracle in product(epsilons, policies, oracles)
         )
 
     def _settings(self, part: str) -> list[JsonObject]:
         """Return one table per combination of listed values."""
         usual, registry = PARTS[part]
         given = self.to_document().get(part, usual)
-        tables = given if isinstance(given, list) else [given]
-        for each in tables:
-            from_config(registry, _first(each), f"plans.{part}")  # raises InvalidInput
-            if "mechanism" in each:
+        made: list[JsonObject] = []
+        for table in given if isinstance(given, list) else [given]:
+            if not isinstance(table, Mapping):
+                from_config(registry, table, f"plans.{part}")  # raises InvalidInput
+            if "mechanism" in table:
                 raise InvalidInput(
                     f"plans.{part} must leave the mechanism to the campaign; got "
-                    f"{each['mechanism']!r}. Set mechanism = … at the top of the file."
+                    f"{table['mechanism']!r}. Set mechanism = … at the top of the file."
                 )
-        return [made for each in tables for made in _combinations(each)]
+            lists = [value if isinstance(value, list) else [value] for value in table.values()]
+            if [] in lists:
+                empty = list(table)[lists.index([])]
+                raise InvalidInput(
+                    f"plans must list at least one value of {empty}; got none. Add one."
+                )
+            made += [dict(zip(table, values, strict=True)) for values in product(*lists)]
+        return made
 
 
 def _classes_as_items(n_actions: int, dimension: int, interactions: Any) -> dict[str, Any]:
     """Return a catalogue of the classes, and joint features of a context and a class."""
     names = tuple(f"class {number}" for number in range(n_actions))
     schema = Schema([Category("class", names)])
-    products = dimension * (schema.p - 1)
-    if isinstance(interactions, int) and interactions >= products:
+    if isinstance(interactions, int) and interactions >= dimension * (schema.p - 1):
         interactions = "all"  # a small set has fewer products than the width
     items = Catalogue(schema, {name: {"class": name} for name in names})
     return {"actions": items, "features": Joint(UnitBall(dimension), schema, interactions)}
-
-
-def _combinations(table: JsonMapping) -> Iterator[JsonObject]:
-    lists = [value if isinstance(value, list) else [value] for value in table.values()]
-    for values in product(*lists):
-        yield dict(zip(table, values, strict=True))
-
-
-def _first(table: Any) -> Any:
-    """Return one combination, for checks of names and types."""
-    if not isinstance(table, Mapping):
-        return table
-    empty = next((key for key, value in table.items() if value == []), None)
-    if empty is not None:
-        raise InvalidInput(f"plans must list at least one value of {empty}; got none. Add one.")
-    return next(_combinations(table))
-
-
-def _with(mechanism: str, oracle: JsonObject) -> JsonObject:
-    has = any(each.name == "mechanism" for each in fields(ORACLES[oracle["kind"]]))
-    return {**oracle, "mechanism": mechanism} if has else oracle

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from discreet.data import Handle
 from discreet.errors import DiscreetError, InvalidInput
-from discreet.lab.campaign.grid import Grid, Key, keys, schedule
+from discreet.lab.campaign.grid import Grid, keys, schedule
 from discreet.lab.campaign.results_folder import Folder, file_name
 from discreet.lab.campaign.tasks import Part, missing, reason, runs
 from discreet.types import NumpyArray
@@ -39,6 +39,7 @@ SCHEMA = pa.schema(
 """``loss`` is the last value of ``curve``: progressive-validation loss at every batch end, which
 ``rounds``, ``first_batch`` and ``growth`` give."""
 STRINGS = [each.name for each in SCHEMA if each.type == pa.string()]
+KEY = ("algorithm", "epsilon", "delta", "settings")
 ORDER = [(name, "ascending") for name in ("algorithm", "epsilon", "settings", "seed")]
 
 
@@ -81,13 +82,8 @@ def tabulate(
     rounds: int,
 ) -> pa.Table:
     """Return rows of new runs: for each part, losses (plans, seeds, batches)."""
-    named = keys(grid, family)
-    tables = [
-        _tabulate([named[i] for i in indices], seeds, curves)
-        for (indices, seeds), curves in zip(parts, losses, strict=True)
-    ]
-    table = pa.concat_tables(tables)
-    oracle, batches = family.partition(".")[0], schedule(grid, family)
+    named, batches = keys(grid, family), schedule(grid, family)
+    oracle = family.partition(".")[0]
     constant = {
         "dataset": dataset,
         "oracle": oracle,
@@ -96,55 +92,37 @@ def tabulate(
         "first_batch": batches.first,
         "growth": batches.growth,
     }
-    for name, value in constant.items():
-        kind = SCHEMA.field(name).type
-        table = table.append_column(name, pa.repeat(pa.scalar(value, kind), len(table)))
-    return table.select(SCHEMA.names)
-
-
-def _tabulate(named: list[Key], seeds: Sequence[int], curves: NumpyArray) -> pa.Table:
-    batches = curves.shape[-1]
-    flat = np.ascontiguousarray(curves, dtype=np.float32).reshape(-1, batches)
-    offsets = np.arange(0, flat.size + 1, batches, dtype=np.int32)
-    algorithm, epsilon, delta, settings = (np.repeat(part, len(seeds)) for part in zip(*named))  # noqa: B905
-    return pa.table(
-        {
-            "algorithm": pa.array(algorithm, pa.string()),
-            "epsilon": pa.array(epsilon, pa.float64()),
-            "delta": pa.array(delta, pa.float64()),
-            "seed": pa.array(np.tile(np.asarray(seeds, dtype=np.int32), len(named))),
-            "settings": pa.array(settings, pa.string()),
-            "loss": pa.array(flat[:, -1]),
-            "curve": pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat.reshape(-1))),
+    tables = []
+    for (indices, seeds), curves in zip(parts, losses, strict=True):
+        width = curves.shape[-1]
+        flat = np.ascontiguousarray(curves, dtype=np.float32).reshape(-1, width)
+        settings = zip(*(named[i] for i in indices), strict=True)
+        columns = {
+            **{name: np.repeat(part, len(seeds)) for name, part in zip(KEY, settings, strict=True)},
+            **{name: np.repeat(value, len(flat)) for name, value in constant.items()},
+            "seed": np.tile(seeds, len(indices)),
+            "loss": flat[:, -1],
+            "curve": pa.ListArray.from_arrays(
+                np.arange(0, flat.size + 1, width, dtype=np.int32), flat.reshape(-1)
+            ),
         }
-    )
+        tables.append(pa.table([pa.array(columns[n]) for n in SCHEMA.names], SCHEMA.names))
+    return pa.concat_tables([table.cast(SCHEMA) for table in tables])
 
 
 def present(table: pa.Table | None, grid: Grid, family: str) -> NumpyArray:
     """Return a mask (plans, seeds) of the runs of a grid that a table has."""
-    named = keys(grid, family)
-    found = np.zeros((len(named), grid.seeds), dtype=bool)
-    if table is None or len(table) == 0:
+    places = {key: index for index, key in enumerate(keys(grid, family))}
+    found = np.zeros((len(places), grid.seeds), dtype=bool)
+    if table is None:
         return found
-    coded = [_coded(table.column(name)) for name in ("algorithm", "epsilon", "delta", "settings")]
-    shape = tuple(len(values) for values, _ in coded)
-    together = np.ravel_multi_index(tuple(codes for _, codes in coded), shape)
-    kinds, which = np.unique(together, return_inverse=True)
-    places = {key: index for index, key in enumerate(named)}
-    split = zip(*np.unravel_index(kinds, shape), strict=True)
-    names = [tuple(v[i] for (v, _), i in zip(coded, each, strict=True)) for each in split]
-    rows = np.asarray([places.get(name, -1) for name in names])[which]
-    seeds = table.column("seed").to_numpy()
-    wanted = (rows >= 0) & (seeds < grid.seeds)
-    found[rows[wanted], seeds[wanted]] = True
+    plain = table.select([*KEY, "seed"]).cast(pa.schema([SCHEMA.field(n) for n in (*KEY, "seed")]))
+    grouped = plain.group_by(list(KEY)).aggregate([("seed", "list")])
+    for *key, seeds in zip(*(grouped[n].to_pylist() for n in (*KEY, "seed_list")), strict=True):
+        place = places.get(tuple(key))
+        if place is not None:
+            found[place, [seed for seed in seeds if seed < grid.seeds]] = True
     return found
-
-
-def _coded(column: Any) -> tuple[list[Any], NumpyArray]:
-    array = column.combine_chunks()
-    if not pa.types.is_dictionary(array.type):
-        array = array.dictionary_encode()
-    return array.dictionary.to_pylist(), array.indices.to_numpy()
 
 
 @dataclass(frozen=True)
@@ -259,7 +237,18 @@ def status(out: Path) -> Status:
     except InvalidInput as error:
         own = "Classes of your own need --import MODULE, the module that registers them."
         raise InvalidInput(f"{error} {own}") from None
-    datasets = {name: _of(name, folder, grid) for name in manifest["datasets"]}
+    datasets = {name: SetStatus() for name in manifest["datasets"]}
+    for name, family in product(datasets, grid.families):
+        found, task = datasets[name], task_name(name, family)
+        about = folder.sidecar(task)
+        found.expected += len(keys(grid, family)) * grid.seeds
+        if about.error is not None:
+            found.failed[family] = about.error
+        if folder.content(task) is not None:
+            found.runs += about.rows
+            found.seconds += about.seconds
+        elif folder.has_file(task):
+            found.damaged.append(family)
     unreadable = {
         task.removesuffix(".data"): folder.sidecar(task).error or ""
         for task in folder.tasks()
@@ -267,19 +256,3 @@ def status(out: Path) -> Status:
     }
     not_private = str(manifest.get("event", {}).get("reason", ""))
     return Status(grid, manifest["device"], folder.busy(), datasets, unreadable, not_private)
-
-
-def _of(dataset: str, folder: Folder, grid: Grid) -> SetStatus:
-    found = SetStatus()
-    for family in grid.families:
-        task = task_name(dataset, family)
-        about, there = folder.sidecar(task), folder.has_file(task)
-        found.expected += len(keys(grid, family)) * grid.seeds
-        if about.error is not None:
-            found.failed[family] = about.error
-        if there and folder.content(task) is not None:
-            found.runs += about.rows
-            found.seconds += about.seconds
-        elif there:
-            found.damaged.append(family)
-    return found

@@ -47,6 +47,9 @@ from discreet.privacy.events import NonPrivate, event_json
 from discreet.simulate.engine import Machine
 from discreet.types import JsonMapping, JsonObject
 
+KEPT = ("mechanism", "features", "participation")
+"""Fields of a grid that are the same for all runs of a folder."""
+
 
 @dataclass
 class Progress:
@@ -63,7 +66,10 @@ class Progress:
     too_wide: list[str] = field(default_factory=list)
 
 
-def run(campaign: Campaign, show: Callable[[Progress], None] = lambda _: None) -> Progress:
+Show = Callable[[Progress], None]
+
+
+def run(campaign: Campaign, show: Show = lambda _: None) -> Progress:
     """Compute the missing runs; a failure is recorded and reported, and the others go on."""
     # Check all settings before anything is read, written or started.
     jobs = _jobs(campaign)
@@ -122,29 +128,19 @@ def _manifest(
     if known is None:
         known = {"grid": grid.to_document(), "code_version": version, "device": "", "datasets": {}}
         known |= {"reading": reading} if reading else {}
-    before = Grid.from_document(known["grid"])
-    for name in ("mechanism", "features", "participation"):
-        was, given = getattr(before, name), getattr(grid, name)
+    before, datasets = Grid.from_document(known["grid"]), dict(known["datasets"])
+    same = [
+        *((name, getattr(before, name), getattr(grid, name)) for name in KEPT),
+        ("schema, target and user", known.get("reading", {}), reading),
+        ("version of discreet", known["code_version"], version),
+    ]
+    for name, facts in (found or {}).items():
+        was = datasets.setdefault(name, asdict(facts))["digest"]
+        same.append((f"digest of data {name!r}", was, facts.digest))
+    for what, was, given in same:
         if was != given:
             raise InvalidInput(
-                f"{name} must be {was!r} in this folder, as before; got {given!r}. "
-                "Choose another --out."
-            )
-    if known.get("reading", {}) != reading:
-        raise InvalidInput(
-            "schema, target and user must be the same as before in this folder; they differ. "
-            "Choose another --out."
-        )
-    if known["code_version"] != version:
-        raise InvalidInput(
-            f"folder must be of discreet {version}; this one is of {known['code_version']}. "
-            "Go on with that version, or choose another --out."
-        )
-    datasets = dict(known["datasets"])
-    for name, facts in (found or {}).items():
-        if datasets.setdefault(name, asdict(facts))["digest"] != facts.digest:
-            raise InvalidInput(
-                f"data {name!r} must be the same as before in this folder; its digest differs. "
+                f"{what} must be {was!r} in this folder, as before; got {given!r}. "
                 "Choose another --out."
             )
     both = before.union(grid)
@@ -177,13 +173,7 @@ class _Playing:
     handles: Mapping[str, Handle]
     machine: Machine
 
-    def play(
-        self,
-        tasks: Sequence[Pending],
-        crew: Workers,
-        progress: Progress,
-        show: Callable[[Progress], None],
-    ) -> None:
+    def play(self, tasks: Sequence[Pending], crew: Workers, progress: Progress, show: Show) -> None:
         start = time.perf_counter()
         awaited = {task.name: task for task in tasks}
         for outcome in outcomes(self.loaded(tasks), crew):

@@ -104,18 +104,18 @@ def _cluster(address: str) -> Iterator[Workers]:
     installed("dask", "for --scheduler", "distributed")
     from distributed import Client
 
-    client, reason = None, ""
+    client, why = None, ""
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
-        reason = type(error).__name__
+        why = type(error).__name__
     if client is None:
         # What is left of it must go now: Dask ends it under a lock, and waits for itself if that
         # happens while another client begins.
         gc.collect()
         raise InvalidInput(
             f"scheduler must be the address of a running Dask scheduler; got {address!r}, which "
-            f"does not answer ({reason}). Start dask scheduler, or leave it out."
+            f"does not answer ({why}). Start dask scheduler, or leave it out."
         )
     with client:
         try:

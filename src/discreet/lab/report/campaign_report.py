@@ -70,13 +70,13 @@ def write(
     best = select(source.runs(), select_by)
     drawn = shown(best, curves_of, about)
     rates, means, increase = win_rates(best), mean_loss(best), loss_increase(best)
-    picked, beside, compared = best.choices(), against_default(best), _compared(best, source)
+    beside, compared = against_default(best), _compared(best, source)
     folder = _Folder(Path(out))
     for name, records in {
         "best": best.records(),
         "win_rates": rates.records(),
         "loss_increase": [] if increase is None else increase.records(),
-        "choices": picked,
+        "choices": best.choices(),
         "against_default": beside,
     }.items():
         if records:
@@ -123,9 +123,7 @@ def write(
         differences=tables.differences(compared) if compared else None,
         relative_to=increase.relative_to.text if increase else None,
         increases=tables.increases(increase) if increase else None,
-        choices=tables.chosen(picked),
         by_dataset=tables.by_dataset(best, about),
-        times=tables.times(source.tasks, about),
         command=tables.rerun_command(manifest),
         pooled=POOLED,
         reference=REFERENCE,

@@ -159,13 +159,11 @@ def _settings_order(text: str) -> tuple[object, ...]:
     )
 
 
-class TaskTime(NamedTuple):
-    """One task, a data set in one family of configurations, with its time or its error."""
+class PlayedTask(NamedTuple):
+    """One task: a data set in one family of configurations."""
 
     dataset: str
     family: str
-    seconds: float
-    runs: int
     device: str
     error: str | None
 
@@ -204,17 +202,17 @@ class CampaignResults:
         ).unify_dictionaries()
 
     @property
-    def tasks(self) -> list[TaskTime]:
+    def tasks(self) -> list[PlayedTask]:
         return list(self._tasks.values())
 
     @cached_property
-    def _tasks(self) -> dict[str, TaskTime]:
+    def _tasks(self) -> dict[str, PlayedTask]:
         named = {file_name(dataset): dataset for dataset in self.datasets}
         found = {}
         for name in self._folder.tasks():
             about = self._folder.sidecar(name)
             family = DATA if name.endswith(f".{DATA}") else ".".join(name.split(".")[-2:])
             dataset = name.removesuffix(f".{family}")
-            facts = about.seconds, about.rows, about.device, about.error
-            found[name] = TaskTime(named.get(dataset, dataset), family, *facts)
+            dataset = named.get(dataset, dataset)
+            found[name] = PlayedTask(dataset, family, about.device, about.error)
         return found

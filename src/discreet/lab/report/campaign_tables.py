@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 
@@ -15,13 +14,11 @@ from discreet.lab.report.algorithm_comparison import (
     WinRates,
     without_contexts,
 )
-from discreet.lab.report.campaign_results import REFERENCE, Level, TaskTime
+from discreet.lab.report.campaign_results import REFERENCE, Level
 from discreet.lab.report.paper_comparison import Comparison
 from discreet.lab.report.selection import Selection
 from discreet.lab.report.tables import Table, bold, number, pivot, with_error
 from discreet.types import JsonMapping
-
-SLOWEST = 10
 
 
 def mean_losses(selection: Selection, means: MeanLosses, about: JsonMapping) -> Table:
@@ -105,16 +102,6 @@ def beside_default(records: Sequence[JsonMapping]) -> Table:
     return by_epsilon(caption, records, "algorithm", cell)
 
 
-def chosen(choices: Sequence[JsonMapping]) -> Table:
-    """Return the number of data sets on which an algorithm had an oracle and λ selected."""
-    records = [
-        {**each, "row": f"{each['algorithm']}, {Level(each['epsilon'], 0.0).text}"}
-        | {"pair": f"{each['oracle']} {_ridge(each['ridge'])}"}
-        for each in choices
-    ]
-    return pivot("", records, "row", "pair", lambda each: str(each["datasets"]), "small counts")
-
-
 def by_dataset(selection: Selection, about: JsonMapping) -> dict[str, Table]:
     """Return for each ε losses of data sets by algorithm; the best bandit of a row is bold."""
     contest = np.asarray([name != REFERENCE for name in selection.algorithms])
@@ -137,41 +124,6 @@ def by_dataset(selection: Selection, about: JsonMapping) -> dict[str, Table]:
         ]
         made[level.text] = Table("", ["", *selection.algorithms, *others], rows, "small")
     return made
-
-
-def times(tasks: Sequence[TaskTime], about: JsonMapping) -> list[Table]:
-    """Return the computing time of each family, and that of the slowest data sets."""
-    done = [task for task in tasks if task.runs and not task.error]
-    heads = ["", "tasks", "seconds", "runs", "ms per run", "rounds", "rounds per second"]
-
-    def lines(column: str) -> dict[str, list[str]]:
-        """Return rows with the most seconds first."""
-        groups: dict[str, list[TaskTime]] = {}
-        for task in done:
-            groups.setdefault(getattr(task, column), []).append(task)
-        most = sorted(groups.items(), key=lambda group: -sum(task.seconds for task in group[1]))
-        return {name: _time(name, some) for name, some in most}
-
-    def _time(name: str, some: Sequence[TaskTime]) -> list[str]:
-        seconds, runs = sum(task.seconds for task in some), sum(task.runs for task in some)
-        rounds = sum(task.runs * int(about.get(task.dataset, {}).get("rows", 0)) for task in some)
-        each, speed = 1000 * seconds / runs, rounds / seconds if seconds else float("nan")
-        parts = f"{len(some):,}", f"{seconds:,.1f}", f"{runs:,}", f"{each:,.1f}"
-        return [name, *parts, f"{rounds:.2e}", number(speed, ".2e")]
-
-    if not done:
-        return []
-    caption = "Seconds of computation, summed over jobs that ran at the same time."
-    return [
-        Table(caption, heads, [*lines("family").values(), _time("all", done)]),
-        Table("The slowest data sets.", heads, list(lines("dataset").values())[:SLOWEST]),
-    ]
-
-
-def _ridge(ridge: float) -> str:
-    """Return ``0.01`` or ``1e−6``, the shorter form."""
-    plain = f"{ridge:g}"
-    return plain if len(plain) < 5 else re.sub(r"\.?0*e-0*", "e−", f"{ridge:.3e}")
 
 
 FLAGS = {

@@ -10,15 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet.arrays.backend import apply_rows, namespace, per_run, to_numpy, weighted_sums
 from discreet.lab.rivals.rival_contract import (
-    CONSTANTS,
     BatchClock,
     NoiseClock,
+    Rival,
     RivalPlan,
     RivalProblem,
     RivalRows,
@@ -27,7 +26,6 @@ from discreet.lab.rivals.rival_contract import (
 from discreet.policies.allocation import draw, even_split, is_first_minimum
 from discreet.privacy.budget import Budget
 from discreet.types import Array, NumpyArray
-from discreet.validate import in_range, one_of, whole
 
 PUBLISHED_THRESHOLD = 10
 """l in the paper's experiments; its δ = exp(−Ω(l(1 − q)²)) has no constant."""
@@ -38,7 +36,7 @@ EXACT_CROWDS = 8
 
 
 @dataclass(frozen=True)
-class CodedBandit:
+class CodedBandit(Rival):
     """A context becomes one of ``codes`` public codes; everyone reports with probability q.
 
     A shuffler keeps a batch's reports that enough others share. LinUCB on codes:
@@ -67,13 +65,7 @@ class CodedBandit:
     constants: str = "tight"
     batches: int = 16
 
-    assumes: ClassVar[str] = "a trusted shuffler that counts; the server sees reports of crowds"
-
-    def __post_init__(self) -> None:
-        in_range("width", self.width, 0.0, math.inf)
-        one_of("constants", self.constants, CONSTANTS)
-        whole("codes", self.codes, 1)
-        whole("batches", self.batches, 1)
+    assumes = "a trusted shuffler that counts; the server sees reports of crowds"
 
     def clock(self, rounds: int) -> BatchClock:
         return BatchClock(math.ceil(rounds / self.batches), 1.0)
@@ -155,9 +147,12 @@ class CodedRuns:
 
     def play(self, rows: RivalRows, noted: NumpyArray) -> Iterator[NumpyArray]:
         """Yield losses (S, R), summed from one recorded round to the next."""
-        rivals: list[Any] = [plan.rival for plan in self.plans]
+        rivals = [plan.rival for plan in self.plans if isinstance(plan.rival, CodedBandit)]
         codes = coded(rows.features, rivals[0].codes)
-        chances = [sampling(plan.budget, each.constants) for plan, each in self._pairs()]
+        chances = [
+            sampling(plan.budget, each.constants)
+            for plan, each in zip(self.plans, rivals, strict=True)
+        ]
         share, least = (np.array(each, dtype=np.float64) for each in zip(*chances, strict=True))
         whole = np.array([1.0 * (each.constants == "tight") for each in rivals])
         limits = [per_run(each, codes) for each in (least, whole)]
@@ -193,11 +188,6 @@ class CodedRuns:
                 kept, waiting = kept + passed(waiting, *limits), 0.0
                 count = kept.sum(-1)
                 table = (kept[..., 1] - 0.5 * count) / (1.0 + count) - width / xp.sqrt(1.0 + count)
-
-    def _pairs(self) -> Iterator[tuple[RivalPlan, CodedBandit]]:
-        for plan in self.plans:
-            assert isinstance(plan.rival, CodedBandit)
-            yield plan, plan.rival
 
 
 def passed(reports: Array, least: Array, whole: Array) -> Array:

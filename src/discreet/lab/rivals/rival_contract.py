@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, NamedTuple, Protocol
+from itertools import accumulate
+from typing import ClassVar, NamedTuple
 
 from discreet.arrays.backend import namespace
 from discreet.design.schedule import Schedule
@@ -18,7 +19,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
 from discreet.privacy.events import REAL_ARITHMETIC, Gaussian
 from discreet.types import Array
-from discreet.validate import in_range, one_of
+from discreet.validate import in_range, one_of, whole
 
 Draw = Callable[[int], Array]
 """Standard normal draws of one unit of noise, by its number."""
@@ -27,17 +28,26 @@ NODES = 2**23
 """Numbers of nodes on one level of a tree: more than a run has rounds."""
 
 
-class NoiseClock(Protocol):
+class NoiseClock:
     """Accumulation of noise over the rounds of a run."""
 
     def ends(self, rounds: int) -> list[int]:
         """Return the numbers of people after which the policy changes; the last is ``rounds``."""
+        raise NotImplementedError
 
     def units(self, people: int) -> int:
         """Return the number of units of noise in the sums of the first ``people``."""
+        raise NotImplementedError
 
     def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Array]:
-        """Yield the noise of the sums at each end."""
+        """Yield the noise of the sums at each end: units that are never taken back add up."""
+        total, before = 0.0, 0
+        for end in ends:
+            now = self.units(end)
+            if now > before:
+                total = total + math.sqrt(now - before) * draw(end)
+            before = now
+            yield total
 
 
 def lagged_ends(rounds: int, lag: float) -> list[int]:
@@ -56,7 +66,20 @@ def lagged_ends(rounds: int, lag: float) -> list[int]:
 
 
 @dataclass(frozen=True)
-class TreeClock:
+class PersonClock(NoiseClock):
+    """Every person brings a unit of noise."""
+
+    lag: float = 0.0
+
+    def ends(self, rounds: int) -> list[int]:
+        return lagged_ends(rounds, self.lag)
+
+    def units(self, people: int) -> int:
+        return people
+
+
+@dataclass(frozen=True)
+class TreeClock(PersonClock):
     """Sums over the nodes of a binary tree: popcount(t) of them make the first t people.
 
     [Dwork et al. 2010; Chan et al. 2011]
@@ -64,11 +87,6 @@ class TreeClock:
     >>> TreeClock().units(7), TreeClock().units(8)
     (3, 1)
     """
-
-    lag: float = 0.0
-
-    def ends(self, rounds: int) -> list[int]:
-        return lagged_ends(rounds, self.lag)
 
     def units(self, people: int) -> int:
         return people.bit_count()
@@ -90,23 +108,7 @@ class TreeClock:
 
 
 @dataclass(frozen=True)
-class PersonClock:
-    """Every person brings a unit of noise."""
-
-    lag: float = 0.0
-
-    def ends(self, rounds: int) -> list[int]:
-        return lagged_ends(rounds, self.lag)
-
-    def units(self, people: int) -> int:
-        return people
-
-    def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Array]:
-        return _walk(self, ends, draw)
-
-
-@dataclass(frozen=True)
-class BatchClock:
+class BatchClock(NoiseClock):
     """Every batch that is complete brings a unit of noise; the policy changes with it."""
 
     first: int
@@ -117,25 +119,10 @@ class BatchClock:
             lengths = Schedule(first=self.first, growth=self.growth, horizon=rounds).lengths()
         else:
             lengths = [self.first] * math.ceil(rounds / self.first)
-        ends = [sum(lengths[: i + 1]) for i in range(len(lengths))]
-        return [*ends[:-1], rounds]
+        return [*list(accumulate(lengths))[:-1], rounds]
 
     def units(self, people: int) -> int:
         return sum(end <= people for end in self.ends(people + 1)[:-1])
-
-    def noise(self, ends: Sequence[int], draw: Draw) -> Iterator[Array]:
-        return _walk(self, ends, draw)
-
-
-def _walk(clock: NoiseClock, ends: Sequence[int], draw: Draw) -> Iterator[Array]:
-    """Units that are never taken back: their sum grows by what is new."""
-    total, before = 0.0, 0
-    for end in ends:
-        now = clock.units(end)
-        if now > before:
-            total = total + math.sqrt(now - before) * draw(end)
-        before = now
-        yield total
 
 
 LAG = 0.02
@@ -144,6 +131,7 @@ within chance error. [docs/results/table.md, "Every round"]"""
 RIDGE = 1.0
 """Ridge without noise, as LinUCB has it. [Li et al. 2010]"""
 CONSTANTS = ("tight", "published")
+TRUSTED = "a trusted server; all others together see every later policy"
 FAILURE = 0.1
 """α of the papers: how often noise may leave the bound that a published shift covers."""
 
@@ -176,37 +164,41 @@ class RivalProblem:
     rounds: int
 
 
-class Rival(Protocol):
-    """A published algorithm: a frozen dataclass of words and numbers."""
+CHOICES = {
+    "constants": CONSTANTS,
+    "gram": ("protected", "clear"),
+    "protocol": ("amplified", "vector-sum"),
+}
+"""Words that a parameter of a rival may be."""
+
+
+class Rival:
+    """A published algorithm: a frozen dataclass of words and numbers.
+
+    ``width`` is β: how much of the confidence radius is subtracted from a predicted loss.
+    ``shift`` is a ridge, in units of the noise's norm, that covers the noise of the sums.
+    """
 
     assumes: ClassVar[str]
     """Trust model: who sees which data, and the meaning of ε."""
+    width: float
 
-    @property
-    def width(self) -> float:
-        """β: how much of the confidence radius is subtracted from a predicted loss."""
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name in ("width", "shift"):
+                in_range(name, value, 0.0, math.inf)
+            elif name in ("codes", "batches"):
+                whole(name, value, 1)
+            elif name in CHOICES:
+                one_of(name, value, CHOICES[name])
 
     def clock(self, rounds: int) -> NoiseClock:
         """Return the clock of noise and policy changes."""
+        raise NotImplementedError
 
     def scales(self, problem: RivalProblem, budget: Budget) -> Scales:
         """Return noise and ridge; no noise at ε = ∞."""
-
-
-@dataclass(frozen=True)
-class ShiftedLinUCB:
-    """Parameters of LinUCB on sums whose noise a ridge must cover: ``width`` β, ``shift`` in units
-    of the noise's norm, whose ``constants``, and the ``lag`` of its clock."""
-
-    width: float = 0.1
-    shift: float = 2.0
-    constants: str = CONSTANTS[0]
-    lag: float = LAG
-
-    def __post_init__(self) -> None:
-        in_range("width", self.width, 0.0, math.inf)
-        in_range("shift", self.shift, 0.0, math.inf)
-        one_of("constants", self.constants, CONSTANTS)
+        raise NotImplementedError
 
 
 def published_norm(problem: RivalProblem) -> float:

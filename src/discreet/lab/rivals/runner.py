@@ -33,8 +33,8 @@ from discreet.arrays.linear_algebra import (
     unpack,
 )
 from discreet.errors import InvalidInput
-from discreet.lab.rivals.adaprivate_ts import AdaPrivateTS
 from discreet.lab.rivals.coded_bandit import CodedBandit, CodedRuns
+from discreet.lab.rivals.linucb_rivals import AdaPrivateTS
 from discreet.lab.rivals.rival_contract import NoiseClock, RivalPlan, RivalRows
 from discreet.policies.allocation import draw, even_split
 from discreet.privacy.noise import SeededNoise

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
 
 from discreet.lab.rivals.rival_contract import (
     RIDGE,
     BatchClock,
+    Rival,
     RivalProblem,
     Scales,
     noise_multiplier,
@@ -20,13 +20,10 @@ from discreet.lab.rivals.rival_contract import (
 )
 from discreet.privacy.budget import Budget
 from discreet.privacy.sensitivities import ridge_sensitivity
-from discreet.validate import in_range, one_of, whole
-
-PROTOCOLS = ("amplified", "vector-sum")
 
 
 @dataclass(frozen=True)
-class ShuffledLinUCB:
+class ShuffledLinUCB(Rival):
     """Batches of n = ⌈T/``batches``⌉ people, shuffled; LinUCB on the sum of all batches so far.
 
     ``amplified``: everyone adds Gaussian noise that keeps (ε₀, δ₀) alone, σ₀ = Δ/μ(ε₀, δ₀), and the
@@ -39,7 +36,7 @@ class ShuffledLinUCB:
 
     >>> problem = RivalProblem(n_actions=2, p=4, rounds=40_000)
     >>> [round(ShuffledLinUCB(protocol=each).scales(problem, Budget(1.0, 1e-5)).response, 1)
-    ...  for each in PROTOCOLS]
+    ...  for each in ("amplified", "vector-sum")]
     [190.5, 7537.8]
 
     Privacy: [docs/privacy/rivals.md, "A shuffler"]
@@ -50,25 +47,15 @@ class ShuffledLinUCB:
     protocol: str = "amplified"
     batches: int = 16
 
-    assumes: ClassVar[str] = "a trusted shuffler; the server sees shuffled reports of a batch"
-
-    def __post_init__(self) -> None:
-        in_range("width", self.width, 0.0, math.inf)
-        in_range("shift", self.shift, 0.0, math.inf)
-        one_of("protocol", self.protocol, PROTOCOLS)
-        whole("batches", self.batches, 1)
-
-    def people(self, rounds: int) -> int:
-        """Return the number of people in a batch."""
-        return math.ceil(rounds / self.batches)
+    assumes = "a trusted shuffler; the server sees shuffled reports of a batch"
 
     def clock(self, rounds: int) -> BatchClock:
-        return BatchClock(self.people(rounds), 1.0)
+        return BatchClock(math.ceil(rounds / self.batches), 1.0)
 
     def scales(self, problem: RivalProblem, budget: Budget) -> Scales:
         if not budget.private:
             return Scales()
-        n, A, p = self.people(problem.rounds), problem.n_actions, problem.p
+        n, A, p = self.clock(problem.rounds).first, problem.n_actions, problem.p
         if self.protocol == "amplified":
             local = ridge_sensitivity("bandit", A) * noise_multiplier(local_budget(budget, n))
             sigma = math.sqrt(n) * local

@@ -68,8 +68,7 @@ class Truth:
         """Predictions of each function of the class in each context: (C, A, F)."""
         if self.weights is None:
             raise InvalidInput(
-                "truth must have a finite class; this truth has none. "
-                "Make one with random_class, gap_class or needle_class."
+                "truth must have a finite class; this truth has none. Make one with gap_class."
             )
         features = self.features if self.joint is None else self.offered
         losses = Predictor(self.weights, "clip").losses(features)  # (F, C, A)
@@ -107,14 +106,13 @@ class Rounds:
         return int(self.contexts.shape[-1])
 
 
-def table(expected: Floats, worlds: Floats | None = None) -> Truth:
+def table(expected: Floats) -> Truth:
     """Return a class of F tables (F, C, A) over C equally likely contexts; features are one-hot."""
     tables = np.asarray(expected, dtype=np.float64)
     in_range("expected", tables, 0.0, 1.0, "Losses lie in [0, 1].")
     contexts = tables.shape[1]
     weights = np.swapaxes(tables, 1, 2)  # a one-hot feature picks the column of its context
-    known = tables if worlds is None else tables[worlds]
-    return Truth(np.eye(contexts), known, np.full(contexts, 1 / contexts), weights)
+    return Truth(np.eye(contexts), tables, np.full(contexts, 1 / contexts), weights)
 
 
 def random_class(functions: int, actions: int, contexts: int = 16, *, seed: int = 0) -> Truth:
@@ -165,25 +163,6 @@ def worst_gap(T: int, A: int, F: int, epsilon: float = math.inf) -> float:
     """
     blind = 0.5 * math.sqrt(A * math.log(max(2, F)) * (1.0 + 1.0 / epsilon) / T)
     return min(0.5, blind * A / (A - 1))
-
-
-def needle_class(actions: int, gap: float, contexts: int = 16) -> Truth:
-    """Action 0 is the safe choice, except for one pair of context and action that is better.
-
-    C·(A − 1) needles and the class without any; the worlds are those with a needle.
-
-    >>> needle_class(3, 0.2, contexts=4).predictions.shape
-    (4, 3, 9)
-    """
-    safe = np.full((contexts, actions), 0.5)
-    safe[:, 1:] += gap / 2
-    tables = [safe]
-    for context in range(contexts):
-        for action in range(1, actions):
-            needle = safe.copy()
-            needle[context, action] = 0.5 - gap
-            tables.append(needle)
-    return table(np.stack(tables), np.arange(1, len(tables)))
 
 
 def known(data: Dataset) -> Truth:

@@ -13,9 +13,9 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, product
+from itertools import chain, product, starmap
 from typing import Any
 
 import numpy as np
@@ -53,11 +53,6 @@ class Cell:
     epsilon: float = 1.0
     delta: float = 0.05
     instance: str = "hard"
-
-    def gap(self, epsilon: float) -> float:
-        """Return the gap of the instance; the hard one shrinks with the horizon."""
-        hard = worst_gap(self.T, self.A, self.F, epsilon)
-        return GAPS.get(self.instance, hard)
 
 
 @dataclass(frozen=True)
@@ -125,41 +120,30 @@ class Point:
     population: float | None = None
 
 
-@dataclass(frozen=True)
-class Place:
-    """An algorithm at one point of an axis."""
-
-    axis: str
-    value: float
-    algorithm: str
-    cell: Cell
-
-
 def points(axes: tuple[Axis, ...] = AXES, seeds: int = 30, workers: int = 1) -> Iterator[Point]:
     """Yield every point of every axis; points are independent, so processes can share them."""
     places = [
-        Place(axis.name, value, name, axis.cell(value, instance))
+        (axis.name, value, name, axis.cell(value, instance))
         for axis in axes
         for instance, value, name in product(axis.instances, axis.values, axis.algorithms)
     ]
     measure = partial(measured, seeds=seeds)
     if workers == 1:
-        yield from chain.from_iterable(map(measure, places))
+        yield from chain.from_iterable(starmap(measure, places))
         return
     with ProcessPoolExecutor(workers) as pool:
-        yield from chain.from_iterable(pool.map(measure, places))
+        yield from chain.from_iterable(pool.map(measure, *zip(*places, strict=True)))
 
 
-def measured(place: Place, seeds: int) -> list[Point]:
+def measured(axis: str, value: float, name: str, cell: Cell, seeds: int) -> list[Point]:
     """Return both kinds of rates at one point."""
-    cell, name = place.cell, place.algorithm
     guarantee = theory.statement(name, cell.T, cell.A, cell.F, cell.delta, cell.epsilon)
     regret = _play(name, cell, guarantee, seeds)
     everywhere = None if regret.population is None else regret.population.sum(axis=0)
     return [
         Point(
-            axis=place.axis,
-            value=place.value,
+            axis=axis,
+            value=value,
             instance=cell.instance,
             algorithm=name,
             rates=rates,
@@ -179,19 +163,15 @@ def _play(name: str, cell: Cell, guarantee: theory.Statement, seeds: int) -> Reg
     if cell.instance == ITEMS:
         truth = joint_class(cell.F, cell.A)
     else:
-        truth = gap_class(cell.F, cell.A, cell.gap(epsilon))
+        hard = worst_gap(cell.T, cell.A, cell.F, epsilon)  # it shrinks with the horizon
+        truth = gap_class(cell.F, cell.A, GAPS.get(cell.instance, hard))
     rounds = truth.draw(cell.T, seeds)
     if name == "vanilla":
         fast = min(1.0, SPEED * math.sqrt((1 + math.log(cell.A * cell.T)) / (cell.A * cell.T)))
         oracle = LeastSquares(truth, seeds, rates=2)
         return vanilla_po(truth, rounds, oracle, (guarantee.learning_rate, fast))
     policies: list[Policy]
-    given: Any = {
-        "horizon": cell.T,
-        "functions": cell.F,
-        "delta": cell.delta,
-        "epsilon": epsilon,
-    }
+    given = {"horizon": cell.T, "functions": cell.F, "delta": cell.delta, "epsilon": epsilon}
     if name.endswith("vanilla"):
         policies = [VanillaPO.theoretical(**given), VanillaPO(scale=SPEED)]
     else:
@@ -204,58 +184,26 @@ def _play(name: str, cell: Cell, guarantee: theory.Statement, seeds: int) -> Reg
 RESAMPLES = 2000
 
 
-@dataclass(frozen=True)
-class Slope:
-    """d log(regret)/d log(x), with a 95 % interval over seeds."""
-
-    value: float
-    low: float
-    high: float
-
-
-def slope(x: ArrayLike, values: ArrayLike) -> float:
-    """Return the least-squares slope through (log x, log value)."""
-    where, heights = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(values, dtype=float))
-    where = where - where.mean(axis=-1, keepdims=True)
-    return float((where * heights).sum() / (where**2).sum())
-
-
-def fitted_slope(x: ArrayLike, values: ArrayLike) -> Slope:
-    """Return the slope of the means of ``values`` (points, seeds), with resampled seeds.
-
-    Percentile bootstrap. [Efron and Tibshirani 1993, chapter 13]
-
-    >>> fit = fitted_slope([1, 4, 16], np.array([[2.0], [4.0], [8.0]]) * [0.9, 1.0, 1.1])
-    >>> round(fit.value, 6), fit.low < 0.5 < fit.high
-    (0.5, True)
-    """
-    samples = np.asarray(values, dtype=float)
-    points, seeds = samples.shape
-    rng = np.random.default_rng(0)
-    chosen = rng.integers(seeds, size=(RESAMPLES, points, seeds))
-    means = np.take_along_axis(samples[None], chosen, axis=-1).mean(axis=-1)
+def slope(x: ArrayLike, values: ArrayLike) -> NumpyArray:
+    """Return the least-squares slopes through (log x, log value), over the last axis."""
     where = np.log(np.asarray(x, dtype=float))
     where = where - where.mean()
-    each = np.log(means) @ where / (where**2).sum()
-    low, high = np.quantile(each, [0.025, 0.975])
-    return Slope(slope(x, samples.mean(axis=-1)), float(low), float(high))
+    return np.asarray(np.log(np.asarray(values, dtype=float)) @ where / (where**2).sum())
 
 
-@dataclass(frozen=True)
-class Growth:
-    """Growth of the regret of one algorithm along an axis, and of its bound.
+def fitted_slope(x: ArrayLike, values: NumpyArray) -> tuple[float, float, float]:
+    """Return the slope of the means of ``values`` (points, seeds), with its 95 % interval.
 
-    ``late`` is the slope through the last three points: where regret is still linear in T at the
-    left end and no longer so at the right one, a single line hides it.
+    Percentile bootstrap over seeds. [Efron and Tibshirani 1993, chapter 13]
+
+    >>> fit, low, high = fitted_slope([1, 4, 16], np.array([[2.0], [4.0], [8.0]]) * [0.9, 1.0, 1.1])
+    >>> round(fit, 6), low < 0.5 < high
+    (0.5, True)
     """
-
-    axis: str
-    instance: str
-    algorithm: str
-    rates: str
-    measured: Slope
-    late: float
-    bound: float
+    chosen = np.random.default_rng(0).integers(values.shape[1], size=(RESAMPLES, *values.shape))
+    means = np.take_along_axis(values[None], chosen, axis=-1).mean(axis=-1)
+    low, high = np.quantile(slope(x, means), [0.025, 0.975])
+    return float(slope(x, values.mean(axis=-1))), float(low), float(high)
 
 
 def worst_of_gaps(found: Sequence[Point]) -> list[Point]:
@@ -268,20 +216,31 @@ def worst_of_gaps(found: Sequence[Point]) -> list[Point]:
     return [replace(point, instance="worst") for point in worst]
 
 
-def growth(found: Sequence[Point], axes: Sequence[Axis]) -> list[Growth]:
-    """Return a slope for every algorithm, instance and kind of rates of every axis."""
-    lines: dict[tuple[str, str, str, str], list[Point]] = defaultdict(list)
+def growth(found: Sequence[Point], axes: Sequence[Axis]) -> list[JsonObject]:
+    """Return the growth of regret for every algorithm, instance and kind of rates of every axis.
+
+    ``late_slope`` is the slope through the last three points: where regret is still linear in T at
+    the left end and no longer so at the right one, a single line hides it.
+    """
+    lines: dict[tuple[str, ...], list[Point]] = defaultdict(list)
     for point in found:
         lines[point.axis, point.instance, point.algorithm, point.rates].append(point)
     x_of = {axis.name: axis.x for axis in axes}
-    found_growth = []
-    for (axis, instance, algorithm, rates), line in lines.items():
-        x = [x_of[axis](point.value) for point in line]
-        fit = fitted_slope(x, np.stack([point.regret for point in line]))
-        late = slope(x[-3:], [point.regret.mean() for point in line[-3:]])
-        bound = slope(x, [point.bound for point in line])
-        found_growth.append(Growth(axis, instance, algorithm, rates, fit, late, bound))
-    return found_growth
+    made = []
+    for key, line in lines.items():
+        x = [x_of[key[0]](point.value) for point in line]
+        fit, low, high = fitted_slope(x, np.stack([point.regret for point in line]))
+        made.append(
+            {
+                **dict(zip(("axis", "instance", "algorithm", "rates"), key, strict=True)),
+                "slope": fit,
+                "low": low,
+                "high": high,
+                "late_slope": float(slope(x[-3:], [point.regret.mean() for point in line[-3:]])),
+                "bound_slope": float(slope(x, [point.bound for point in line])),
+            }
+        )
+    return made
 
 
 def document_of(found: Sequence[Point], axes: Sequence[Axis], seeds: int) -> JsonObject:
@@ -292,35 +251,22 @@ def document_of(found: Sequence[Point], axes: Sequence[Axis], seeds: int) -> Jso
         "axes": [
             {"name": axis.name, "words": axis.words, "values": list(axis.values)} for axis in axes
         ],
-        "points": [_plain_point(point, seeds) for point in every],
-        "growth": [_plain_growth(each) for each in growth(every, axes)],
-    }
-
-
-def _plain_point(point: Point, seeds: int) -> JsonObject:
-    plain = {name: getattr(point, name) for name in ("axis", "value", "instance", "algorithm")}
-    return {
-        **plain,
-        "rates": point.rates,
-        "mean": float(point.regret.mean()),
-        "standard_error": float(point.regret.std(ddof=1) / math.sqrt(seeds)),
-        "population_mean": point.population,
-        "T": point.horizon,
-        "bound": point.bound,
-        "bound_over_T": point.bound / point.horizon,
-        "fits": point.fits,
-    }
-
-
-def _plain_growth(each: Growth) -> JsonObject:
-    plain = asdict(each)
-    fit = plain.pop("measured")
-    late, bound = plain.pop("late"), plain.pop("bound")
-    return {
-        **plain,
-        "slope": fit["value"],
-        "low": fit["low"],
-        "high": fit["high"],
-        "late_slope": late,
-        "bound_slope": bound,
+        "points": [
+            {
+                "axis": point.axis,
+                "value": point.value,
+                "instance": point.instance,
+                "algorithm": point.algorithm,
+                "rates": point.rates,
+                "mean": float(point.regret.mean()),
+                "standard_error": float(point.regret.std(ddof=1) / math.sqrt(seeds)),
+                "population_mean": point.population,
+                "T": point.horizon,
+                "bound": point.bound,
+                "bound_over_T": point.bound / point.horizon,
+                "fits": point.fits,
+            }
+            for point in every
+        ],
+        "growth": growth(every, axes),
     }

@@ -1,4 +1,7 @@
-"""Thompson sampling on our own releases. [Thompson 1933; Agrawal and Goyal 2013]"""
+"""Published policies on our own releases: they keep the guarantee of their oracle.
+
+EpsGreedy [Sutton and Barto 2018], ThompsonSampling [Thompson 1933; Agrawal and Goyal 2013].
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,43 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.arrays.backend import at_least, namespace, row_min, row_sum
-from discreet.policies.allocation import ConfidenceWidth, uniform
+from discreet.arrays.backend import at_least, namespace, per_run, row_min, row_sum
+from discreet.policies import Policy
+from discreet.policies.allocation import ConfidenceWidth, even_split, uniform
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Array
+from discreet.validate import in_range
+
+
+@dataclass(frozen=True)
+class EpsGreedy(Policy):
+    """The action with the least predicted loss, but any action with probability ``share``.
+
+    >>> from discreet.releases.released import Released
+    >>> import numpy as np
+    >>> from discreet.releases.release import Predictor, Release
+    >>> predictor = Predictor(np.array([[0.5], [0.6]]), "identity")
+    >>> released = Released(2).add(Release(1, 1, predictor))
+    >>> EpsGreedy(share=0.2).probabilities(released, np.ones((1, 1)))
+    array([[0.9, 0.1]])
+    """
+
+    share: float = 0.05
+
+    def __post_init__(self) -> None:
+        in_range("share", self.share, 0.0, 1.0)
+
+    def probabilities(self, view: PolicyView, features: Array) -> Array:
+        even = uniform(view, features)
+        if view.latest is None:
+            return even
+        share = per_run(self.share, features)
+        return share * even + (1.0 - share) * even_split(view.latest.predictor.losses(features))
+
+    @classmethod
+    def campaign_settings(cls) -> Sequence[EpsGreedy]:
+        return [cls(share) for share in (0.02, 0.1)]
+
 
 STEPS, FAR = 40, 4.0
 """Steps of the grid, and how many deviations it reaches."""
@@ -26,7 +62,7 @@ class ThompsonSampling(ConfidenceWidth):
 
     P(a) = ∫ h_a(x) ∏_b P(L_b > x) dx with the hazard h_a of L_a, on a grid: inside a step the
     actions share what the least does as they share the fall of log ∏_b P(L_b > x), which errs by up
-    to 0.03 where widths differ a hundredfold. It reads releases alone, so it keeps their guarantee.
+    to 0.03 where widths differ a hundredfold.
 
     >>> from discreet.releases.released import Released
     >>> from discreet.releases.release import Gram, Predictor, Release
