@@ -74,18 +74,6 @@ def test_reading_a_campaign(played):
     assert all(each.equals(dictionaries[0]) for each in dictionaries)
 
 
-def test_damaged_files_are_not_read(played):
-    before = read(played).num_rows
-    victim = next((played / "runs").glob("*Ridge.radii.parquet"))
-    lost = from_bytes(victim.read_bytes()).num_rows
-    content = bytearray(victim.read_bytes())
-    content[100] ^= 1
-    victim.write_bytes(content)
-    assert read(played).num_rows == before - lost
-    victim.unlink()
-    assert read(played).num_rows == before - lost
-
-
 def test_a_folder_without_a_campaign(tmp_path):
     with refused(dc.InvalidInput, "manifest.json"):
         read(tmp_path)

@@ -61,15 +61,6 @@ def test_a_win_is_a_difference_above_the_margin(ahead, outcome):
     assert outcomes(loss)[0, 0, 1, 0] == -outcome
 
 
-def test_outcomes_are_antisymmetric_and_know_what_is_missing():
-    loss = np.random.default_rng(0).random((5, 4, 3))
-    loss[1, 2, 0] = np.nan
-    result = outcomes(loss)
-    np.testing.assert_array_equal(result, -np.swapaxes(result, -1, -2))
-    assert np.isnan(result[1, 0, 2]).all()
-    assert np.isfinite(result[1, 1]).all()
-
-
 def increase_of(losses):
     """``losses`` by ε, of one algorithm on data sets 0, 1, …"""
     rows = [

@@ -13,7 +13,6 @@ from discreet.lab import theory
 from discreet.lab.theory.known_bandits import (
     KnownContexts,
     LeastSquares,
-    known,
     mechanism_for,
     play_known,
     random_class,
@@ -131,20 +130,3 @@ def test_known_contexts_sum_like_the_finite_class():
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=SOLVER)
     with pytest.raises(TypeError, match="FiniteClass"):
         KnownContexts.of(*given)._summed_losses(x, weights, losses, 2**20)
-
-
-@pytest.mark.parametrize("name", ["linear", "logistic"])
-def test_batched_play_on_a_generated_set_with_its_own_oracle(name):
-    """Ridge on linear truth, logistic regression on logistic truth: both beat blind play."""
-    from discreet import data
-
-    truth = known(getattr(data, name)(400))
-    A, p = truth.n_actions, truth.features.shape[1]
-    mechanism = (dc.Ridge(ridge=1e-3) if name == "linear" else dc.Logistic(ridge=1e-3)).calibrate(
-        dc.Problem(A, p), dc.Budget.none()
-    )
-    found = play_known(
-        Family(stack([dc.VanillaPO(scale=32.0)]), mechanism, "bandit"), truth, truth.draw(3000, 4)
-    )
-    blind = 3000 * truth.gaps.mean()
-    assert found.total.mean() < 0.6 * blind

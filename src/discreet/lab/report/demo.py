@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ from discreet.privacy.budget import Budget
 from discreet.simulate import evaluate
 from discreet.simulate.experiment import standard_error
 from discreet.text import epsilon_text, guarantee_text
-from discreet.types import Figure, JsonMapping, JsonObject, NumpyArray
+from discreet.types import Figure, JsonMapping, JsonObject
 
 FORMAT = "discreet-demo/1"
 EPSILONS = (1.0, 4.0, float("inf"))
@@ -145,28 +146,26 @@ ALGORITHMS = {
 }
 
 
-def play_set(data: Dataset, epsilons: Iterable[float], seeds: int) -> list[JsonObject]:
+def play_set(data: Dataset, epsilons: Sequence[float], seeds: int) -> list[JsonObject]:
     """Play every algorithm at every ε; return mean curves and final losses over the seeds."""
     rounds = np.unique(np.geomspace(FIRST_ROUND, data.rows, 80).astype(int))
-    return [
-        _played(name, setting.plan(data, epsilon), data, range(seeds), rounds)
-        for name, setting in ALGORITHMS.items()
-        for epsilon in epsilons
-    ]
-
-
-def _played(name: str, plan: Plan, data: Dataset, seeds: range, rounds: NumpyArray) -> JsonObject:
-    played = [evaluate(plan, data.contexts, data.labels, seed=seed) for seed in seeds]
-    losses = [each.loss for each in played]
-    return {
-        "data": data.name,
-        "algorithm": name,
-        "epsilon": plan.budget.epsilon,
-        "loss": float(np.mean(losses)),
-        "standard_error": standard_error(losses),
-        "rounds": rounds.tolist(),
-        "curve": np.mean([each.curve[rounds - 1] for each in played], axis=0).tolist(),
-    }
+    runs = []
+    for (name, setting), epsilon in product(ALGORITHMS.items(), epsilons):
+        plan = setting.plan(data, epsilon)
+        played = [evaluate(plan, data.contexts, data.labels, seed=seed) for seed in range(seeds)]
+        losses = [each.loss for each in played]
+        runs.append(
+            {
+                "data": data.name,
+                "algorithm": name,
+                "epsilon": plan.budget.epsilon,
+                "loss": float(np.mean(losses)),
+                "standard_error": standard_error(losses),
+                "rounds": rounds.tolist(),
+                "curve": np.mean([each.curve[rounds - 1] for each in played], axis=0).tolist(),
+            }
+        )
+    return runs
 
 
 def private_run(data: Dataset, path: Path) -> JsonObject:
