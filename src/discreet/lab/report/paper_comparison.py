@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from discreet.data.openml import collection
 from discreet.errors import InvalidInput
+from discreet.lab.campaign.presets import EPSILONS
 from discreet.lab.report.algorithm_comparison import outcomes
 from discreet.lab.report.campaign_results import SHORT, CampaignResults, Level, Numbers, bandits
 from discreet.lab.report.selection import Selection, select
@@ -29,24 +31,16 @@ CITATION = (
 )
 
 
-class Published(NamedTuple):
-    """Percentages (levels, rows, columns) over 100 data sets."""
-
-    levels: tuple[Level, ...]
-    algorithms: tuple[str, ...]
-    percent: Numbers
-
-
 def _packaged(name: str) -> list[dict[str, str]]:
     text = files(__package__).joinpath(name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
 @cache
-def published() -> Published:
-    """Return the published table, which comes with the package."""
+def published() -> dict[tuple[Level, str, str], float]:
+    """Return the published percentages over 100 data sets, by level, row and column."""
     long = {short: name for name, short in SHORT.items()}
-    cells = {
+    return {
         (
             Level(float(row["epsilon"]), float(row["delta"])),
             long[row["row_algorithm"]],
@@ -54,14 +48,10 @@ def published() -> Published:
         ): float(row["win_rate_percent"])
         for row in _packaged("published_win_rates.csv")
     }
-    levels = tuple(dict.fromkeys(level for level, _, _ in cells))
-    names = tuple(dict.fromkeys(row for _, row, _ in cells))
-    percent = [
-        [[cells[level, row, column] for column in names] for row in names] for level in levels
-    ]
-    return Published(levels, names, np.asarray(percent))
 
 
+PAPER_LEVELS = tuple(Level(epsilon, 1e-5 if epsilon < np.inf else 0.0) for epsilon in EPSILONS)
+PAPER_ALGORITHMS = tuple(SHORT)[:7]
 FIGURES = (901, 1489, 41027, 1462, 1560, 44743)
 """The sets whose curves the paper shows, by their number at OpenML, in its order."""
 
@@ -214,14 +204,17 @@ def beside_published(selection: Selection, about: JsonObject) -> Comparison:
     theirs = published()
     shared = paper_sets({name: about.get(name, {}) for name in selection.datasets})
     names = bandits(selection.algorithms)
-    levels = [level for level in theirs.levels if level in selection.levels]
+    levels = [level for level in PAPER_LEVELS if level in selection.levels]
     if not shared or len(names) < 2 or not levels:
         raise InvalidInput(
             "results must have two bandit algorithms and share data sets and an ε with the paper; "
             f"got {len(names)} algorithms, {len(shared)} shared data sets, {len(levels)} shared ε. "
             "Run two algorithms on the collection 'paper', or see campaign report."
         )
-    truth = _part(theirs, names, levels)
+    places = product(levels, names, names)
+    truth = np.reshape(
+        [theirs.get(place, np.nan) for place in places], (len(levels), len(names), -1)
+    )
     among = [d for d, name in enumerate(selection.datasets) if name in shared]
     kept = [selection.algorithms.index(name) for name in names]
     shown = [selection.levels.index(level) for level in levels]
@@ -250,17 +243,10 @@ def beside_published(selection: Selection, about: JsonObject) -> Comparison:
         mean_absolute_difference=estimate,
         interval=interval,
         by_chance=by_chance,
-        first=_first(rates, names, levels, theirs),
-        missing=tuple(_missing(theirs, names, levels, int(both.sum()))),
+        first=_first(rates, names, levels),
+        missing=tuple(_missing(names, levels, int(both.sum()))),
         statement=selection.statement,
     )
-
-
-def _part(theirs: Published, names: list[str], levels: list[Level]) -> Numbers:
-    """Return the published win rates in our order; NaN for algorithms that are not published."""
-    padded = np.pad(theirs.percent, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
-    kept = [theirs.algorithms.index(name) if name in theirs.algorithms else -1 for name in names]
-    return padded[np.ix_([theirs.levels.index(level) for level in levels], kept, kept)]
 
 
 def _rates(score: Numbers, weights: Numbers) -> Numbers:
@@ -291,21 +277,19 @@ def _bootstrap(
     return (max(0.0, estimate + float(low)), estimate + float(high)), float(moved)
 
 
-def _first(
-    rates: Numbers, names: list[str], levels: list[Level], theirs: Published
-) -> dict[float, bool]:
+def _first(rates: Numbers, names: list[str], levels: list[Level]) -> dict[float, bool]:
     """Return for each finite ε if the leader wins more than half against the paper's others."""
-    rivals = [k for k, name in enumerate(names) if name in theirs.algorithms and name != LEADER]
+    rivals = [k for k, name in enumerate(names) if name in PAPER_ALGORITHMS and name != LEADER]
     if LEADER not in names or not rivals:
         return {}
     ahead = rates[:, names.index(LEADER), rivals] > 50
     return {level.epsilon: bool(ahead[i].all()) for i, level in enumerate(levels) if level.private}
 
 
-def _missing(theirs: Published, names: list[str], levels: list[Level], cells: int) -> list[str]:
-    own = [name for name in names if name not in theirs.algorithms]
-    absent = [name for name in theirs.algorithms if name not in names]
-    without = [level.text for level in theirs.levels if level not in levels]
+def _missing(names: list[str], levels: list[Level], cells: int) -> list[str]:
+    own = [name for name in names if name not in PAPER_ALGORITHMS]
+    absent = [name for name in PAPER_ALGORITHMS if name not in names]
+    without = [level.text for level in PAPER_LEVELS if level not in levels]
     lines = {
         f"Not in the paper: {listed(own)}. --cells shows the win rates.": own,
         f"Not in this campaign: {listed(absent)}.": absent,
