@@ -269,8 +269,11 @@ def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tup
     """Return the plans of an algorithm with all its oracles, cached for all families."""
     made, often = _for_decisions(grid, algorithm, n_actions, dimension), grid.participation
     if often is not None:
-        users = {"batches_per_user": often.batches, "records_per_batch": often.records}
-        made = [replace(plan, unit="user", **users) for plan in made]
+        batches, records = often.batches, often.records
+        made = [
+            replace(plan, unit="user", batches_per_user=batches, records_per_batch=records)
+            for plan in made
+        ]
     return tuple(made)
 
 

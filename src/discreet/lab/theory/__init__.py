@@ -306,7 +306,8 @@ def bounds_document(T: int, A: int, F: int, delta: float, epsilon: float) -> Jso
         def bound(horizon: int, name: str = name) -> float:
             return statement(name, horizon, A, F, delta, epsilon).regret_bound.total
 
-        error, each = found.error_bound, []
+        error = found.error_bound
+        each: list[dict[str, float]] = []
         if name.endswith("batched_vanilla"):
             each = [{"rate": batched_vanilla_po_rate(B, A, error)} for B in lengths]
         elif name.endswith("batched_bonus"):

@@ -171,7 +171,8 @@ def _play(name: str, cell: Cell, guarantee: theory.Statement, seeds: int) -> Reg
         oracle = LeastSquares(truth, seeds, rates=2)
         return vanilla_po(truth, rounds, oracle, (guarantee.learning_rate, fast))
     policies: list[Policy]
-    given = {"horizon": cell.T, "functions": cell.F, "delta": cell.delta, "epsilon": epsilon}
+    given: JsonObject = {"horizon": cell.T, "functions": cell.F, "delta": cell.delta}
+    given["epsilon"] = epsilon
     if name.endswith("vanilla"):
         policies = [VanillaPO.theoretical(**given), VanillaPO(scale=SPEED)]
     else:
@@ -226,7 +227,7 @@ def growth(found: Sequence[Point], axes: Sequence[Axis]) -> list[JsonObject]:
     for point in found:
         lines[point.axis, point.instance, point.algorithm, point.rates].append(point)
     x_of = {axis.name: axis.x for axis in axes}
-    made = []
+    made: list[JsonObject] = []
     for key, line in lines.items():
         x = [x_of[key[0]](point.value) for point in line]
         fit, low, high = fitted_slope(x, np.stack([point.regret for point in line]))
