@@ -17,7 +17,7 @@ from discreet.errors import DiscreetError, InvalidInput
 from discreet.lab.campaign.grid import Grid, keys, schedule
 from discreet.lab.campaign.results_folder import Folder, file_name
 from discreet.lab.campaign.tasks import Part, missing, reason, runs
-from discreet.types import NumpyArray
+from discreet.types import JsonObject, NumpyArray
 
 SCHEMA = pa.schema(
     [
@@ -84,7 +84,7 @@ def tabulate(
     """Return rows of new runs: for each part, losses (plans, seeds, batches)."""
     named, batches = keys(grid, family), schedule(grid, family)
     oracle = family.partition(".")[0]
-    constant = {
+    constant: JsonObject = {
         "dataset": dataset,
         "oracle": oracle,
         "mechanism": "structured" if oracle == "PooledRidge" else grid.mechanism,
