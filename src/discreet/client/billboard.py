@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -64,14 +65,12 @@ class Billboard:
                 "list of releases must have numbers and digests; this answer has not. "
                 "Check that the address is that of discreet serve."
             ) from None
-        self._adopt([self._content(*entry) for entry in entries], current)
+        contents = [  # ``Chain`` verifies them
+            self._contents.get(expected) or self._transport.get(f"/v1/releases/{number}")
+            for number, expected in entries
+        ]
+        self._adopt(contents, current)
         return self.number
-
-    def _content(self, number: int, expected: str) -> bytes:
-        """Published bytes, from memory or from the service; ``Chain`` verifies them."""
-        if expected not in self._contents and self._transport is not None:
-            return self._transport.get(f"/v1/releases/{number}")
-        return self._contents[expected]
 
     def _adopt(self, contents: list[bytes], current: int | None) -> None:
         """Use a new chain if all of it is valid; otherwise change nothing."""
@@ -203,13 +202,11 @@ def fetch(url: str, what: str, scope: str) -> bytes:
 def fetch_object(url: str, what: str, scope: str) -> JsonMapping:
     """Return the JSON object at an address."""
     content = fetch(url, what, scope)
-    try:
+    with suppress(ValueError):
         document = json.loads(content)
-    except ValueError:
-        raise CorruptRelease(f"{what} must be JSON; {url} sends none. Check the address.") from None
-    if not isinstance(document, dict):
-        raise CorruptRelease(f"{what} must be a JSON object; {url} sends none. Check the address.")
-    return document
+        if isinstance(document, dict):
+            return document
+    raise CorruptRelease(f"{what} must be a JSON object; {url} sends none. Check the address.")
 
 
 def signed_documents(path: str) -> list[bytes] | None:
@@ -224,7 +221,7 @@ def signed_documents(path: str) -> list[bytes] | None:
 
 def read_released(source: str) -> Released:
     """Return the releases of a file, of a file of signed documents, or of a service, verified."""
-    contents = _published(source) if is_address(source) else signed_documents(source)
+    contents = signed_documents(source) if not is_address(source) else _published(source)
     if contents is None:
         return Released.load(source)
     # The reader must know the operator's key; here it only links the chain.

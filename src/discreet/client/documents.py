@@ -11,7 +11,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import Any
 
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan.plan import Plan
@@ -23,14 +24,12 @@ from discreet.types import JsonObject
 
 def new_private_key() -> bytes:
     """A new private key from the operating system's entropy: keep it outside the database."""
-    made: bytes = _ed25519().Ed25519PrivateKey.generate().private_bytes_raw()
-    return made
+    return bytes(_ed25519().Ed25519PrivateKey.generate().private_bytes_raw())
 
 
 def public_key(private_key: bytes) -> str:
     """The public key in hexadecimal: what clients pin."""
-    key: bytes = _private(private_key).public_key().public_bytes_raw()
-    return key.hex()
+    return str(_private(private_key).public_key().public_bytes_raw().hex())
 
 
 def checked_public_key(key: object) -> str:
@@ -45,8 +44,7 @@ def checked_public_key(key: object) -> str:
 
 def signature(message: bytes, private_key: bytes) -> str:
     """The Ed25519 signature of a message, in hexadecimal. [RFC 8032]"""
-    signed: bytes = _private(private_key).sign(message)
-    return signed.hex()
+    return str(_private(private_key).sign(message).hex())
 
 
 def is_signed(message: bytes, signed: object, key: str) -> bool:
@@ -56,12 +54,11 @@ def is_signed(message: bytes, signed: object, key: str) -> bool:
     ed25519 = _ed25519()
     from cryptography.exceptions import InvalidSignature
 
-    try:
+    with suppress(InvalidSignature):
         owner = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
         owner.verify(bytes.fromhex(signed), message)
-    except InvalidSignature:
-        return False
-    return True
+        return True
+    return False
 
 
 def _private(key: object) -> Any:
@@ -149,9 +146,7 @@ def actions_document(previous: bytes, change: ActionChange) -> JsonObject:
 def restore_document(
     kept: bytes, *, epoch: int, number: int, previous: str, burned: Iterable[int]
 ) -> JsonObject:
-    """The document that begins an epoch after a restored backup.
-
-    ``kept`` are the newest signed bytes that the backup holds.
+    """The document that begins an epoch after a restored backup, whose newest is ``kept``.
 
     ``epoch`` and ``number`` are one more than the anchor's, ``previous`` is the anchor's digest:
     documents that were published and lost keep their numbers, and clients that saw them can go on.
@@ -204,25 +199,18 @@ def verify(content: bytes, key: str) -> JsonObject:
 
 def _parsed(content: bytes) -> JsonObject:
     """Parse canonical JSON only, so that every language reads the same content."""
-    try:
-        document = json.loads(
-            content, parse_float=_refuse, parse_int=_whole, parse_constant=_refuse
-        )
-        same = isinstance(document, dict) and canonical(document) == content
-    except (ValueError, RecursionError):
-        same = False
-    if not same:
-        raise CorruptRelease(
-            "document must be one canonical JSON object without decimals; these bytes are not. "
-            "It was cut short or altered: fetch it again."
-        )
-    return document  # type: ignore[no-any-return]
+    with suppress(ValueError, RecursionError):
+        document = json.loads(content, parse_float=_whole, parse_int=_whole, parse_constant=_whole)
+        if isinstance(document, dict) and canonical(document) == content:
+            return document
+    raise CorruptRelease(
+        "document must be one canonical JSON object without decimals; these bytes are not. "
+        "It was cut short or altered: fetch it again."
+    )
 
 
 def _whole(text: str) -> int:
-    """A whole number that every language reads exactly."""
-    return int(text) if abs(int(text)) < 2**53 else _refuse(text)
-
-
-def _refuse(text: str) -> NoReturn:
-    raise ValueError(text)
+    """A whole number that every language reads exactly; ValueError for any other number."""
+    if abs(int(text)) >= 2**53:
+        raise ValueError(text)
+    return int(text)

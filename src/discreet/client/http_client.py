@@ -113,8 +113,7 @@ class Client:
         try:
             answer = self._post("/v1/decide", body, name)
         except ServiceError as error:
-            made_here: Decision = _fallback(self.fallback, error, context, actions=actions)
-            return made_here
+            return _fallback(self.fallback, error, context, actions)  # type: ignore[no-any-return]
         made = answer["decision"], answer["action"], answer["release"], answer["stored"]
         return Decision(*made, answer.get("ranking"))
 
@@ -126,14 +125,8 @@ class Client:
         ticket has the ``u`` that the service would decide with.
         """
         answer = self._post("/v1/tickets", _given(user=user, sticky=sticky))
-        u = answer.get("u")
-        return Ticket(
-            answer["ticket"],
-            answer["release"],
-            answer["stored"],
-            answer.get("action"),
-            None if u is None else (u[0], u[1]),
-        )
+        u, made = answer.get("u"), (answer["ticket"], answer["release"], answer["stored"])
+        return Ticket(*made, answer.get("action"), None if u is None else (u[0], u[1]))
 
     def observe(
         self,
@@ -154,17 +147,8 @@ class Client:
         """
         if isinstance(decision, Decision) and decision.fallback:
             return
-        self._post(
-            "/v1/observe",
-            _given(
-                decision=_id(decision),
-                loss=loss,
-                reward=reward,
-                context=context,
-                action=action,
-                guardrails=guardrails,
-            ),
-        )
+        body = _given(decision=_id(decision), loss=loss, reward=reward, guardrails=guardrails)
+        self._post("/v1/observe", body | _given(context=context, action=action))
 
     def observe_many(
         self,
@@ -182,9 +166,7 @@ class Client:
             for word, values in (("loss", losses), ("reward", rewards))
             for decision, value, *rails in values
         ]
-        answer = self._post("/v1/observe:batch", {"observations": listed})
-        results: list[JsonObject] = answer["results"]
-        return results
+        return self._post("/v1/observe:batch", {"observations": listed})["results"]  # type: ignore[no-any-return]
 
     def activate(self, decision: Decision | str) -> None:
         """Report that a deferred decision was shown to its person."""

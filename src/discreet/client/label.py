@@ -248,16 +248,18 @@ REGISTRY_KEYS = (
     *("name", "region", "published", "description", "sector", "author", "sources"),
     *("preprocessing", "justification"),
 )
-DATE = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 
 
 def registry_entry(document: JsonMapping, ledger: Ledger, facts: JsonMapping) -> str:
     """An entry, in YAML, for the public registry of deployments of privacy [OpenDP 2026]."""
     stated = {one_of("key of facts.registry", key, REGISTRY_KEYS): facts[key] for key in facts}
     name, operator = stated.get("name", document["about"]["experiment"]), document["operator"]
-    required = {key: operator[key] for key in ("operator", "purpose")} | {"registry.name": name}
-    required["registry.region"] = stated.get("region")
-    required["registry.published (a date)"] = re.fullmatch(DATE, stated.get("published", ""))
+    date = re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", stated.get("published", ""))
+    required = {
+        **{key: operator[key] for key in ("operator", "purpose")},
+        **{"registry.name": name, "registry.region": stated.get("region")},
+        "registry.published (a date)": date,
+    }
     if missing := [key for key, value in required.items() if value is None]:
         raise InvalidInput(
             f"facts must state {', '.join(missing)} for an entry of the registry; got none. "

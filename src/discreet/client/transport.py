@@ -201,12 +201,10 @@ def _refusal(status: int, content: bytes) -> ServiceError:
 
 
 T = TypeVar("T")
-THREADS = 32
-"""Requests under way at once; more wait for a thread, and their time runs meanwhile."""
 
 
 class Deadline:
-    """Runs requests in threads and gives up waiting after ``seconds``; None waits for the end."""
+    """Runs up to 32 requests in threads and gives up waiting after ``seconds``, if not None."""
 
     def __init__(self, seconds: float | None) -> None:
         if seconds is not None and not seconds > 0.0:
@@ -215,7 +213,7 @@ class Deadline:
                 "Write deadline=0.2, or None to wait as long as the retries last."
             )
         self._seconds = seconds
-        self._threads = _pool()
+        self._threads = ThreadPoolExecutor(32, "discreet-client")  # starts no thread yet
 
     def wait(self, work: Callable[[], T]) -> T:
         """Return the result of ``work``; ServiceError if it is not done in time."""
@@ -238,15 +236,11 @@ class Deadline:
 
     def close(self) -> None:
         """End idle threads; what is under way ends by itself, and the next request starts one."""
-        threads, self._threads = self._threads, _pool()
-        threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads = ThreadPoolExecutor(32, "discreet-client")
 
     def _late(self) -> ServiceError:
         return ServiceError(
             f"service must answer within the deadline of {self._seconds:g} seconds; it did not. "
             "Show a fallback action, or raise the deadline."
         )
-
-
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(THREADS, "discreet-client")  # starts no thread yet

@@ -14,12 +14,15 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
 from discreet.client.documents import new_private_key
 from discreet.errors import InvalidInput, StateClaimed
+
+BATCH, NAMES = "batch", "names"
+"""Purposes of the keys of a batch: its rows, or the names of its requests."""
 
 
 @contextmanager
@@ -43,10 +46,6 @@ def locked_file(
                     raise StateClaimed(refusal) from None
             time.sleep(0.05)
         yield
-
-
-BATCH, NAMES = "batch", "names"
-"""Purposes of the keys of a batch: its rows, or the names of its requests."""
 
 
 class Vault:
@@ -113,25 +112,21 @@ class Vault:
         """Key of sticky draws; under another key people would be shown another action."""
         return hmac.digest(self.signing, b"sticky draws of this experiment", "sha256")
 
-    @contextmanager
-    def served(self) -> Iterator[None]:
+    def served(self) -> AbstractContextManager[None]:
         """Hold the shared lock of processes that serve from this vault."""
         refusal = (
             f"{self.folder} must stay in its place while it is served; it is being moved. "
             "Start again when that is done."
         )
-        with locked_file(self.folder / "signing.key", refusal, shared=True):
-            yield
+        return locked_file(self.folder / "signing.key", refusal, shared=True)
 
-    @contextmanager
-    def unserved(self, patience: float = 0.0) -> Iterator[None]:
+    def unserved(self, patience: float = 0.0) -> AbstractContextManager[None]:
         """Hold the exclusive lock for moving files; wait ``patience`` seconds for it."""
         refusal = (
             "experiment must not be served while it is moved; a process serves it from "
             f"{self.folder}. Stop that one first."
         )
-        with locked_file(self.folder / "signing.key", refusal, patience=patience):
-            yield
+        return locked_file(self.folder / "signing.key", refusal, patience=patience)
 
     def _read(self, name: str) -> bytes:
         try:
@@ -187,15 +182,13 @@ class Vault:
         if kind == BATCH:
             self.forget(epoch, batch)
         path = self._path(epoch, batch, kind)
-        try:
+        with suppress(FileNotFoundError):
             with path.open("r+b") as file:
                 file.write(bytes(32))
                 file.flush()
                 os.fsync(file.fileno())
             path.unlink()
-        except FileNotFoundError:
-            return
-        _sync(self.folder)
+            _sync(self.folder)
 
 
 def create_file(path: Path, content: bytes) -> None:
@@ -207,9 +200,8 @@ def create_file(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     try:
-        os.link(temporary, path)
-    except FileExistsError:
-        pass
+        with suppress(FileExistsError):
+            os.link(temporary, path)
     finally:
         temporary.unlink()
     _sync(path.parent)

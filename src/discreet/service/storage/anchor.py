@@ -83,15 +83,13 @@ class Anchor:
             yield book
 
     def read(self) -> AnchorContent:
-        """Return the content without a lock; a file that did not change is not parsed again. A line
-        that is being written is skipped."""
+        """Return the content without a lock; a file that did not change is not parsed again."""
         with self.path.open("rb") as file:
             found = os.fstat(file.fileno())
             seen = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
-            known = self._read
-            if known is None or known[0] != seen:
-                known = self._read = seen, self._parsed(file.read())
-        return known[1]
+            if self._read is None or self._read[0] != seen:
+                self._read = seen, self._parsed(file.read())
+            return self._read[1]
 
     def intend(self, mark: AnchorMark) -> None:
         """Record that a document is about to be committed; on disk when this returns."""

@@ -98,10 +98,8 @@ def create(
 
 def listed(database: Database, connection: Connection) -> list[Key]:
     """Return all keys, the oldest first."""
-    rows = connection.execute(
-        f"""SELECT id, hash, scopes, label, created, revoked, ended, expires, rate, used,
-            CASE WHEN expires <= {database.now} THEN 1 ELSE 0 END FROM keys ORDER BY created, id"""
-    ).fetchall()
+    expired = f"CASE WHEN expires <= {database.now} THEN 1 ELSE 0 END"
+    rows = connection.execute(f"SELECT keys.*, {expired} FROM keys ORDER BY created, id").fetchall()
     return [Key(row[0], row[1], frozenset(row[2].split()), *row[3:]) for row in rows]
 
 

@@ -88,19 +88,14 @@ class CommitThread:
     def _take(self) -> None:
         """Wait for a write, and take all that are queued."""
         count = 0
-        while count < LARGEST:
-            try:
-                if count:
-                    more = self._queue.get_nowait()
-                else:
-                    more = self._queue.get(timeout=AGAIN if self._held else None)
-            except Empty:
-                return
-            if more is None:
-                self._closed = True
-                return
-            self._waiting.setdefault(more[0], []).extend(more[1])
-            count += len(more[1])
+        with suppress(Empty):
+            while count < LARGEST:
+                more = self._queue.get(not count, timeout=AGAIN if self._held else None)
+                if more is None:
+                    self._closed = True
+                    return
+                self._waiting.setdefault(more[0], []).extend(more[1])
+                count += len(more[1])
 
     def _committed(self, writer: Writer, works: list[Work]) -> Results | None:
         """Commit writes and return their results; None if they must wait for another program."""

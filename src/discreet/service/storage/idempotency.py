@@ -51,9 +51,9 @@ class RequestNames:
 
     def look(self, connection: Connection) -> None:
         """Read the batches whose names are expired; drop their keys from memory."""
+        listed = f"WHERE {UNDER_WAY} OR ended IS NOT NULL ORDER BY epoch, id"
         rows = connection.execute(
-            f"""SELECT epoch, id, ended <= {self._since} FROM batches
-                WHERE {UNDER_WAY} OR ended IS NOT NULL ORDER BY epoch, id"""
+            f"SELECT epoch, id, ended <= {self._since} FROM batches {listed}"
         ).fetchall()
         self.expired = [row[:2] for row in rows if row[2]]
         known = {row[:2] for row in rows if not row[2]}

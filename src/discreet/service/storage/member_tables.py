@@ -33,7 +33,6 @@ INVITED_FOR = "7d"
 RECORD = "members.json"
 """File in the vault with the number of changes to each member, and of ended sessions and used
 invitations under an empty name. A database with smaller numbers comes from a backup."""
-_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def checked_name(text: str) -> str:
 
 def _checked_email(text: str) -> str | None:
     email = folded(text)
-    if email and not (_EMAIL.fullmatch(email) and email.isprintable()):
+    if email and not (re.fullmatch(r"[^@\s]{1,64}@[^@\s]{1,190}", email) and email.isprintable()):
         raise InvalidInput("e-mail must be an address such as ada@example.org; it is not.")
     return email or None
 
@@ -182,22 +181,19 @@ class MemberTables:
     def find(self, connection: Connection, text: str) -> Member | None:
         """Return the member with this id, name or e-mail address."""
         wanted = folded(text)
-        same = (
-            each
-            for each in self.listed(connection)
-            if wanted and wanted in (each.id, folded(each.name), each.email)
-        )
-        return next(same, None)
+        for each in self.listed(connection):
+            if wanted and wanted in (each.id, folded(each.name), each.email):
+                return each
+        return None
 
     def named(self, connection: Connection, text: str) -> Member:
         """Return a member, or raise an error that lists nobody."""
-        found = self.find(connection, text)
-        if found is None:
-            raise InvalidInput(
-                f"member must be a name or an e-mail address of a member; got {text[:64]!r}. "
-                "Invite them first."
-            )
-        return found
+        if found := self.find(connection, text):
+            return found
+        raise InvalidInput(
+            f"member must be a name or an e-mail address of a member; got {text[:64]!r}. "
+            "Invite them first."
+        )
 
     def add(
         self,
@@ -300,8 +296,7 @@ class MemberTables:
         if "" in self._outdated(connection):
             return []
         rows = connection.execute(
-            f"""SELECT id, role, experiment, member, created, expires FROM invitations
-                WHERE expires >= {self.database.now} ORDER BY created DESC"""
+            f"SELECT * FROM invitations WHERE expires >= {self.database.now} ORDER BY created DESC"
         ).fetchall()
         return [Invitation(*row) for row in rows]
 
@@ -345,8 +340,8 @@ class MemberTables:
         ).fetchone()
         if row is None or "" in self._outdated(connection):
             return None
-        same = (each for each in self.listed(connection) if each.id == row[0])
-        return next((each for each in same if not each.outdated), None)
+        same = (each for each in self.listed(connection) if each.id == row[0] and not each.outdated)
+        return next(same, None)
 
     def sessions(self, connection: Connection, member: str) -> list[SignedIn]:
         """Return the sessions of a member, the newest first."""

@@ -10,15 +10,8 @@ import numpy as np
 from discreet.batch import Batch
 from discreet.batches.batch_slots import batch_of
 from discreet.plan.plan import Plan
-from discreet.service.secrets.sealing import (
-    ACTIVATION,
-    LOSS,
-    ROW,
-    WHOLE,
-    DecisionRow,
-    Sealer,
-    unpack_losses,
-)
+from discreet.service.secrets import sealing
+from discreet.service.secrets.sealing import LOSS, ROW, WHOLE, DecisionRow, Sealer
 from discreet.service.storage.batches import control_positions, of_log
 from discreet.service.storage.database import Connection
 from discreet.service.storage.journal import slots_of_people
@@ -51,17 +44,15 @@ def read_batch(
             deferred.add(slot)
 
     for slot, payload in _rows(connection, "records", "slot", epoch, batch):
-        packed = sealer.open(ROW, slot, bytes(payload))
-        if packed is not None:
+        if (packed := sealer.open(ROW, slot, payload)) is not None:
             put(slot, DecisionRow.unpack(packed))
     for slot, kind, payload in _rows(connection, "answers", "slot, kind", epoch, batch):
-        packed = sealer.open(kind, slot, bytes(payload))
-        if packed is None:
+        if (packed := sealer.open(kind, slot, payload)) is None:
             continue
-        if kind == ACTIVATION:
+        if kind == sealing.ACTIVATION:
             deferred.discard(slot)
             continue
-        row, values = unpack_losses(packed, count)
+        row, values = sealing.unpack_losses(packed, count)
         if kind == WHOLE:
             put(slot, DecisionRow.unpack(row))
         if kind in (LOSS, WHOLE) and actions[slot] >= 0:
@@ -100,7 +91,5 @@ def _control(
 def _rows(
     connection: Connection, table: str, columns: str, epoch: int, batch: int
 ) -> Iterable[Any]:
-    return connection.execute(
-        f"SELECT {columns}, payload FROM {table} WHERE epoch = ? AND batch = ? ORDER BY {columns}",
-        (epoch, batch),
-    ).fetchall()
+    place = f"{table} WHERE epoch = ? AND batch = ? ORDER BY {columns}"
+    return connection.execute(f"SELECT {columns}, payload FROM {place}", (epoch, batch)).fetchall()
