@@ -111,13 +111,6 @@ def test_a_fallback_instead_of_an_answer(ask, failure):
 
 
 @BOTH
-def test_an_answer_in_time_is_no_fallback(ask):
-    with serving() as (stub, url):
-        stub.answers["POST", "/v1/decide"] = (200, GOOD)
-        assert ask(url, deadline=LONG, fallback=0) == Decision("d1", 2, 3, True)
-
-
-@BOTH
 @pytest.mark.parametrize("status", [401, 403, 404, 422])
 def test_a_mistake_of_the_caller_is_told(ask, status):
     with serving() as (stub, url):

@@ -56,15 +56,7 @@ class Billboard:
                 "billboard must have an address to refresh; it was made from documents. "
                 "Make a new one from the newer documents."
             )
-        listed = as_json(self._transport.get("/v1/releases"))
-        try:
-            entries = [(int(each["number"]), str(each["digest"])) for each in listed["releases"]]
-            current = int(listed["current"])
-        except (LookupError, TypeError, ValueError):
-            raise CorruptRelease(
-                "list of releases must have numbers and digests; this answer has not. "
-                "Check that the address is that of discreet serve."
-            ) from None
+        entries, current = _listed(as_json(self._transport.get("/v1/releases")))
         contents = [  # ``Chain`` verifies them
             self._contents.get(expected) or self._transport.get(f"/v1/releases/{number}")
             for number, expected in entries
@@ -231,12 +223,17 @@ def read_released(source: str) -> Released:
 def _published(url: str) -> list[bytes]:
     """Return the signed documents of a service, in order."""
     list_of_all = address_of(url, "/v1/releases")
-    listed = fetch_object(list_of_all, "releases", "release:read")
+    entries, _ = _listed(fetch_object(list_of_all, "releases", "release:read"))
+    return [fetch(f"{list_of_all}/{number}", "releases", "release:read") for number, _ in entries]
+
+
+def _listed(answer: Any) -> tuple[list[tuple[int, str]], int]:
+    """Return number and digest of each listed document, and the number of the one in force."""
     try:
-        numbers = [int(each["number"]) for each in listed["releases"]]
+        entries = [(int(each["number"]), str(each["digest"])) for each in answer["releases"]]
+        return entries, int(answer["current"])
     except (LookupError, TypeError, ValueError):
         raise CorruptRelease(
-            f"list of releases must have numbers; {list_of_all} sends none. Name the address of "
-            "discreet serve, without a path."
+            "list of releases must have numbers and digests; this answer has not. "
+            "Name the address of discreet serve, without a path."
         ) from None
-    return [fetch(f"{list_of_all}/{number}", "releases", "release:read") for number in numbers]

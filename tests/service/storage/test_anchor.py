@@ -195,27 +195,6 @@ async def read_everywhere(service, key):
     return found
 
 
-def test_with_the_anchors_disk_away_nothing_is_published(settings, play, tmp_path):
-    (tmp_path / "disk").mkdir()
-    chosen = settings(anchor="disk/anchor.jsonl")
-
-    async def scenario(service):
-        await fill(service, 4)
-        await windows_end(service)
-        (tmp_path / "disk").rename(tmp_path / "away")
-        with suppress(OSError):
-            await service.upkeep.once()
-        found = await read_everywhere(service, settings.key())
-        for path in ("/v1/releases/1", "/ui/releases/1", "/ui/releases/1/document"):
-            assert found[path].status in (404, 503), path
-        assert json.loads(found["/v1/ledger"].text)["entries"] == []
-        assert "discreet_epsilon_spent 0.0" in found["/metrics"].text
-        (tmp_path / "away").rename(tmp_path / "disk")
-        assert await first_release(service)
-
-    play(chosen, scenario)
-
-
 def test_what_is_committed_and_not_confirmed_is_shown_nowhere(settings, play, monkeypatch):
     chosen = settings()
 
