@@ -203,7 +203,7 @@ def test_a_service_that_refuses_or_sends_something_else(service, capsys, monkeyp
     monkeypatch.delenv("DISCREET_API_KEY", raising=False)
     service["answer"] = b"<html>"
     code, out, _ = run(capsys, service["url"])
-    assert (code, "must be JSON" in out) == (1, True)
+    assert (code, "must be a JSON object" in out) == (1, True)
     service["code"] = 401
     code, _, err = run(capsys, service["url"])
     assert (code, "(401)" in err) == (2, True)
