@@ -695,9 +695,9 @@ FAULTS = (
         "earlier statistics pooled in coordinates of their own",
         "a pool has one set of coordinates",
         Edit(
-            "geometry:pooled",
-            "there @ one_gram @ there.mT, one_response @ change.mT",
-            "one_gram, one_response",
+            "geometry:_in_newest",
+            "there @ gram @ there.mT, response @ change.mT",
+            "gram, response",
         ),
         "audit/test_stretched.py::test_statistics_are_pooled_in_the_newest_coordinates",
     ),
@@ -705,9 +705,9 @@ FAULTS = (
         "coordinates changed by a transposed matrix",
         "a pool has one set of coordinates",
         Edit(
-            "geometry:pooled",
-            "there @ one_gram @ there.mT, one_response @ change.mT",
-            "there.mT @ one_gram @ there, one_response @ change",
+            "geometry:_in_newest",
+            "there @ gram @ there.mT, response @ change.mT",
+            "there.mT @ gram @ there, response @ change",
         ),
         "audit/test_stretched.py::test_statistics_are_pooled_in_the_newest_coordinates",
     ),
@@ -1121,7 +1121,7 @@ FAULTS = (
     fault(
         "a refused feature that is quoted",
         "errors never hold a private value",
-        Edit("refusal", "{got or kind_of(value)}", "{value!r}"),
+        Edit("Field.refusal", "{got or kind_of(value)}", "{value!r}"),
         "privacy/test_withheld.py::test_no_value_of_a_context_is_quoted",
     ),
     fault(
