@@ -80,11 +80,6 @@ def test_nothing_is_proven_by_equal_hits_or_by_certainty_the_wrong_way():
         assert shift_bound(hits, 1e-3) == 0.0
 
 
-def test_delta_is_taken_off():
-    hits = Hits(0, 40, 1000)
-    assert 0.0 < epsilon_bound(hits, 0.01, 1e-3) < epsilon_bound(hits, 0.0, 1e-3)
-
-
 def test_gaussian_epsilon_inverts_the_formula():
     for shift in SHIFTS.values():
         level = gaussian_epsilon(shift, 1e-5)

@@ -60,14 +60,6 @@ def test_every_trial_has_draws_of_its_own(fast):
         assert np.unique(drawn).size == drawn.size
 
 
-def test_scales_of_single_draws_are_those_of_stacked_ones():
-    """A scale an entry is broadcast over trials, not spread along them."""
-    drawn = Trials(SecureNoise(), 200).gaussian("any", (3,), np.array([0.0, 1.0, 2.0**30]))
-    assert (drawn[:, 0] == 0).all()
-    assert np.abs(drawn[:, 1]).max() < 10
-    assert np.abs(drawn[:, 2]).min() > 10
-
-
 def test_choices_are_made_one_by_one():
     noise = Trials(SecureNoise(), 50)
     assert noise.choose("any", np.array([0, 2**40]), np.asarray(1.0)).tolist() == [0] * 50

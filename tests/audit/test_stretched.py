@@ -5,38 +5,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import discreet as dc
 from discreet.audit import HOLDS
 from discreet.audit.noise_sources import Shared
 from discreet.audit.proof_facts import row_bounds, rows_as_published
 from discreet.audit.published_documents import WORLDS, public_alike
 from discreet.audit.subjects import Subject, subjects
 from discreet.oracles.mechanisms.geometry import pooled, publishable
-from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.releases.statistics import Statistics
 
 BANDIT = Subject("ridge-stretched", "bandit", "general", 2.0)
 STRETCHED = [pytest.param(each, id=each.name) for each in subjects(["ridge-stretched"], [2.0])]
 SHRINKING = np.diag([2.0**-6, 1.0, 1.0])
-NEAR = 3 * 50 / GRID
-"""Three roundings of each of up to 50 entries."""
 
 
 @pytest.mark.parametrize("subject", STRETCHED)
 def test_rows_are_stretched_by_the_published_matrix(subject):
     assert rows_as_published(subject).verdict == HOLDS
-
-
-def test_plain_where_there_are_radii():
-    """So what is asked of ridge-pooled is asked of them too."""
-    problem = replace(BANDIT.problem, radii=True)
-    default, plain = (
-        dc.PooledRidge(geometry=name).calibrate(problem, BANDIT.budget)
-        for name in ("learned", "plain")
-    )
-    assert not default.stretched
-    assert replace(default, oracle=plain.oracle) == plain
-    assert BANDIT.calibrated.stretched
 
 
 @pytest.mark.parametrize("subject", STRETCHED)
@@ -99,12 +83,6 @@ def test_bounds_follow_from_the_release_before_and_the_size_of_the_batch(subject
     assert first == pytest.approx(later[-1])  # before a signal contexts count as clear
     assert later == sorted(later, reverse=True)
     assert len(set(later)) == len(subject.signals)
-
-
-def test_without_noise_rows_and_losses_are_divided_alike():
-    made = dc.PooledRidge().calibrate(BANDIT.problem, dc.Budget.none())
-    for clear in BANDIT.signals:
-        assert made.row_bounds(50, BANDIT.past(SHRINKING, clear)) == (1.0, 1.0)
 
 
 def test_joint_rows_and_losses_are_divided_alike():

@@ -31,12 +31,6 @@ def test_every_stretch_has_its_share(share, batch, length):
     assert (np.abs(taken - share * slots) <= 1.0 + 1e-9).all()
 
 
-@given(SHARES, st.integers(1, 50), st.integers(1, 500), st.integers(0, 500))
-def test_a_batch_that_ends_early_keeps_its_positions(share, batch, length, more):
-    longer = control_slots(share, batch, length + more)
-    assert np.array_equal(longer[:length], control_slots(share, batch, length))
-
-
 def test_positions_are_not_at_regular_places():
     places = np.flatnonzero(control_slots(0.1, 7, 10_000)) % 10
     assert (np.bincount(places, minlength=10) > 50).all()
@@ -105,14 +99,6 @@ def test_what_cannot_be_is_refused(changes, words):
 def test_shares_lie_between_zero_and_one(name, share):
     with refused(InvalidInput, f"control.{name} must be", repr(share), "Write "):
         Control(**{name: share})
-
-
-def test_old_plans_keep_their_documents():
-    assert "control" not in plan(control=None).to_config()
-    written = plan().to_config()
-    assert Plan.from_config(written).digest == plan().digest
-    short = {**written, "control": {"share": 0.25}}  # as a person would write it
-    assert Plan.from_config(short).digest == plan().digest
 
 
 def test_an_action_may_be_named():

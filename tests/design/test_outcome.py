@@ -198,50 +198,6 @@ def test_rows_of_rewards_with_full_feedback():
     assert rows(learner)["losses"][0].tolist() == [1.0, 0.5, 0.0]
 
 
-def test_rewards_teach_what_losses_teach():
-    """Inside, losses stay losses: the same people give the same releases, to the last bit."""
-    heard = {}
-    for outcome in (Loss(), Reward(0, 64)):
-        learner = dc.Learner(
-            plan(outcome=outcome, first_batch=64),
-            noise=dc.SeededNoise(1),
-            draws=np.random.default_rng(2),
-        )
-        x = np.random.default_rng(3).normal(size=(64, 2))
-        made = learner.decide(x)
-        losses = (made.action_index != (x[:, 0] > 0)) * 0.75
-        learner.observe(made.id, **{outcome.word: outcome.value_of(losses)})
-        heard[outcome.word] = learner.release().predictor.weights
-    np.testing.assert_array_equal(heard["loss"], heard["reward"])
-
-
-def test_decisions_bear_names():
-    learner = dc.Learner(plan())
-    one, many = learner.decide(np.zeros(2)), learner.decide(np.zeros((5, 2)))
-    names = learner.plan.actions
-    assert (type(one.action), names[one.action_index]) == (str, one.action)
-    assert many.action.tolist() == [names[index] for index in many.action_index]
-    assert one.propensity == pytest.approx(1 / 3, abs=EXACT)
-    np.testing.assert_allclose(many.propensity, 1 / 3, rtol=0, atol=EXACT)
-    unnamed = dc.Learner(plan(actions=None, n_actions=3)).decide(np.zeros(2))
-    assert type(unnamed.action) is int
-    assert unnamed.action == unnamed.action_index
-
-
-def test_names_and_outcome_travel_with_what_was_released(tmp_path):
-    learner = dc.Learner(plan())
-    made = learner.decide(np.zeros((2, 2)))
-    learner.observe(made.id, reward=[50, 25])
-    learner.release()
-    learner.released.save(tmp_path / "released.json")
-    read = dc.Released.load(tmp_path / "released.json")
-    assert (read.actions, read.outcome) == (("none", "mail", "call"), Reward(0, 50))
-    learner.save(tmp_path / "state")
-    again = dc.Learner.load(tmp_path / "state")
-    assert again.plan.digest == read.items[0].plan_digest
-    assert again.decide(np.zeros(2)).action in again.plan.actions
-
-
 def test_a_missing_loss_in_the_units_of_the_outcome_is_translated():
     for outcome, step in ((Reward(0, 50), "missing_loss=0.9"), (Loss(0, 50), "missing_loss=0.1")):
         with refused(InvalidInput, "missing_loss must be", "[0, 1]", step):

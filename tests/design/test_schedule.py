@@ -50,14 +50,6 @@ def test_all_batches_but_the_last_are_fitted(first, growth):
         assert fitted == [True] * (len(fitted) - 1) + [False]
 
 
-@GROWTHS
-def test_a_fitted_batch_is_never_truncated(growth):
-    for horizon in HORIZONS:
-        schedule = Schedule(1, horizon, growth)
-        for number, length in enumerate(schedule.lengths(), start=1):
-            assert length == schedule.nominal(number) or not schedule.fitted(number)
-
-
 def test_an_open_end_doubles_for_ever_and_fits_every_batch():
     schedule = Schedule(first=3)
     assert [schedule.length(m) for m in range(1, 8)] == [3, 6, 12, 24, 48, 96, 192]
@@ -110,18 +102,6 @@ def test_a_longest_batch_is_a_whole_number_from_the_first_batch_on(longest):
         Schedule(first=16, longest=longest)
 
 
-def test_the_paper_doubles_from_one_slot():
-    assert Schedule() == Schedule(first=1, growth=2.0)
-    assert [Schedule().length(m) for m in range(1, 24)] == [2 ** (m - 1) for m in range(1, 24)]
-
-
-def test_a_plan_grows_by_half_from_sixteen_unless_told_otherwise():
-    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget.none())
-    assert (plan.first_batch, plan.growth) == (16, 1.5)
-    made = [plan.schedule.length(m) for m in range(1, 12)]
-    assert made == [16, 24, 36, 54, 81, 122, 183, 275, 413, 620, 930]
-
-
 VECTORS = [
     (1, 2.0, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]),
     (16, 1.5, [16, 24, 36, 54, 81, 122, 183, 275, 413, 620, 930, 1395, 2093, 3140]),
@@ -141,11 +121,6 @@ def test_javascript_counts_the_same_lengths(first, growth, lengths):
     assert [schedule.length(m) for m in range(1, len(lengths) + 1)] == lengths
     cut = Schedule(first, sum(lengths) - 1, growth)
     assert cut.lengths() == [each for each in (*lengths[:-1], lengths[-1] - 1) if each]
-
-
-def test_nominal_length_ignores_the_horizon():
-    assert Schedule(horizon=10).nominal(4) == 8
-    assert Schedule(horizon=10).length(4) == 3
 
 
 @pytest.mark.parametrize("growth", [1.0, 1.09, 16.1, 0.0, -2.0, math.nan, math.inf])

@@ -2,7 +2,6 @@
 
 import json
 import tomllib
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from discreet import (
     UnitBall,
     VanillaPO,
 )
-from discreet.plan.config import build, from_config, to_config
+from discreet.plan.config import from_config, to_config
 from discreet.plan.plan import FEATURES, ORACLES, POLICIES
 from wording import refused
 
@@ -185,11 +184,6 @@ def test_decimals_are_text_and_whole_numbers_are_numbers():
     assert type(to_config(UnitBall(np.int64(3)))["dimension"]) is int
 
 
-def test_every_registered_name_is_its_class():
-    for registry in (POLICIES, ORACLES, FEATURES):
-        assert all(name == cls.__name__ for name, cls in registry.items())
-
-
 def test_what_was_added_later_is_written_only_where_it_says_something():
     """Documents of before keep their bytes, and so their digests."""
     plain = {"kind": "Number", "name": "a", "low": "0.0", "high": "1.0", "clip": False}
@@ -199,15 +193,3 @@ def test_what_was_added_later_is_written_only_where_it_says_something():
     assert to_config(pair[0]) == {**plain, "indicator": True}
     assert "products" not in to_config(Schema(pair))
     assert to_config(Schema(pair, products=[("a", "b")]))["products"] == [["a", "b"]]
-
-
-def test_optional_numbers_may_be_absent():
-    @dataclass(frozen=True)
-    class Part:
-        least: float | None = None
-        count: int | None = None
-
-    assert build(Part, {"least": None, "count": None}, "part", {}) == Part()
-    assert build(Part, {"least": "1e-05", "count": 2}, "part", {}) == Part(1e-5, 2)
-    with refused(InvalidInput, "part.least", "'little'"):
-        build(Part, {"least": "little"}, "part", {})

@@ -87,13 +87,6 @@ def test_rare_clicks_have_more_noise_by_the_factors_of_sample_sizes(clicks):
     assert 0.75 * said * mean < drawn_noise(made, clicks, of_means=True) < 1.33 * said * mean
 
 
-def test_a_larger_share_of_the_constant_has_less_noise_where_clicks_are_rare():
-    even, longer = factors(0.48, 11, 1 / 11), factors(0.48, 11)
-    assert 1.2 * longer[0] < even[0]
-    assert 1.5 * longer[1] < even[1]
-    assert factors(0.0, 11)[0] == pytest.approx(1.0)
-
-
 def test_full_feedback_hears_every_action():
     lengths = [100, 200]
     one = plan(horizon=None).mechanism.prediction_noise(lengths)
@@ -177,26 +170,6 @@ def test_a_sample_size_counts_chance_and_noise():
     assert found.table[0].means == pytest.approx(batches * 5_000, abs=1)
 
 
-@pytest.mark.parametrize("factor", [0.01, 50.0])
-def test_a_common_scale_of_range_and_rewards_changes_no_sample_size(factor):
-    one = sample_sizes(clicks(), 0.03, 0.1, 0.004)
-    other = sample_sizes(clicks(factor), 0.03 * factor, 0.1 * factor, 0.004 * factor)
-    for ours, theirs in zip(columns(one), columns(other), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
-    np.testing.assert_allclose(
-        columns(sample_sizes(clicks(), 0.03)),
-        columns(sample_sizes(clicks(factor), 0.03 * factor)),
-        rtol=1e-6,
-    )
-
-
-def test_a_wider_range_costs_noise_and_no_chance():
-    """The declared range enters by the noise alone."""
-    narrow, wide = (sample_sizes(clicks(high), 0.3, 0.2, 0.05) for high in (1.0, 20.0))
-    assert wide.at(math.inf) == narrow.at(math.inf)
-    assert wide.at(1.0).means > 2 * narrow.at(1.0).means
-
-
 def test_sample_sizes_fall_with_epsilon_and_with_the_difference():
     found = sample_sizes(clicks(), 0.02)
     _, means, personal = columns(found)
@@ -219,13 +192,6 @@ def test_a_plan_that_forgets_counts_what_it_remembers(records, told):
     difference = STANDARD_ERRORS * math.sqrt(error)
     (size,) = sample_sizes(made, 0.3, 0.2, difference, epsilons=[math.inf]).table
     assert (size.means is not None) == told
-
-
-def test_a_plan_that_forgets_may_never_tell():
-    found = sample_sizes(clicks(half_life=2, longest_batch=1_000), 0.01)
-    assert {size.means for size in found.table} == {None}
-    told = sample_sizes(clicks(half_life=2, longest_batch=1_000), 0.5, difference=0.4)
-    assert told.at(8.0).means < 1_000
 
 
 def test_a_catalogue_has_no_means_of_actions():

@@ -1,11 +1,10 @@
 """Plan: everything public in one frozen object, with a digest, and refusals before any data."""
 
-import hashlib
 import json
 import subprocess
 import sys
 import warnings
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -41,7 +40,6 @@ from discreet import (
 )
 from discreet.privacy.accounting import epsilon_in_one_batch
 from discreet.privacy.budget import USUAL, Participation
-from discreet.simulate.plan_forecast import plan_forecast
 from discreet.simulate.warm_start import prior_from_logs
 from wording import refused
 
@@ -143,16 +141,6 @@ def test_delta_lies_in_zero_to_one(delta):
 )
 def test_the_possible_is_accepted(changes):
     assert plan(**changes).mechanism.event is not None
-
-
-def test_arguments_are_keyword_only():
-    with pytest.raises(TypeError):
-        Plan(3, UnitBall(10), PRIVATE)
-
-
-def test_a_plan_is_frozen():
-    with pytest.raises(FrozenInstanceError):
-        plan().n_actions = 4
 
 
 OTHER = {
@@ -260,11 +248,6 @@ def test_round_trip_through_json(policy):
     assert second.mechanism == first.mechanism  # calibrated anew, to the same noise
 
 
-def test_the_digest_is_the_hash_of_the_sorted_document():
-    text = json.dumps(plan().to_config(), sort_keys=True, separators=(",", ":"))
-    assert plan().digest == hashlib.sha256(text.encode()).hexdigest()
-
-
 def test_the_digest_of_a_plan_is_a_promise():
     """Changing it breaks every chain that began with this plan: see docs/stability.md."""
     pinned = plan(
@@ -282,16 +265,6 @@ def test_the_digest_is_the_same_in_another_process():
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert output.stdout.strip() == plan().digest, output.stderr
-
-
-def test_nothing_released_is_what_a_policy_sees_first():
-    first = plan(horizon=100, first_batch=5)
-    released = first.nothing_released()
-    assert released.latest is None
-    assert released.rounds == 0
-    assert released.batch_length == 5
-    assert released.n_actions == 3
-    assert released.schedule == first.schedule
 
 
 def test_problem_and_budget_are_a_plan_and_it_explains_itself():
@@ -385,17 +358,6 @@ def test_names_count_the_actions():
         Plan.from_config(named.to_config() | {"outcome": {"kind": "Rewards", "low": 0, "high": 1}})
 
 
-def test_the_command_tells_what_a_person_pays():
-    often = {"unit": "user", "batches_per_user": 3, "records_per_batch": 2}
-    told = plan_forecast(plan(**often))
-    guarantee = told["guarantee"]
-    assert guarantee["epsilon"] == pytest.approx(1.0, abs=1e-3)  # not that of one record
-    assert guarantee["relation"] == plan(**often).participation.relation
-    spent = [batch["release"]["epsilon"] for batch in told["batches"]]
-    assert spent[0] < spent[1] < spent[2] == pytest.approx(1.0, abs=1e-3)
-    assert set(spent[2:]) == {spent[2]}
-
-
 def test_a_budget_that_no_release_can_use_is_named():
     """The sampler's proof ends near ε = 39: a larger ε has the same noise, and says so."""
     sizes = {"n_actions": 3, "features": dc.UnitBall(5)}
@@ -410,10 +372,3 @@ def test_a_budget_that_no_release_can_use_is_named():
         with pytest.warns(dc.Advice, match=r"noise of ε = 3\d.*large-epsilon"):
             plan = dc.Plan(**sizes, budget=dc.Budget(level, 1e-6))
         assert plan.mechanism.gram == pytest.approx(noise[-1], rel=0.05)
-
-
-def test_large_budgets_leave_something_for_the_sums_of_a_control():
-    sizes = {"n_actions": 3, "features": dc.UnitBall(5), "control": dc.Control(share=0.2)}
-    plans = [dc.Plan(**sizes, budget=dc.Budget(level, 1e-6)) for level in (20.0, 38.0, 100.0)]
-    assert plans[2].loss_sums.sigma <= plans[0].loss_sums.sigma
-    assert plans[2].mechanism.gram <= plans[0].mechanism.gram

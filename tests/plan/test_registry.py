@@ -3,7 +3,6 @@
 import importlib
 import importlib.metadata
 import json
-import math
 import re
 import subprocess
 import sys
@@ -92,13 +91,6 @@ def test_own_classes_evaluate_save_and_load(own, folder):
     assert "NoisyMeans is not audited by discreet" in loaded.ledger.spent().assumptions
 
 
-def test_built_in_oracles_carry_no_such_remark(own):
-    plan = plan_of(own, oracle=dc.Ridge())
-    assert plan.event == plan.mechanism.event
-    learner = played(dc.Learner(plan))
-    assert not any("audited" in each for each in learner.ledger.spent().assumptions)
-
-
 def test_events_of_events_are_marked_and_no_guarantee_stays_none():
     from discreet.privacy import events
 
@@ -115,24 +107,6 @@ def test_what_is_not_registered_is_refused_by_the_plan(own):
     dc.register(own.EpsilonGreedy)
     with refused(dc.InvalidInput, "oracle", "discreet.register"):
         plan_of(own)
-
-
-def test_a_subclass_of_a_built_in_class_is_not_that_class():
-    @dataclass(frozen=True)
-    class Mine(dc.SquareCB):
-        pass
-
-    with refused(dc.InvalidInput, "policy", "discreet.register"):
-        dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=dc.Budget.none(), policy=Mine())
-
-
-def test_save_refuses_before_the_learner_stops(own, folder):
-    learner = played(dc.Learner(plan_of(own)))
-    forget()
-    with refused(dc.InvalidInput, "policy", "discreet.register"):
-        learner.save(folder / "state")
-    assert not (folder / "state").exists()
-    played(learner)  # goes on where it is
 
 
 def test_save_refuses_what_would_come_back_as_something_else(folder):
@@ -195,11 +169,6 @@ def test_only_policies_and_oracles_are_registered(wrong):
         dc.register(wrong)
 
 
-def test_a_class_that_is_not_frozen_is_refused(own):
-    with refused(dc.InvalidInput, "frozen"):
-        dc.register(type("Plain", (), {"calibrate": own.NoisyMeans.calibrate, "bounded": True}))
-
-
 def entry_points(monkeypatch, **values):
     made = [
         importlib.metadata.EntryPoint(name, value, registry.GROUP) for name, value in values.items()
@@ -212,12 +181,6 @@ def entry_points(monkeypatch, **values):
         return importlib.metadata.EntryPoints(made).select(**asked)
 
     monkeypatch.setattr(importlib.metadata, "entry_points", listed)
-
-
-def test_a_plan_of_known_classes_looks_for_no_entry_points(monkeypatch):
-    """Each look reads the metadata of every installed package, and campaigns make many plans."""
-    monkeypatch.setattr(importlib.metadata, "entry_points", None)
-    assert dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=dc.Budget.none()).digest
 
 
 @pytest.mark.usefixtures("folder")
@@ -305,17 +268,6 @@ def test_campaigns_carry_own_classes_to_their_workers(folder):
     assert code == 2
     assert "EpsilonGreedy" in error
     assert "--import MODULE" in error
-
-
-def test_grids_of_a_class_that_was_defined_again_are_new(own):
-    from discreet.lab.campaign.grid import Grid
-
-    asked = {"algorithms": ["EpsilonGreedy"], "epsilons": [math.inf], "ridges": [0.1]}
-    before = Grid.of("quick", **asked).plans("Ridge.predictions", 2, 1)
-    again = importlib.reload(own)
-    after = Grid.of("quick", **asked).plans("Ridge.predictions", 2, 1)
-    assert [key for key, _ in before] == [key for key, _ in after]
-    assert {type(plan.policy) for _, plan in after} == {again.EpsilonGreedy}
 
 
 def test_campaigns_still_refuse_strangers():

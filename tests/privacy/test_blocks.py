@@ -1,8 +1,6 @@
 """The geometry of a structured release: svec is an isometry, and blocks never meet."""
 
-import math
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,10 +8,8 @@ import pytest
 from discreet.batch import Batch
 from discreet.features.unit_ball import with_bias
 from discreet.oracles.mechanisms.legal_rows import legal_rows
-from discreet.oracles.mechanisms.moments import Moments, exact_moments, floating_moments
+from discreet.oracles.mechanisms.moments import Moments, exact_moments
 from discreet.oracles.mechanisms.perturb import (
-    block_diagonal,
-    dense_noisy_gram,
     noisy_gram,
     noisy_outcome_sums,
     noisy_response,
@@ -67,20 +63,6 @@ def test_unit_draws_of_responses_and_outcome_sums_are_orthonormal_up_to_sigma():
     assert noisy_outcome_sums(empty(3, 2, 3), SIGMA, UnitDraw(0)) is None
 
 
-def test_the_paper_noise_has_the_same_law_in_frobenius_coordinates():
-    """E = (W + Wᵀ)/2: as a map from W, E Eᵀ has eigenvalue σ² on every symmetric direction."""
-    size = 4
-    moved = moved_by_draws(partial(dense_noisy_gram, np.zeros((2, 2, 2))), 2, size * size)
-    covariance = moved.T @ moved
-    rows, columns = np.triu_indices(size)
-    basis = np.zeros((len(rows), size, size))
-    for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
-        basis[k, i, j] = basis[k, j, i] = 1.0 if i == j else math.sqrt(0.5)
-    basis = basis.reshape(len(rows), -1)
-    expected = SIGMA**2 * np.eye(len(rows))
-    np.testing.assert_allclose(basis @ covariance @ basis.T, expected, atol=EXACT * 10)
-
-
 def some_batch(n=50, n_actions=3, seed=0, several=False):
     rng = np.random.default_rng(seed)
     observed = np.eye(n_actions, dtype=bool)[rng.integers(n_actions, size=n)]
@@ -88,13 +70,6 @@ def some_batch(n=50, n_actions=3, seed=0, several=False):
         observed |= rng.random((n, n_actions)) < 0.5
     observed[:3] = False  # void slots
     return Batch(with_bias(rng.normal(size=(n, 4))), rng.random((n, n_actions)), observed)
-
-
-def test_off_blocks_are_zero_for_every_data_set():
-    gram = block_diagonal(floating_moments(some_batch(), "bandit", 0.5).gram, 3)
-    outside = np.kron(np.eye(3), np.ones((5, 5))) == 0
-    assert (gram[outside] == 0).all()
-    assert (gram[~outside] != 0).all()
 
 
 def test_a_row_enters_one_block_even_if_several_actions_are_marked():

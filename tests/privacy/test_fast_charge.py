@@ -10,8 +10,8 @@ from discreet.batch import Batch
 from discreet.oracles import Logistic, PooledRidge, Ridge
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.budget import Budget
-from discreet.privacy.calibration import gaussian_multiplier, smallest_scale
-from discreet.privacy.events import Composed, Gaussian, fast_sampled
+from discreet.privacy.calibration import gaussian_multiplier
+from discreet.privacy.events import Composed, Gaussian
 from discreet.privacy.noise import SecureNoise
 from wording import refused
 
@@ -82,33 +82,6 @@ def test_delta_pays_the_derived_amount(level, coordinates):
     assert 0.0 < taken < delta / 2
     assert epsilon(FAST.claim(event), delta) == epsilon(event, delta - taken)
     assert epsilon(FAST.claim(event), delta) > epsilon(event, delta)
-
-
-@pytest.mark.parametrize("level", [0.01, 0.1, 1.0, 5.0, 12.0, 16.0])
-@pytest.mark.parametrize("delta", [1e-5, 1e-10])
-@pytest.mark.parametrize("radii", [False, True])
-def test_every_budget_has_room_for_it(level, delta, radii):
-    """A charge that fits with the exact sampler and not with the fast one would lose a batch."""
-    for oracle in (Ridge(), Logistic(noise="gaussian")):
-        event = calibrated(oracle, Budget(level, delta), radii=radii).event
-        coordinates = sum(part.coordinates for part in gaussians(event))
-        assert epsilon(event, delta) <= level
-        if (1.0 + math.exp(level)) * coordinates * 1e-15 <= delta / 2:
-            assert epsilon(FAST.claim(event), delta) <= level
-
-
-def test_without_room_the_ledger_would_refuse():
-    """Where the fast sampler takes a tenth of δ, a scale that ignored it is too small."""
-    budget = Budget(14.0, 1e-5)
-
-    def event_at(multiplier):
-        return Gaussian(multiplier, 1.0, coordinates=400)
-
-    careless = smallest_scale(lambda scale: Gaussian(scale, 1.0), budget)
-    assert epsilon(FAST.claim(event_at(careless)), budget.delta) > budget.epsilon
-    careful = smallest_scale(event_at, budget)
-    assert epsilon(fast_sampled(event_at(careful)), budget.delta) <= budget.epsilon
-    assert careful > careless
 
 
 @pytest.mark.parametrize("budget", [Budget(25.0, 1e-5), Budget(1.0, 1e-13)])

@@ -256,29 +256,6 @@ def test_no_release_touches_a_tripwire(name, monkeypatch):
     assert len(learner.released.items) == 1
 
 
-def test_the_tripwires_are_felt(monkeypatch):
-    careless = discreet.SecureNoise.normal
-
-    def seeded(self, name, shape):
-        np.random.default_rng(0)
-        return careless(self, name, shape)
-
-    monkeypatch.setattr(discreet.SecureNoise, "normal", seeded)
-    with pytest.raises(AssertionError, match="reached a generator"):
-        test_no_release_touches_a_tripwire("gaussian", monkeypatch)
-
-
-def test_the_walk_notices(monkeypatch, tmp_path):
-    """A function that speaks, reached through the noise."""
-    module = tmp_path / "loud.py"
-    module.write_text("def loud(x):\n    print(x)\n    return x\n")
-    monkeypatch.setattr(sys.modules[__name__], "SOURCE", tmp_path)
-    namespace = {}
-    exec(compile(module.read_text(), str(module), "exec"), namespace)
-    ((path, line),) = traced(lambda: namespace["loud"](1))
-    assert complaints(functions(path)[line]) == ["print()"]
-
-
 @pytest.mark.parametrize(
     "code",
     [

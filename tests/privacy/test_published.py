@@ -69,14 +69,6 @@ def test_all_but_the_noisy_numbers_is_the_same_in_every_world(case):
         assert full[0][0]["predictor"] != others[0][0][0]["predictor"]
 
 
-def test_what_is_left_out_is_noisy_numbers_alone():
-    """A number anywhere else in a document counts as public."""
-    document = {"a": 1, "b": {"shape": [2], "exponent": 0, "integers": [1, 2]}, "previous": "x"}
-    assert public_part(document) == {"a": 1, "b": {"shape": [2]}}
-    changed = {"b": {"integers": [1, 2], "exponent": 1e-12}}
-    assert public_part(changed) == changed
-
-
 def test_differences_are_found_wherever_they_are():
     array = {"shape": [2], "exponent": 0, "integers": [4, 5]}
     other = array | {"integers": [4, 6]}
@@ -113,13 +105,3 @@ def test_events_cover_all_that_a_record_touches(subject):
 def test_every_fit_is_a_minimiser_whatever_the_noise(subject):
     """600 fits with chosen noise, weights up to hundreds: there is no branch for any of them."""
     assert certificate(subject, 200).verdict == HOLDS
-
-
-def test_crowds_differ_where_they_should():
-    (subject,) = subjects(["default-plan"], [2.0])
-    one, two = (subject.crowd([True] * 5, seed) for seed in (0, 1))
-    silent = subject.crowd([False] * 5, 0)
-    assert (one.features != two.features).any()
-    assert one.observed.sum() == 5
-    assert silent.observed.sum() == 0
-    np.testing.assert_array_equal(one.features, silent.features)

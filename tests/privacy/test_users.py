@@ -3,14 +3,11 @@
 import itertools
 import json
 import math
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
 
 from discreet import (
     Budget,
@@ -28,10 +25,8 @@ from discreet.audit.second_accountant import agree, recompute
 from discreet.errors import CorruptRelease
 from discreet.oracles import Problem
 from discreet.plan.plan import Plan
-from discreet.policies import LinUCB
-from discreet.privacy import events
 from discreet.privacy.accounting import costliest, epsilon, person_event, scaled_event
-from discreet.privacy.budget import ONCE, USUAL, Participation
+from discreet.privacy.budget import Participation
 from discreet.privacy.calibration import pure_share
 from discreet.privacy.events import (
     Composed,
@@ -40,7 +35,6 @@ from discreet.privacy.events import (
     NonPrivate,
     ObjectivePerturbation,
     compose,
-    fast_sampled,
 )
 from tolerances import EXACT
 from wording import refused
@@ -65,19 +59,6 @@ def copies(event, batches, records):
 # The vocabulary.
 
 
-@pytest.mark.parametrize("counts", [(0, 1), (1, 0), (-1, 1), (1.5, 1), (True, 1), (1, "2")])
-def test_counts_are_whole_and_positive(counts):
-    with pytest.raises(InvalidInput, match="must be"):
-        Participation(*counts)
-
-
-def test_the_relation_names_the_neighbours():
-    relation = Participation(10, 2).relation
-    assert "at most 2 records in each of at most 10 batches" in relation
-    assert "same slots and owners" in relation
-    assert Participation(1, 1).text == "at most 1 record in each of at most 1 batch"
-
-
 # k records in each of M batches.
 
 
@@ -92,14 +73,6 @@ def test_gaussians_of_a_person_are_one_with_k_root_m_times_the_shift(batches, re
     assert epsilon(person, DELTA) == pytest.approx(together, rel=1e-9)
 
 
-def test_the_shift_of_a_person_by_its_own_formula():
-    """ε at δ of one Gaussian, from the analytic formula and a root finder of the test's own."""
-    person = person_event(Gaussian(20.0, 1.0), Participation(9, 2))
-    mu, cost = 2 * 3 / 20.0, epsilon(person, DELTA)
-    delta = norm.cdf(mu / 2 - cost / mu) - math.exp(cost) * norm.cdf(-mu / 2 - cost / mu)
-    assert delta == pytest.approx(DELTA, rel=1e-6)
-
-
 def test_a_person_costs_what_copies_cost_for_every_kind():
     objective = ObjectivePerturbation("gaussian", kappa=0.01, shift=0.1, blocks=2)
     mixed = compose(objective, Gaussian(30.0, 1.0), ExponentialMechanism(0.02, 1.0))
@@ -110,14 +83,6 @@ def test_a_person_costs_what_copies_cost_for_every_kind():
     assert epsilon(person_event(gamma, Participation(4, 3)), 0.0) == pytest.approx(0.36)
     nothing = NonPrivate("seeded")
     assert person_event(nothing, Participation(4, 3)) == nothing
-
-
-def test_the_fast_sampler_is_paid_for_every_record():
-    event = Gaussian(9.0, 1.0, 1e-13, coordinates=100)
-    often = Participation(6, 5)
-    first, then = person_event(fast_sampled(event), often), fast_sampled(person_event(event, often))
-    assert first.sampler_distance == pytest.approx(then.sampler_distance, rel=EXACT)
-    assert first.sampler_distance == pytest.approx(30 * (1e-13 + 100 * events.FAST_DISTANCE))
 
 
 def test_several_records_under_a_gaussian_objective_have_no_bound():
@@ -195,61 +160,12 @@ def test_pure_shares_never_exceed_the_budget(level, batches, records):
     assert total == pytest.approx(level, rel=2e-6)
 
 
-BENCH = Path(__file__).parents[2] / "bench" / "users_noise.py"
-
-
-@pytest.mark.parametrize(("batches", "less"), [(5, 2.2), (10, 3.1), (20, 4.3)])
-def test_noise_against_dividing_the_budget(batches, less):
-    script = runpy.run_path(str(BENCH))
-    now = script["noise"](BUDGET, Participation(batches, 1))
-    assert script["divided"](BUDGET, batches) / now == pytest.approx(less, abs=0.05)
-
-
 # Plans.
 
 
 def planned(**changes):
     base = {"n_actions": 3, "features": UnitBall(10), "budget": BUDGET, "policy": ReplayBonusPO()}
     return Plan(**base | {"unit": "user"} | changes)
-
-
-def test_a_plan_is_calibrated_for_its_users():
-    plan = planned(batches_per_user=10, records_per_batch=2)
-    assert plan.participation == Participation(10, 2)
-    assert plan.mechanism.gram == pytest.approx(
-        2 * math.sqrt(10) * planned(unit="decision").mechanism.gram, rel=1e-5
-    )
-    assert "at most 2 records in each of at most 10 batches" in " ".join(plan.explain().split())
-    again = Plan.from_config(json.loads(json.dumps(plan.to_config())))
-    assert again == plan
-    assert again.digest == plan.digest
-
-
-def test_plans_of_records_have_no_word_about_users():
-    assert (
-        not {"batches_per_user", "records_per_batch"} & planned(unit="decision").to_config().keys()
-    )
-    assert planned(unit="decision").participation is None
-    assert planned(unit="decision").problem.participation == ONCE
-
-
-def test_numbers_are_usual_where_they_are_left_out_and_only_for_users():
-    assert planned(batches_per_user=3).participation == Participation(3, USUAL.records)
-    assert planned(records_per_batch=3).participation == Participation(USUAL.batches, 3)
-    with refused(InvalidInput, "only with", "unit='user'"):
-        planned(unit="decision", batches_per_user=3, records_per_batch=1)
-    with pytest.raises(InvalidInput, match="batches_per_user must be"):
-        planned(batches_per_user=0, records_per_batch=1)
-
-
-def test_a_plan_refuses_what_has_no_bound():
-    with refused(InvalidInput, "records_per_batch must be 1"):
-        planned(
-            batches_per_user=3,
-            records_per_batch=2,
-            oracle=Logistic(noise="gaussian"),
-            policy=LinUCB(),
-        )
 
 
 def test_an_oracle_that_forgets_the_users_is_refused(monkeypatch):

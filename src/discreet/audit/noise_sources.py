@@ -16,49 +16,17 @@ from discreet.privacy.noise import Noise, SecureNoise
 from discreet.types import Array, NumpyArray
 
 
-@dataclass(frozen=True)
-class Trials:
-    """Every draw of ``source`` made ``count`` times at once: one fit gives ``count`` releases.
-
-    Oracles are written on arrays with any leading axes, so the fit itself is the shipped one; its
-    predictor and Gram get an axis of trials in front.
-    """
-
-    source: Noise
-    count: int
-
-    @property
-    def exact(self) -> bool:
-        return self.source.exact
-
-    def for_batch(self, batch: int) -> Trials:
-        return Trials(self.source.for_batch(batch), self.count)
-
-    def claim(self, event: Event) -> Event:  # noqa: ARG002
-        return NonPrivate("many releases of one batch, for an audit")
-
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
-        return self.source.gaussian(name, (self.count, *shape), scale)
-
-    def normal(self, name: str, shape: tuple[int, ...]) -> Array:
-        return self.source.normal(name, (self.count, *shape))
-
-    def ball(self, name: str, shape: tuple[int, ...]) -> Array:
-        return self.source.ball(name, (self.count, *shape))
-
-    def choose(self, name: str, scores: Array, scale: Array) -> Array:
-        drawn = [self.source.choose(name, scores, scale) for _ in range(self.count)]
-        return np.asarray(drawn).reshape(self.count)
-
-
 @dataclass
-class _Passed:
+class Passed:
     """Noise that is passed on from ``source``."""
 
     source: Noise
 
     def __post_init__(self) -> None:
         self.exact = self.source.exact
+
+    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape
 
     def for_batch(self, batch: int) -> Noise:  # noqa: ARG002
         return self
@@ -67,20 +35,44 @@ class _Passed:
         return self.source.claim(event)
 
     def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
-        return self.source.gaussian(name, shape, scale)
+        return self.source.gaussian(name, self.shape(shape), scale)
 
     def normal(self, name: str, shape: tuple[int, ...]) -> Array:
-        return self.source.normal(name, shape)
+        return self.source.normal(name, self.shape(shape))
 
     def ball(self, name: str, shape: tuple[int, ...]) -> Array:
-        return self.source.ball(name, shape)
+        return self.source.ball(name, self.shape(shape))
 
     def choose(self, name: str, scores: Array, scale: Array) -> Array:
         return self.source.choose(name, scores, scale)
 
 
 @dataclass
-class Replayed(_Passed):
+class Trials(Passed):
+    """Every draw of ``source`` made ``count`` times at once: one fit gives ``count`` releases.
+
+    Oracles are written on arrays with any leading axes, so the fit itself is the shipped one; its
+    predictor and Gram get an axis of trials in front.
+    """
+
+    count: int
+
+    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return self.count, *shape
+
+    def for_batch(self, batch: int) -> Trials:
+        return Trials(self.source.for_batch(batch), self.count)
+
+    def claim(self, event: Event) -> Event:  # noqa: ARG002
+        return NonPrivate("many releases of one batch, for an audit")
+
+    def choose(self, name: str, scores: Array, scale: Array) -> Array:
+        drawn = [self.source.choose(name, scores, scale) for _ in range(self.count)]
+        return np.asarray(drawn).reshape(self.count)
+
+
+@dataclass
+class Replayed(Passed):
     """Draws of ``source`` that a second world meets again, after ``rewind``.
 
     Rates of two worlds are bounded one by one, so their releases may share noise: within a world
@@ -107,7 +99,7 @@ class Replayed(_Passed):
 
 
 @dataclass
-class DrawnAhead(_Passed):
+class DrawnAhead(Passed):
     """Draws of ``source`` for ``runs`` runs at once, each used once.
 
     A call of OpenDP takes as long as ten of its draws.
@@ -183,16 +175,16 @@ class Shared(Chosen):
         drawn = np.asarray(self.draws.get(name, self._standard(name, shape)))
         return drawn + self._offset(name, shape)
 
+    def choose(self, name: str, scores: Array, scale: Array) -> Array:  # noqa: ARG002
+        self.scales.add(float(np.squeeze(scale)))
+        return np.asarray(1)
+
     def _offset(self, name: str, shape: tuple[int, ...]) -> Array:
         if name in self.requested:
             self.repeated.add(name)
             return 0
         self.requested[name] = shape
         return self.offsets.get(name, 0)
-
-    def choose(self, name: str, scores: Array, scale: Array) -> Array:  # noqa: ARG002
-        self.scales.add(float(np.squeeze(scale)))
-        return np.asarray(1)
 
     def _standard(self, name: str, shape: tuple[int, ...]) -> Array:
         return np.random.default_rng([self.seed, zlib.crc32(name.encode())]).normal(size=shape)

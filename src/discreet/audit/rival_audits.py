@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -64,11 +64,25 @@ RIVALS: dict[str, Rival] = {
 
 Record = tuple[NumpyArray, float, int]
 """Features, loss and action."""
+UPPER = np.triu_indices(DIMENSION + 1)
 
 
-def features(context: Sequence[float]) -> NumpyArray:
-    """The row of one context."""
-    return np.asarray(UnitBall(DIMENSION).map(np.array([context], dtype=np.float64))[0])
+def neighbours(angles: int) -> Iterator[tuple[Record, Record]]:
+    """Pairs of records: one against others at many angles, with hard losses and both actions."""
+    cosines = np.linspace(-1.0, 1.0, angles)
+    contexts = np.stack([cosines, np.sqrt(np.maximum(0.0, 1.0 - cosines**2))], axis=1)
+    first, *others = UnitBall(DIMENSION).map(np.vstack([[1.0, 0.0], contexts]))
+    for other, losses, action in itertools.product(
+        others, ((1.0, 0.0), (0.0, 0.0), (1.0, 1.0)), (0, 1)
+    ):
+        yield (first, losses[0], 0), (other, losses[1], action)
+
+
+def sums_of(b: NumpyArray, response: float, action: int) -> tuple[NumpyArray, NumpyArray]:
+    """What one record adds: packed Grams (A, p(p + 1)/2) and responses (A, p)."""
+    gram, responses = np.zeros((ACTIONS, len(UPPER[0]))), np.zeros((ACTIONS, len(b)))
+    gram[action], responses[action] = np.outer(b, b)[UPPER], response * b
+    return gram, responses
 
 
 @dataclass(frozen=True)
@@ -112,6 +126,11 @@ class RivalSubject:
         return found
 
     @property
+    def arrays(self) -> dict[str, NumpyArray]:
+        """The scales for one run of one setting, as a rival reads them."""
+        return {name: np.full((1, 1, 1, 1), each) for name, each in asdict(self.scales).items()}
+
+    @property
     def units(self) -> int:
         """The number of units of noise that cover the same person."""
         return TreeClock.levels(self.rounds) if isinstance(self.rival, TreeLinUCB) else 1
@@ -123,30 +142,26 @@ class RivalSubject:
             return [2**level for level in range(self.units)]
         return self.rival.clock(self.rounds).ends(self.rounds)[:1]
 
+    @property
+    def law(self) -> NumpyArray:
+        """Noise of the packed entries of a Gram."""
+        on_diagonal = UPPER[0] == UPPER[1]
+        return np.where(on_diagonal, self.scales.diagonal, self.scales.gram / math.sqrt(2.0))
+
     def statistics(self, b: NumpyArray, loss: float, action: int) -> NumpyArray:
         """The statistics of one record in units of the noise: block and response of each action."""
-        p, scales = len(b), self.scales
-        rows, columns = np.triu_indices(p)
-        law = np.where(rows == columns, scales.diagonal, scales.gram / math.sqrt(2.0))
-        made = np.zeros((ACTIONS, len(rows) + p))
-        made[action, : len(rows)] = np.outer(b, b)[rows, columns] / law
-        made[action, len(rows) :] = (loss - scales.centre) * b / scales.response
-        return made.reshape(-1)
+        gram, responses = sums_of(b, loss - self.scales.centre, action)
+        return np.hstack([gram / self.law, responses / self.scales.response]).reshape(-1)
 
     @cached_property
     def worst_records(self) -> tuple[Record, Record]:
         """Neighbours that lie furthest apart, of a fine search over angles, losses and actions."""
-        best: tuple[float, Any] = (0.0, None)
-        first = features((1.0, 0.0))
-        for cosine in np.linspace(-1.0, 1.0, 201):
-            other = features((cosine, math.sqrt(max(0.0, 1.0 - cosine**2))))
-            for losses, action in itertools.product(((1.0, 0.0), (0.0, 0.0), (1.0, 1.0)), (0, 1)):
-                pair = (first, losses[0], 0), (other, losses[1], action)
-                one, two = (self.statistics(*each) for each in pair)
-                distance = float(np.linalg.norm(one - two))
-                if distance > best[0]:
-                    best = distance, pair
-        return best[1][0], best[1][1]
+
+        def distance(pair: tuple[Record, Record]) -> float:
+            one, two = (self.statistics(*each) for each in pair)
+            return float(np.linalg.norm(one - two))
+
+        return max(neighbours(201), key=distance)
 
     @cached_property
     def worst_pair(self) -> tuple[NumpyArray, NumpyArray]:
@@ -160,22 +175,17 @@ class RivalSubject:
         one, two = self.worst_pair
         return float(np.linalg.norm(one - two)) * math.sqrt(self.units)
 
-    @property
-    def tight(self) -> bool:
-        return "published" not in self.mechanism
-
 
 def exact_move(subject: RivalSubject) -> Finding:
     """The ε that the furthest neighbours imply, compared with the claim; tight noise is used up."""
+    claimed = subject.claimed.epsilon
     exact = gaussian_epsilon(subject.shift, subject.claimed.delta)
-    verdict = exact_verdict(exact, subject.claimed.epsilon)
-    if verdict == HOLDS and subject.tight and exact < 0.99 * subject.claimed.epsilon:
+    verdict = exact_verdict(exact, claimed)
+    if verdict == HOLDS and "published" not in subject.mechanism and exact < 0.99 * claimed:
         verdict = WEAK
     said = f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units"
-    claimed = subject.claimed.epsilon
-    return computed(
-        subject, "largest move by one record", verdict, said, exact=exact, claimed=claimed
-    )
+    question = "largest move by one record"
+    return computed(subject, question, verdict, said, exact=exact, claimed=claimed)
 
 
 def read_record(subject: RivalSubject) -> Finding:
@@ -183,23 +193,20 @@ def read_record(subject: RivalSubject) -> Finding:
 
     The Gram of the batch less that of the others is b bᵀ in the block of the action, plus noise.
     """
-    rng, p = np.random.default_rng(0), DIMENSION + 1
-    scale = {name: np.full((1, 1, 1, 1), value) for name, value in asdict(subject.scales).items()}
-    rows = UnitBall(DIMENSION).map(rng.normal(size=(16, DIMENSION)))
-    actions = rng.integers(ACTIONS, size=len(rows))
-    products = np.zeros((len(rows), ACTIONS, p * (p + 1) // 2))
-    upper = np.triu_indices(p)
-    products[np.arange(len(rows)), actions] = rows[:, upper[0]] * rows[:, upper[1]]
-    noise = rng.standard_normal((1, 1, ACTIONS, products.shape[-1] + p))
+    rng, people, p = np.random.default_rng(0), 16, DIMENSION + 1
+    rows = UnitBall(DIMENSION).map(rng.normal(size=(people, DIMENSION)))
+    actions = rng.integers(ACTIONS, size=people)
+    grams = np.stack([sums_of(b, 0.0, int(a))[0] for b, a in zip(rows, actions, strict=True)])
+    noise = rng.standard_normal((1, 1, ACTIONS, grams.shape[-1] + p))
     response = np.zeros((1, 1, ACTIONS, p))
-    seen, _ = noisy_sums(products.sum(0)[None, None], response, noise, scale, p)
+    seen, _ = noisy_sums(grams.sum(0)[None, None], response, noise, subject.arrays, p)
     left = np.zeros((ACTIONS, p, p))
-    left[:, upper[0], upper[1]] = seen[0, 0] - products[1:].sum(0)
+    left[:, UPPER[0], UPPER[1]] = seen[0, 0] - grams[1:].sum(0)
     action = int(np.abs(left).sum((1, 2)).argmax())
     found = left[action][0] * math.sqrt(2.0)  # the first feature is 1/√2
     error = float(np.linalg.norm(found - rows[0]))
-    read = action == actions[0] and error < 1e-6
     said = f"a row of length {np.linalg.norm(rows[0]):.3f} is found up to {error:.1e}"
+    read = action == actions[0] and error < 1e-6
     return computed(subject, "one record, all others known", not read, said)
 
 
@@ -252,31 +259,24 @@ class AdaSSPSubject:
 
     def parts(self, crowd: NumpyArray, b: NumpyArray, loss: float, action: int) -> NumpyArray:
         """Smallest eigenvalues, Grams (svec) and responses of a crowd and one record."""
-        mechanism, p = self.calibrated, len(b)
-        grams, responses = crowd.copy(), np.zeros((2, p))
+        mechanism = self.calibrated
+        grams, (_, responses) = crowd.copy(), sums_of(b, loss - 0.5, action)
         grams[action] += np.outer(b, b)
-        responses[action] += (loss - 0.5) * b
-        rows, columns = np.triu_indices(p)
-        law = np.where(rows == columns, 1.0, math.sqrt(0.5)) * mechanism.gram
+        law = np.where(UPPER[0] == UPPER[1], 1.0, math.sqrt(0.5)) * mechanism.gram
         smallest = np.linalg.eigvalsh(grams)[:, 0] / mechanism.eigenvalue
-        parts = [smallest, (grams[:, rows, columns] / law).ravel()]
-        return np.concatenate([*parts, (responses / mechanism.response).ravel()])
+        packed = grams[:, UPPER[0], UPPER[1]] / law
+        return np.concatenate([smallest, packed.ravel(), (responses / mechanism.response).ravel()])
 
 
 def adassp_move(subject: AdaSSPSubject) -> Finding:
     """The ε that the furthest neighbours imply, over crowds, angles, losses and actions."""
     rng, most = np.random.default_rng(0), 0.0
-    first = features((1.0, 0.0))
     for number in range(CROWDS):
         spread = np.exp2(rng.uniform(-2.0, 12.0, size=(2, DIMENSION + 1)))
         axes = np.linalg.qr(rng.normal(size=(2, DIMENSION + 1, DIMENSION + 1)))[0]
         crowd = (axes * spread[:, None, :]) @ axes.mT * (number > 0)
-        for cosine, (losses, action) in itertools.product(
-            np.linspace(-1.0, 1.0, 21), itertools.product(((1.0, 0.0), (1.0, 1.0)), (0, 1))
-        ):
-            other = features((cosine, math.sqrt(max(0.0, 1.0 - cosine**2))))
-            one = subject.parts(crowd, first, losses[0], 0)
-            two = subject.parts(crowd, other, losses[1], action)
+        for pair in neighbours(21):
+            one, two = (subject.parts(crowd, *each) for each in pair)
             most = max(most, float(np.linalg.norm(one - two)))
     exact = gaussian_epsilon(most, DELTA)
     verdict = exact_verdict(exact, subject.epsilon)
@@ -292,13 +292,13 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
     one, two = subject.worst_pair
     direction = (two - one) / np.linalg.norm(two - one)
     middle = len(subject.ends) * float(direction @ (one + two)) / 2
-    counts = [
-        int((_read(subject, world, trials) @ direction > middle).sum())
-        for world in (subject.worst_records[0], subject.worst_records[1])
+    hits = [
+        int((_read(subject, record, trials) @ direction > middle).sum())
+        for record in subject.worst_records
     ]
     return hits_finding(
         ("black box", subject.name, "which of two records was it"),
-        Hits(counts[0], counts[1], trials),
+        Hits(hits[0], hits[1], trials),
         subject.claimed,
         alpha,
         (gaussian_hits(subject.shift, trials), gaussian_hits(2.0 * subject.shift, trials)),
@@ -308,22 +308,13 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
 
 def _read(subject: RivalSubject, record: Record, trials: int) -> NumpyArray:
     """Σ over the sums that hold the person, in units of the declared noise: (trials, numbers)."""
-    p = DIMENSION + 1
-    packed = p * (p + 1) // 2
-    rng = np.random.default_rng()
-    scale = {name: np.full((1, 1, 1, 1), value) for name, value in asdict(subject.scales).items()}
-    b, loss, action = record
-    rows, columns = np.triu_indices(p)
-    gram, response = np.zeros((1, 1, ACTIONS, packed)), np.zeros((1, 1, ACTIONS, p))
-    gram[..., action, :] = np.outer(b, b)[rows, columns]
-    response[..., action, :] = loss * b
-    drawn = subject.rival.clock(subject.rounds).noise(
-        subject.ends, lambda _: rng.standard_normal((trials, 1, ACTIONS, packed + p))
-    )
-    law = np.where(rows == columns, subject.scales.diagonal, subject.scales.gram / math.sqrt(2.0))
-    total: NumpyArray | float = 0.0
-    for noise in drawn:
-        noisy, centred = noisy_sums(gram, response, noise, scale, p)
-        seen = np.concatenate([noisy / law, centred / subject.scales.response], axis=-1)
-        total = total + seen.reshape(trials, -1)
-    return np.asarray(total)
+    rng, p = np.random.default_rng(), DIMENSION + 1
+    gram, response = (each[None, None] for each in sums_of(*record))
+    shape = (trials, 1, ACTIONS, gram.shape[-1] + p)
+    clock = subject.rival.clock(subject.rounds)
+    total = np.zeros((trials, ACTIONS * shape[-1]))
+    for noise in clock.noise(subject.ends, lambda _: rng.standard_normal(shape)):
+        noisy, centred = noisy_sums(gram, response, noise, subject.arrays, p)
+        seen = np.concatenate([noisy / subject.law, centred / subject.scales.response], axis=-1)
+        total += seen.reshape(trials, -1)
+    return total

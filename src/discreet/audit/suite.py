@@ -11,12 +11,11 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-import discreet
 from discreet.audit import noise_law
 from discreet.audit.black_box import black_box
 from discreet.audit.entropy import entropy_alone
 from discreet.audit.event_coverage import covered, exact_guardrails, exact_parts
-from discreet.audit.finding import FAILS, WEAK, Finding, worst
+from discreet.audit.finding import FAILS, Finding
 from discreet.audit.gaussian import exact_gaussian, exact_gram
 from discreet.audit.neighbouring_runs import SCENARIOS, enters_once, transcript
 from discreet.audit.objective import certificate, exact_gaussian_objective, exact_pure
@@ -44,8 +43,6 @@ from discreet.audit.rival_audits import (
 )
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
 from discreet.privacy.noise import SecureNoise
-from discreet.text import duration, epsilon_text
-from discreet.types import JsonObject
 
 FORMAT = "discreet-audit/1"
 FALSE_ALARM = 1e-4
@@ -256,55 +253,3 @@ def _answer(check: Check, alpha: float) -> Finding:
             FAILS,
             f"the question ended in an error: {type(error).__name__}: {error}",
         )
-
-
-def audit_document(
-    listed: Sequence[Check],
-    findings: Sequence[Finding],
-    effort: Effort,
-    mechanisms: Sequence[str],
-    command: str,
-    seconds: float,
-) -> JsonObject:
-    """Return verdict, summary and findings of an audit, with its error rates."""
-    alpha = error_rate(listed)
-    statements = sum(check.statements for check in listed)
-    return {
-        "format": FORMAT,
-        "version": discreet.__version__,
-        "command": command,
-        "verdict": worst({each.verdict for each in findings}),
-        "summary": _summary(findings),
-        "subtitle": (
-            f"{len(findings)} questions about {', '.join(mechanisms)} at ε = "
-            f"{', '.join(epsilon_text(each) for each in effort.epsilons)}"
-        ),
-        "error": (
-            f"{statements} statistical statements, each wrong with probability at most "
-            f'{alpha:.1e}: if all code is correct, an audit says anything but "holds" at most '
-            f"once in {1 / FALSE_ALARM:,.0f} runs, by a union bound. A claim that is refuted was "
-            f"refuted at {alpha:.1e}. Computed answers have no such error."
-        ),
-        "statements": statements,
-        "alpha": alpha,
-        "false_alarm": FALSE_ALARM,
-        "seconds": seconds,
-        "findings": [each.to_json() for each in findings],
-        "duration": duration(round(seconds)),
-    }
-
-
-def _summary(findings: Sequence[Finding]) -> str:
-    count = {verdict: sum(f.verdict == verdict for f in findings) for verdict in (FAILS, WEAK)}
-    if count[FAILS]:
-        return (
-            f"{count[FAILS]} of {len(findings)} claims FAIL. Do not release anything with these "
-            "mechanisms before the cause is known."
-        )
-    if count[WEAK]:
-        return (
-            f"No claim fails, but {count[WEAK]} of {len(findings)} answers are weak: an attack "
-            "showed much less than it should, so the attack may be broken, or there is more noise "
-            "than declared."
-        )
-    return f"All {len(findings)} claims hold, and every attack showed what it could."

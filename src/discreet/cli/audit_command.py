@@ -41,12 +41,13 @@ FLAGS = (
 
 def audit(args: argparse.Namespace) -> Answer:
     """Run the audit; exit code 1 if a claim fails."""
+    from discreet.audit.audit_page import audit_document, audit_page
     from discreet.audit.finding import FAILS, HOLDS
-    from discreet.audit.suite import AUDITED, PARTS, answers, audit_document, checks
+    from discreet.audit.suite import AUDITED, PARTS, answers, checks
 
     began = time.monotonic()
     if args.html:
-        installed("campaign", "for the page", "matplotlib", "jinja2")
+        installed("campaign", "for the page", "jinja2")
     effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, AUDITED)
     parts = _chosen("part", args.part, [part.replace(" ", "-") for part in PARTS])
     listed = checks(effort, mechanisms, [part.replace("-", " ") for part in parts])
@@ -64,8 +65,6 @@ def audit(args: argparse.Namespace) -> Answer:
     seconds = round(time.monotonic() - began, 1)
     document = audit_document(listed, findings, effort, mechanisms, _typed(args), seconds)
     if args.html:
-        from discreet.audit.audit_page import audit_page
-
         write(args.html, audit_page(document, findings))
     header = ["question", "claimed", "exact", "proven", "attainable", "half noise", "verdict"]
     rows = [

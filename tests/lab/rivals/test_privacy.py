@@ -19,9 +19,9 @@ from discreet.audit.rival_audits import (
     amplification,
     crowds,
     exact_move,
-    features,
     read_record,
 )
+from discreet.features.unit_ball import UnitBall
 from discreet.lab.rivals import AdaPrivateTS, TreeLinUCB, runner
 from discreet.lab.rivals.rival_contract import RivalProblem
 
@@ -34,6 +34,10 @@ def test_adassp_keeps_its_claim_and_half_its_noise_does_not(epsilon, monkeypatch
     half = replace(half, response=0.5 * half.response, eigenvalue=0.5 * half.eigenvalue)
     monkeypatch.setattr(AdaSSPSubject, "calibrated", half)
     assert adassp_move(subject).verdict != HOLDS
+
+
+def features(context):
+    return UnitBall(2).map(np.array([context]))[0]
 
 
 GAUSSIAN = [name for name in RIVALS if name != "rival-coded"]
