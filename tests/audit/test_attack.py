@@ -7,7 +7,6 @@ import pytest
 
 import discreet as dc
 from discreet.audit import FAILS, HOLDS, Rule, attack, numbers
-from discreet.audit.subjects import Subject
 from discreet.errors import InvalidInput
 from discreet.releases.release import Fit, Gram, Predictor, Release
 from discreet.releases.released import Released
@@ -50,27 +49,6 @@ def test_a_given_rule_needs_no_pilot():
     finding = attack(fit, ZERO, ONE, BUDGET, trials=50, rule=Rule(float, 0.5))
     assert len(calls) == 100
     assert finding.measured > 1.0
-
-
-def test_a_shipped_oracle_at_eight():
-    """Half its noise is caught with 400 releases of each batch; as it is, it passes."""
-    subject = Subject("ridge-structured", "bandit", "general", 8.0)
-    first, second = subject.worst_pair()
-    noise = dc.SecureNoise(fast=True)
-    verdicts = {}
-    for share in (1.0, 0.5):
-        made = subject.calibrated
-        mechanism = replace(made, gram=made.gram * share, response=made.response * share)
-        finding = attack(
-            lambda batch, mechanism=mechanism: mechanism.fit(batch, noise),
-            first,
-            second,
-            subject.budget,
-            trials=400,
-            gaussian=True,
-        )
-        verdicts[share] = finding.verdict
-    assert verdicts == {1.0: HOLDS, 0.5: FAILS}
 
 
 def test_a_release_without_noise_is_told_apart():

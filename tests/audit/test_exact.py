@@ -22,7 +22,7 @@ from discreet.audit.subjects import MECHANISMS, Subject, subjects
 from discreet.errors import CorruptRelease
 from discreet.oracles.mechanisms.newton import TOLERANCE
 from discreet.privacy.accounting import epsilon
-from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate, compose, event_json
+from discreet.privacy.events import Gaussian, NonPrivate, event_json
 from discreet.privacy.sensitivities import ridge_sensitivity
 
 RIDGE = Subject("ridge-structured", "bandit", "general", 2.0)
@@ -133,13 +133,6 @@ def test_ridge_and_scale_are_read_off_the_fit(mechanism, feedback):
 def test_costs_agree_with_the_ledger(subject):
     event, delta = subject.calibrated.event, subject.budget.delta
     assert agree(epsilon_of([event_json(event)], delta), epsilon(event, delta))
-
-
-def test_mixed_events_and_radii_agree_with_the_ledger():
-    radii = dc.Logistic().calibrate(dc.Problem(3, 11, radii=True), dc.Budget(1.0, 1e-5))
-    mixed = compose(Gaussian(4.0, 1.0, 1e-9), Gaussian(6.0, 2.0), ExponentialMechanism(0.25, 1.0))
-    for event in (radii.event, mixed):
-        assert agree(epsilon_of([event_json(event)], 1e-5), epsilon(event, 1e-5))
 
 
 def test_a_wrong_cost_is_noticed():

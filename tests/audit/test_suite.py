@@ -64,13 +64,6 @@ def test_the_error_budget_is_shared_by_all_statements():
                 assert check.statements == 0
 
 
-def test_parts_and_mechanisms_can_be_chosen():
-    listed = checks(QUICK, ["finite"], ["exact"])
-    assert {check.part for check in listed} == {"exact"}
-    assert all("finite" in repr(check.ask) for check in listed)
-    assert checks(QUICK, ["finite"], ["transcript"]) == []
-
-
 def made(verdict):
     return Finding("exact", "somebody", "a question", verdict, "so")
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import Budget, Control, InvalidInput, Learner, Plan, Reward, SeededNoise, UnitBall
+from discreet import Budget, Control, InvalidInput, Learner, Plan, SeededNoise, UnitBall
 from discreet.design.control import (
     control_actions,
     control_slots,
@@ -94,19 +94,6 @@ def test_what_cannot_be_is_refused(changes, words):
         plan(**changes)
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 1.5, float("nan"), "0.1", None, True])
-@pytest.mark.parametrize("name", ["share", "budget_share"])
-def test_shares_lie_between_zero_and_one(name, share):
-    with refused(InvalidInput, f"control.{name} must be", repr(share), "Write "):
-        Control(**{name: share})
-
-
-def test_an_action_may_be_named():
-    named = plan(n_actions=None, actions=("none", "mail"), control=Control(0.25, "mail"))
-    assert named.control_action == 1
-    assert "plays the action mail" in " ".join(named.explain().split())
-
-
 def heard(learner, decisions):
     learner.observe(decisions.id, np.zeros(len(decisions.id)))
 
@@ -165,14 +152,3 @@ def test_a_saved_learner_goes_on_with_its_parts(tmp_path):
     start = loaded._store.batches[0].start
     ids = np.arange(start, start + len(parts))
     assert np.array_equal(parts, slots_in_control(0.25, loaded.plan.schedule, ids))
-
-
-def test_rewards_and_missing_losses_follow_one_rule_in_both_parts():
-    """Nobody answers: every slot of both parts has the missing loss."""
-    told = plan(budget=Budget.none(), missing_loss=0.75, outcome=Reward(0, 50))
-    learner = Learner(told, window=0)
-    learner.decide(np.zeros((16, 2)))
-    learner.decide(np.zeros((1, 2)))
-    sums = learner.released.items[0].part_losses.sums
-    inside = control_slots(0.25, 1, 16).sum()
-    assert sums.tolist() == [[0.25 * (16 - inside), 16 - inside], [0.25 * inside, inside]]

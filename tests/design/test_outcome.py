@@ -133,14 +133,6 @@ def test_a_document_without_an_outcome_has_losses():
             declared({"outcome": broken})
 
 
-def test_explained_in_the_words_of_the_plan():
-    words = " ".join(plan(missing_loss=0.8).explain().split())
-    assert "3 actions (none, mail, call)" in words
-    assert "the reward of the chosen action in [0, 50]; what lies outside is refused." in words
-    assert "An answer that never comes counts as a reward of 10." in words
-    assert "is clipped" in " ".join(plan(outcome=Reward(0, 50, clip=True)).explain().split())
-
-
 def rows(learner):
     return private_rows(learner._store)
 
@@ -171,15 +163,6 @@ def test_the_other_word_is_refused_and_nothing_is_stored(wrong):
     assert np.isnan(rows(learner)["losses"]).all()
 
 
-def test_a_plan_with_losses_refuses_rewards():
-    learner = dc.Learner(plan(outcome=Loss()))
-    made = learner.decide(np.zeros(2))
-    with refused(InvalidInput, "observe must get a loss", "got a reward"):
-        learner.observe(made.id, reward=0.5)
-    learner.observe(made.id, 0.5)
-    assert rows(learner)["losses"][0, made.action_index] == 0.5
-
-
 def test_a_reward_outside_leaves_the_learner_as_it_was():
     learner = dc.Learner(plan())
     many = learner.decide(np.zeros((2, 2)))
@@ -189,13 +172,6 @@ def test_a_reward_outside_leaves_the_learner_as_it_was():
         learner.observe(many.id, reward=[3, 51])
     assert np.isnan(rows(learner)["losses"]).all()
     assert not learner.ledger.entries
-
-
-def test_rows_of_rewards_with_full_feedback():
-    learner = dc.Learner(plan(feedback="full"))
-    made = learner.decide(np.zeros(2))
-    learner.observe(made.id, reward=[0, 25, 50])
-    assert rows(learner)["losses"][0].tolist() == [1.0, 0.5, 0.0]
 
 
 def test_a_missing_loss_in_the_units_of_the_outcome_is_translated():

@@ -96,10 +96,19 @@ def test_a_schedule_is_read_from_a_plan_with_and_without_a_longest_batch():
         assert Schedule.of_plan(plan.to_config()) == plan.schedule
 
 
-@pytest.mark.parametrize("longest", [0, 2.0, True, "64", 15, LONGEST + 1])
-def test_a_longest_batch_is_a_whole_number_from_the_first_batch_on(longest):
-    with refused(InvalidInput, "longest_batch", repr(longest)):
-        Schedule(first=16, longest=longest)
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    {
+        "longest": [0, 2.0, True, "64", 15, LONGEST + 1],
+        "growth": [1.0, 1.09, 16.1, 0.0, -2.0, math.nan, math.inf],
+        "horizon": [0, -1, 1.0, "10", True],
+        "first": [0, -4, 2.0, None],
+    }.items(),
+)
+def test_numbers_of_a_schedule_lie_in_their_ranges(name, numbers):
+    for number in numbers:
+        with refused(InvalidInput, name, repr(number)):
+            Schedule(**{"first": 16, name: number})
 
 
 VECTORS = [
@@ -121,21 +130,3 @@ def test_javascript_counts_the_same_lengths(first, growth, lengths):
     assert [schedule.length(m) for m in range(1, len(lengths) + 1)] == lengths
     cut = Schedule(first, sum(lengths) - 1, growth)
     assert cut.lengths() == [each for each in (*lengths[:-1], lengths[-1] - 1) if each]
-
-
-@pytest.mark.parametrize("growth", [1.0, 1.09, 16.1, 0.0, -2.0, math.nan, math.inf])
-def test_a_growth_is_a_number_from_1_1_to_16(growth):
-    with refused(InvalidInput, "growth", repr(growth)):
-        Schedule(growth=growth)
-
-
-@pytest.mark.parametrize("horizon", [0, -1, 1.0, "10", True])
-def test_a_horizon_is_a_positive_whole_number(horizon):
-    with refused(InvalidInput, "horizon", repr(horizon), "None"):
-        Schedule(horizon=horizon)
-
-
-@pytest.mark.parametrize("first", [0, -4, 2.0, None])
-def test_a_first_batch_is_a_positive_whole_number(first):
-    with refused(InvalidInput, "first_batch", repr(first)):
-        Schedule(first=first)

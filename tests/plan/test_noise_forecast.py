@@ -87,13 +87,6 @@ def test_rare_clicks_have_more_noise_by_the_factors_of_sample_sizes(clicks):
     assert 0.75 * said * mean < drawn_noise(made, clicks, of_means=True) < 1.33 * said * mean
 
 
-def test_full_feedback_hears_every_action():
-    lengths = [100, 200]
-    one = plan(horizon=None).mechanism.prediction_noise(lengths)
-    full = plan(horizon=None, feedback="full", losses="general").mechanism
-    assert full.prediction_noise(lengths)[-1] < one[-1]
-
-
 def test_a_hopeless_plan_is_told_so_and_can_be_silenced():
     assert too_noisy(plan(8.0)) is None
     assert "unlikely to beat the best fixed action within 200 rounds" in too_noisy(plan(0.5, 200))
@@ -141,10 +134,6 @@ def clicks(high=1.0, **rest):
     return plan(1.0, None, outcome=dc.Reward(0, high), **rest)
 
 
-def columns(found):
-    return [list(column) for column in zip(*found.table, strict=True)]
-
-
 def test_without_noise_the_sample_size_is_that_of_an_ab_test():
     """Two arms of n/2: n = 4·s²·(1.96 + 0.84)²/D², and p times that for personal predictions."""
     found = sample_sizes(clicks(), 0.01, epsilons=[math.inf])
@@ -168,19 +157,6 @@ def test_a_sample_size_counts_chance_and_noise():
     error = 2 * (spread**2 * 2 / (batches * 5_000) + (noise * mean) ** 2)
     found = sample_sizes(made, 0.3, spread, STANDARD_ERRORS * math.sqrt(error), epsilons=[1.0])
     assert found.table[0].means == pytest.approx(batches * 5_000, abs=1)
-
-
-def test_sample_sizes_fall_with_epsilon_and_with_the_difference():
-    found = sample_sizes(clicks(), 0.02)
-    _, means, personal = columns(found)
-    assert means == sorted(means, reverse=True)
-    assert personal == sorted(personal, reverse=True)
-    assert len(set(means)) == len(means) == 5
-    assert all(m < p for m, p in zip(means, personal, strict=True))
-    easier = columns(sample_sizes(clicks(), 0.02, difference=0.004))[1]
-    assert all(new < old / 2 for new, old in zip(easier, means, strict=True))
-    rarer = columns(sample_sizes(clicks(), 0.01))[1]
-    assert all(new > 1.5 * old for new, old in zip(rarer, means, strict=True))
 
 
 @pytest.mark.parametrize(("records", "told"), [(0.99, True), (1.01, False)])
@@ -231,11 +207,6 @@ def test_a_horizon_that_ends_too_early_is_told_so():
 def test_numbers_that_the_range_does_not_allow_are_refused(numbers, said):
     with refused(dc.InvalidInput, *said):
         sample_sizes(clicks(), *numbers)
-
-
-def test_an_oracle_that_does_not_pool_has_no_sample_size():
-    with refused(dc.InvalidInput, "oracle must pool statistics", "got Logistic"):
-        sample_sizes(clicks(oracle=dc.Logistic()), 0.01)
 
 
 def test_a_delta_that_is_too_large_for_the_horizon_is_advised_against():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.client.documents import EVALUATED, genesis
+from discreet.client.documents import genesis
 from discreet.plan import registry
 from program import PROGRAM
 from tolerances import HANG
@@ -89,15 +89,6 @@ def test_own_classes_evaluate_save_and_load(own, folder):
     played(loaded)
     assert len(loaded.released.items) == 2
     assert "NoisyMeans is not audited by discreet" in loaded.ledger.spent().assumptions
-
-
-def test_events_of_events_are_marked_and_no_guarantee_stays_none():
-    from discreet.privacy import events
-
-    parts = events.Composed((events.Gaussian(1.0, 1.0), events.NonPrivate("a test")))
-    marked = events.not_audited(parts, "Mine")
-    assert events.assumptions(marked) == ("Mine is not audited by discreet",)
-    assert marked.events[1] == parts.events[1]
 
 
 def test_what_is_not_registered_is_refused_by_the_plan(own):
@@ -198,13 +189,6 @@ def test_entry_points_are_loaded_when_their_name_is_asked_for(monkeypatch):
     assert type(plan.policy).__module__ == "my_bandits"
 
 
-@pytest.mark.usefixtures("folder")
-def test_an_entry_point_has_the_name_of_its_class(monkeypatch):
-    entry_points(monkeypatch, Another="my_bandits:EpsilonGreedy")
-    with refused(dc.InvalidInput, "Another", "EpsilonGreedy"):
-        registry.POLICIES.get("Another")
-
-
 def test_a_document_names_no_code(folder):
     document = {
         "n_actions": 2,
@@ -270,24 +254,9 @@ def test_campaigns_carry_own_classes_to_their_workers(folder):
     assert "--import MODULE" in error
 
 
-def test_campaigns_still_refuse_strangers():
-    from discreet.lab.campaign.grid import Grid
-
-    for name in ("EpsilonGreedy", "Uniform", "Ridge"):
-        with refused(dc.InvalidInput, "algorithms", name):
-            Grid.of("quick", algorithms=[name])
-
-
 def test_a_billboard_refuses_policies_that_its_clients_do_not_know(own):
     with refused(dc.InvalidInput, "plan.policy", "EpsilonGreedy"):
         genesis(plan_of(own), "test", "ab" * 32)
-
-
-def test_the_clients_know_the_policies_that_a_billboard_serves():
-    script = (ROOT / "clients" / "js" / "discreet.js").read_text()
-    table = re.search(r"^const POLICIES = \{\n(.*?)^\};", script, re.DOTALL | re.MULTILINE)[1]
-    assert set(re.findall(r"^  (\w+)[(:]", table, re.MULTILINE)) == set(EVALUATED)
-    assert set(EVALUATED) <= set(registry.POLICIES.built_in)
 
 
 def test_a_service_refuses_them_before_it_begins(own):

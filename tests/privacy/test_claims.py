@@ -10,7 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "discreet"
-BRACKETS = re.compile(r"\[([^\[\]]*docs/[^\[\]]*)\]")
 PAGE = re.compile(r"docs/[\w/-]+\.md")
 SECTION = re.compile(r'docs/[\w/-]+\.md, "([^"]+)"')
 
@@ -50,10 +49,6 @@ CLAIMS = [(module, passage) for module, passage in PASSAGES if "Privacy:" in pas
 CITATIONS = [(module, passage) for module, passage in PASSAGES if "docs/" in passage]
 
 
-def test_there_are_claims():
-    assert len(CLAIMS) >= 12
-
-
 @pytest.mark.parametrize(
     ("module", "claim"), CLAIMS, ids=[f"{m}-{i}" for i, (m, _) in enumerate(CLAIMS)]
 )
@@ -78,13 +73,3 @@ def test_pages_link_to_pages_that_exist():
     for page in (ROOT / "docs").rglob("*.md"):
         for target in re.findall(r"\]\(([^)#:]+\.md)", page.read_text()):
             assert (page.parent / target).resolve().is_file(), f"{page.name} links to {target}"
-
-
-def test_the_guard_notices(tmp_path):
-    module = tmp_path / "careless.py"
-    module.write_text('"""Privacy: trust me."""\n# Privacy: so\n# it is. [docs/privacy/no.md]\n')
-    first, second = sorted(passages(module.read_text()), key=len)
-    assert not BRACKETS.search(first)
-    assert BRACKETS.search(second)
-    assert not SECTION.search(second)  # a page alone is not enough
-    assert not (ROOT / PAGE.findall(second)[0]).is_file()

@@ -61,12 +61,6 @@ def test_other_documents_are_refused(document):
         events.event_from_json(document)
 
 
-def test_paper_events_state_their_idealisation():
-    assert events.assumptions(MADE["ridge paper"]) == ("real arithmetic",)
-    for name in ("logistic paper", "logistic paper radii"):
-        assert events.assumptions(MADE[name]) == ("exact minimiser", "real arithmetic")
-
-
 def test_structured_events_assume_nothing_or_say_what():
     assert events.assumptions(MADE["ridge"]) == ()
     assert events.assumptions(MADE["finite"]) == ()
@@ -104,15 +98,6 @@ def test_secure_noise_claims_the_event_and_fast_its_distance(name):
     assert epsilon(event, 1e-5) <= epsilon(claimed, 1e-5)
     if name != "none":
         assert epsilon(claimed, 1e-5) <= 1.0
-
-
-def test_a_part_without_privacy_ruins_the_whole():
-    whole = events.compose(MADE["ridge"], events.NonPrivate("a test"))
-    assert epsilon(whole, 1e-5) == math.inf
-
-
-def test_a_lone_event_stays_itself():
-    assert events.compose(MADE["ridge"]) is MADE["ridge"]
 
 
 @pytest.mark.parametrize("radii", [False, True])

@@ -292,17 +292,6 @@ def test_noisy_statistics_lie_on_the_grid_and_their_low_bits_say_nothing(source,
         assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM / 4, 15)
 
 
-@pytest.mark.parametrize("scale", [2.0**20, 5.936 * 2.0**41])
-def test_fast_and_exact_samplers_agree(scale):
-    """Quantiles of 20,000 fast draws against the Gaussian they stand for (DKW bound)."""
-    drawn = noise_module._fast_gaussian(scale, 20_000)
-    assert drawn.dtype == np.int64
-    ordered = norm.cdf(np.sort(drawn) / scale)
-    steps = np.arange(1, len(ordered) + 1) / len(ordered)
-    limit = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * len(ordered)))
-    assert np.abs(ordered - steps).max() < limit + 1e-4
-
-
 def test_the_table_holds_the_discrete_gaussian():
     """Each probability of the table is within 2^−64 of the law, up to double precision."""
     thresholds = noise_module._table()

@@ -14,14 +14,11 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from discreet.batch import Batch
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import Logistic, Problem
-from discreet.oracles.mechanisms import logistic, newton
+from discreet.oracles.mechanisms import newton
 from discreet.oracles.mechanisms.newton import TOLERANCE
 from discreet.privacy.budget import Budget
-from discreet.privacy.events import ObjectivePerturbation
-from discreet.privacy.noise import SecureNoise
 
 DELTA = 1e-5
 ROUNDING = 1e-9
@@ -91,23 +88,6 @@ def test_pure_blocks_never_exceed_epsilon(level, ridge):
             assert changed > 0.8 * level  # and the noise is not wasted
 
 
-def test_pure_blocks_share_epsilon_with_full_feedback():
-    """A blocks, each touched by the same record: their losses add up to at most ε."""
-    oracle = calibrated(Logistic(ridge=1e-4, noise="gamma"), 2.0, feedback="full", A=3)
-    total, scale = oracle._ridge_and_scale(1)
-    same, _ = worst_block_losses(float(total), float(scale))
-    assert 3 * same <= 2.0 + ROUNDING
-
-
-def test_sabotage_without_room_for_the_determinant_epsilon_is_exceeded():
-    """The same noise at a ridge of 0.05, where curvature is not paid for."""
-    oracle = calibrated(Logistic(noise="gamma"), 1.0)
-    _, scale = oracle._ridge_and_scale(1)
-    same, changed = worst_block_losses(0.05, float(scale))
-    assert same > 2.0
-    assert changed > 2.0
-
-
 @pytest.mark.parametrize("level", [0.5, 2.0])
 @pytest.mark.parametrize("ridge", [1e-3, 1.0])
 def test_the_paper_mechanism_never_exceeds_epsilon(level, ridge):
@@ -166,25 +146,6 @@ def test_gaussian_blocks_keep_delta_and_a_third_of_the_noise_does_not(level, lea
     assert hockey_stick(scales.sigma / 3, scales.least_ridge, level) > DELTA
 
 
-def test_the_determinant_ratio_is_at_most_its_bound():
-    """det ∇²J changes by at most 1 + β/Λ: one rank-one term leaves, another enters."""
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        ridge = 10.0 ** rng.uniform(-2, 1)
-        features = with_bias(rng.normal(size=(4, 2)))
-        theta = rng.normal(size=(50, 3)) * 10.0 ** rng.uniform(-1, 2)
-        _, one = noise_and_volume(theta, features[:3], np.zeros(3), ridge)
-        _, two = noise_and_volume(theta, features[1:], np.zeros(3), ridge)
-        assert np.abs(one - two).max() <= math.log1p(newton.CURVATURE / ridge) + ROUNDING
-
-
-def test_slope_and_curvature_of_the_logistic_loss_pay_for_each_other():
-    """|f'| + f'' ≤ 1, the inequality behind a ridge of 2/ε."""
-    mean = expit(np.linspace(-40, 40, 4001))[:, None]
-    loss = np.linspace(0, 1, 101)
-    assert (np.abs(mean - loss) + mean * (1 - mean)).max() <= 1.0
-
-
 # The solver's certificate.
 
 
@@ -218,60 +179,3 @@ def test_distance_to_the_minimiser_is_within_tolerance_over_ridge():
     fine = newton.minimise(*given, 1e-12)
     apart = np.linalg.norm(rough - fine, axis=1)
     assert (apart <= gradient_norms(rough, *given) / 0.3 + 1e-11).all()
-
-
-def test_the_minimiser_inverts_the_noise():
-    """b(θ) of the returned θ is the noise that went in: the density formula is about this θ."""
-    features, weights, labels, ridge, tilt = problem(2)
-    theta = newton.minimise(features, weights, labels, ridge, tilt, 1e-10)
-    for action in range(3):
-        mine = weights[:, action] > 0
-        b, _ = noise_and_volume(
-            theta[action : action + 1], features[mine], labels[mine, action], ridge[action]
-        )
-        np.testing.assert_allclose(b[0], tilt[action], atol=1e-8)
-
-
-class Recorder(SecureNoise):
-    """Secure noise that remembers what was asked of it."""
-
-    def __init__(self):
-        object.__setattr__(self, "fast", False)
-        object.__setattr__(self, "asked", [])
-
-    def normal(self, name, shape):
-        self.asked.append(("normal", name, shape))
-        return super().normal(name, shape)
-
-    def ball(self, name, shape):
-        self.asked.append(("ball", name, shape))
-        return SecureNoise().ball(name, shape)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"noise": "gamma"}, [("ball", "objective blocks", (2, 3)), ("ball", "output", (6,))]),
-        (
-            {"noise": "gaussian"},
-            [("normal", "objective blocks", (2, 3)), ("normal", "output", (2, 3))],
-        ),
-        ({"mechanism": "paper"}, [("ball", "objective", (6,))]),
-    ],
-)
-def test_noise_is_drawn_once_for_objective_and_output(options, expected):
-    oracle = calibrated(Logistic(**options), 1.0, delta=DELTA, p=3)
-    observed = np.eye(2, dtype=bool)[[0, 1, 1]]
-    batch = Batch(with_bias(np.eye(3, 2)), np.array([[0.0, 1.0]] * 3), observed)
-    noise = Recorder()
-    oracle.fit(batch, noise)
-    assert noise.asked == expected
-
-
-def test_pure_parts_add_up_to_epsilon():
-    oracle = calibrated(Logistic(ridge=1e-4, noise="gamma"), 1.0)
-    event = oracle.event
-    assert isinstance(event, ObjectivePerturbation)
-    _, scale = oracle._ridge_and_scale(1)
-    objective = 2.0 / float(scale)  # a gradient moves by at most 2
-    assert objective + logistic.OUTPUT_SHARE * 1.0 <= event.epsilon + ROUNDING

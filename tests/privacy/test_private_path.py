@@ -276,20 +276,6 @@ def test_the_guard_notices(code):
     assert complaints(ast.parse(code))
 
 
-def test_the_guard_covers_every_oracle():
-    names = {path.name for path in PRIVATE_PATH}
-    assert {
-        "logistic.py",
-        "ridge.py",
-        "pooled_statistics.py",
-        "finite_choice.py",
-        "legal_rows.py",
-        "moments.py",
-        "newton.py",
-    } <= names
-    assert {"configurations.py", "perturb.py", "noise.py", "memory_store.py"} <= names
-
-
 @pytest.fixture
 def batch():
     return Batch(np.full((2, 3), 0.123), np.full((2, 2), 0.456), np.ones((2, 2), dtype=bool))

@@ -116,15 +116,6 @@ def test_all_of_a_person_costs_at_most_the_budget(oracle, options, batches, reco
         assert spent >= 0.999
 
 
-@pytest.mark.parametrize(("batches", "records"), SIZES)
-def test_noise_grows_by_k_root_m_and_no_more(batches, records):
-    for oracle in (Ridge(), PooledRidge(), Ridge(mechanism="paper")):
-        once, often = calibrated(oracle, 1, 1), calibrated(oracle, batches, records)
-        grows = records * math.sqrt(batches)
-        assert often.gram / once.gram == pytest.approx(grows, rel=1e-5)
-        assert often.response / once.response == pytest.approx(grows, rel=1e-5)
-
-
 @pytest.mark.parametrize("options", [{}, {"radii": True}, {"feedback": "full"}])
 def test_a_gaussian_objective_composes_by_its_curve(options):
     for batches in (1, 4, 20):
@@ -133,21 +124,6 @@ def test_a_gaussian_objective_composes_by_its_curve(options):
         assert 0.999 <= spent <= 1.0
     with refused(InvalidInput, "records_per_batch must be 1"):
         calibrated(Logistic(noise="gaussian"), 4, 2, **options)
-
-
-def test_auto_noise_takes_what_has_a_bound():
-    assert calibrated(Logistic(), 4, 2).noise == "gamma"
-    with refused(InvalidInput, "records_per_batch must be 1"):
-        calibrated(Logistic(), 4, 2, radii=True)
-
-
-def test_the_fit_uses_the_output_noise_that_the_event_declares():
-    mechanism = calibrated(Logistic(noise="gaussian"), 16, 1)
-    output = next(part for part in mechanism.event.events if isinstance(part, Gaussian))
-    tolerance = 1e-3
-    scale = mechanism._output_scale(mechanism.least_ridge, tolerance)
-    sensitivity = 2 * tolerance / mechanism.least_ridge
-    assert scale / sensitivity == pytest.approx(output.multiplier, rel=EXACT)
 
 
 @given(st.floats(1e-3, 50), st.integers(1, 400), st.integers(1, 40))

@@ -89,81 +89,85 @@ def checks(
     listed: list[Check] = []
     named = [each for each in mechanisms if each not in (*RIVALS, ADASSP)]
     for subject in subjects(named, effort.epsilons):
-        listed += _exact(subject, effort)
-        listed += _noise(subject, effort)
-        listed.append(Check("black box", _black_box(subject), _TWO_SIDED))
-        if subject.mechanism == DEFAULT_PLAN:
-            listed.append(Check("black box", partial(which_life, subject), _TWO_SIDED))
-            for sums in (exact_parts, exact_guardrails):
-                listed.append(Check("exact", _Certain(partial(sums, subject))))
-        if subject.mechanism == DEFAULT_PLAN and installed():
-            listed.append(Check("exact", _Certain(partial(one_row_each, subject))))
+        listed += [*_exact(subject, effort), *_noise(subject, effort)]
+        # Ridge meets both samplers: the exact one with bandit feedback, and in the default plan.
+        fast = subject.mechanism in ("ridge-pooled", *_AFTER_A_PAST)
+        fast |= subject.mechanism == "ridge-structured" and subject.feedback == "full"
+        attacks: list[Callable[..., Finding]] = [partial(black_box, **_FAST if fast else {})]
+        attacks += [which_life] * (subject.mechanism == DEFAULT_PLAN)
+        listed += [Check("black box", partial(each, subject), _TWO_SIDED) for each in attacks]
     for epsilon, rival in itertools.product(effort.epsilons, RIVALS):
         if rival in mechanisms:
             listed += _rival(RivalSubject(rival, epsilon))
     if ADASSP in mechanisms:
-        questions = (partial(adassp_move, AdaSSPSubject(epsilon)) for epsilon in effort.epsilons)
-        listed += [Check("exact", _Certain(each)) for each in questions]
+        listed += [_certain("exact", adassp_move, AdaSSPSubject(each)) for each in effort.epsilons]
     played = [scenario for scenario in SCENARIOS if scenario.mechanism in mechanisms]
     for (epsilon, runs), scenario in itertools.product(effort.runs, played):
-        once = _Certain(partial(enters_once, scenario, epsilon))
         whole = partial(transcript, scenario, epsilon, runs)
-        listed += [Check("transcript", once), Check("transcript", whole, _TWO_SIDED)]
+        listed.append(_certain("transcript", enters_once, scenario, epsilon))
+        listed.append(Check("transcript", whole, _TWO_SIDED))
     return [check for check in listed if check.part in parts]
 
 
 def _rival(subject: RivalSubject) -> list[Check]:
     if subject.mechanism == "rival-coded":
-        return [Check("exact", _Certain(partial(crowds, subject)))]
-    listed = [Check("exact", _Certain(partial(exact_move, subject)))]
-    if subject.mechanism == "rival-shuffled":
-        listed.append(Check("exact", _Certain(partial(amplification, subject))))
-    return [*listed, Check("black box", partial(black_box_rival, subject), _TWO_SIDED)]
+        return [_certain("exact", crowds, subject)]
+    asked = [exact_move, *[amplification] * (subject.mechanism == "rival-shuffled")]
+    attack = Check("black box", partial(black_box_rival, subject), _TWO_SIDED)
+    return [*(_certain("exact", each, subject) for each in asked), attack]
 
 
 def _exact(subject: Subject, effort: Effort) -> list[Check]:
-    always: tuple[Callable[[Subject], Finding], ...] = (calibration, covered)
-    if subject.mechanism != JOINT:  # whose documents are those of ridge-stretched
-        always += (public_alike, tells_no_more)
-    questions: list[Callable[[], Finding]] = [partial(each, subject) for each in always]
-    if subject.ridge:
-        questions.append(partial(exact_gaussian, subject, effort.starts))
-        facts = [isometry, hostile]
-        facts += [blocks] * subject.with_gram
-        facts += [exact_sums] * (subject.mechanism != "ridge-paper")  # which sums floats
-        facts += [rows_as_published] * (subject.mechanism in _AFTER_A_PAST)
-        questions += [partial(each, subject) for each in facts]
-    elif subject.mechanism == "finite":
-        questions.append(partial(exact_choice, subject))
-    else:
-        gaussian = subject.mechanism == "logistic-gaussian"
-        questions.append(partial(exact_gaussian_objective if gaussian else exact_pure, subject))
-        questions.append(partial(certificate, subject))
-        if subject.mechanism != "logistic-gamma":
-            questions.append(partial(exact_gram, subject, effort.starts))
-    return [Check("exact", _Certain(each)) for each in questions]
+    mechanism, ridge = subject.mechanism, subject.ridge
+    objective, default = mechanism.startswith("logistic"), mechanism == DEFAULT_PLAN
+    asked: dict[Callable[..., Finding], bool] = {
+        calibration: True,
+        covered: True,
+        public_alike: mechanism != JOINT,  # whose documents are those of ridge-stretched
+        tells_no_more: mechanism != JOINT,
+        isometry: ridge,
+        hostile: ridge,
+        blocks: subject.with_gram,
+        exact_sums: ridge and mechanism != "ridge-paper",  # which sums floats
+        rows_as_published: mechanism in _AFTER_A_PAST,
+        exact_choice: mechanism == "finite",
+        exact_gaussian_objective: mechanism == "logistic-gaussian",
+        exact_pure: objective and mechanism != "logistic-gaussian",
+        certificate: objective,
+        exact_parts: default,
+        exact_guardrails: default,
+        one_row_each: default and installed(),
+    }
+    searches = {exact_gaussian: ridge, exact_gram: objective and mechanism != "logistic-gamma"}
+    return [
+        *(_certain("exact", each, subject) for each, asks in asked.items() if asks),
+        *(
+            _certain("exact", each, subject, effort.starts)
+            for each, asks in searches.items()
+            if asks
+        ),
+    ]
 
 
 def _noise(subject: Subject, effort: Effort) -> list[Check]:
-    alone = Check("noise", _Certain(partial(entropy_alone, subject)))
-    if subject.mechanism == "finite":
-        return [alone, _law(noise_law.choice, subject)]
-    questions = [noise_law.scale_and_shape, noise_law.independence]
-    if subject.mechanism in _AFTER_A_PAST:  # they draw as ridge-pooled and the default plan do
-        questions = [noise_law.scale_and_shape, *[noise_law.grid] * (subject.feedback == "bandit")]
-    listed = [_law(ask, subject) for ask in questions]
-    if subject.feedback == "bandit" and subject.mechanism not in _AFTER_A_PAST:
-        # What is drawn is the same with full information.
-        listed.append(alone)
-    if subject.mechanism in _TAILS and subject.feedback == "bandit":
-        count = effort.draws if subject.mechanism == DEFAULT_PLAN else MANY_DRAWS
+    mechanism, bandit = subject.mechanism, subject.feedback == "bandit"
+    alone = partial(_certain, "noise", entropy_alone, subject)
+    if mechanism == "finite":
+        return [alone(), _law(noise_law.choice, subject)]
+    if mechanism in _AFTER_A_PAST:  # they draw as ridge-pooled and the default plan do
+        questions = [noise_law.scale_and_shape, *[noise_law.grid] * bandit]
+        return [_law(ask, subject) for ask in questions]
+    on_grid = mechanism in ("ridge-structured", "ridge-pooled")
+    questions = [noise_law.scale_and_shape, noise_law.independence, *[noise_law.grid] * on_grid]
+    listed = [_law(ask, subject, **how) for how in ({}, _FAST)[: 1 + on_grid] for ask in questions]
+    if not bandit:  # what is drawn is the same as with bandit feedback
+        return listed
+    listed.append(alone())
+    if mechanism in _TAILS:
+        count = effort.draws if mechanism == DEFAULT_PLAN else MANY_DRAWS
         listed.append(_law(noise_law.tails, subject, count=count))
-    if subject.mechanism in ("ridge-structured", "ridge-pooled"):
-        listed.append(_law(noise_law.grid, subject))
-        listed += [_law(ask, subject, **_FAST) for ask in (*questions, noise_law.grid)]
-    if subject.mechanism == "ridge-pooled" and subject.feedback == "bandit":
-        listed.append(_law(noise_law.tails, subject, count=MANY_DRAWS, **_FAST))
-        listed.append(Check("noise", _Certain(partial(entropy_alone, subject, **_FAST))))
+    if mechanism == "ridge-pooled":
+        listed += [_law(noise_law.tails, subject, count=MANY_DRAWS, **_FAST), alone(**_FAST)]
     return listed
 
 
@@ -173,17 +177,13 @@ _TAILS = ("ridge-paper", "logistic-gamma", "logistic-gaussian", DEFAULT_PLAN)
 """One mechanism for each law: floating normals, balls, normals of an objective, exact integers."""
 
 
-def _black_box(subject: Subject) -> Callable[[float], Finding]:
-    """Ridge meets both samplers: the exact one with bandit feedback, and in the default plan."""
-    fast = subject.mechanism in ("ridge-pooled", *_AFTER_A_PAST)
-    fast |= subject.mechanism == "ridge-structured" and subject.feedback == "full"
-    options = _FAST if fast else {}
-    return partial(black_box, subject, **options)
-
-
 def _law(ask: Callable[..., Finding], subject: Subject, **options: Any) -> Check:
     statements = noise_law.STATEMENTS[ask.__name__]
     return Check("noise", partial(ask, subject, **options), statements)
+
+
+def _certain(part: str, ask: Callable[..., Finding], *about: Any, **options: Any) -> Check:
+    return Check(part, _Certain(partial(ask, *about, **options)))
 
 
 @dataclass(frozen=True)
