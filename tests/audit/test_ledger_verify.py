@@ -253,6 +253,20 @@ def test_releases_that_a_restore_cut_off_are_charged(tmp_path, capsys):
     assert "2 are missing" in out
 
 
+def test_a_file_of_releases_cannot_tell_what_users_spent(tmp_path, capsys):
+    """Its plan promises something for users, and does not say how often one contributes."""
+    released = played().released
+    plan, items = {**released.plan, "unit": "user"}, []
+    root = previous = digest_of(plan)
+    for item in released.items:
+        items.append(replace(item, plan_digest=root, previous=previous))
+        previous = items[-1].digest
+    replace(released, plan=plan, items=tuple(items)).save(tmp_path / "released.json")
+    code, _, told = run(capsys, tmp_path / "released.json")
+    assert code == 2
+    assert "must say how often one user contributes" in told
+
+
 def test_releases_of_users_tell_what_a_person_spent(tmp_path, capsys):
     """Where the plan bounds a person's batches, files and chains are priced by the dearest ones."""
     plan = planned(unit="user", batches_per_user=2, records_per_batch=3)

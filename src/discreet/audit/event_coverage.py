@@ -115,54 +115,33 @@ def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
     [docs/privacy/logistic.md]
     """
     objective = Objective(subject, 1, mechanism)
-    touched = _touched(subject, objective)
-    bend = math.log1p(_BEND / objective.ridge)
+    # Another loss moves so many blocks: 1, or all A with full information.
+    one, two = (objective.fit(subject.record([1.0], loss)) for loss in (0.0, 1.0))
+    touched = int((np.abs(one - two).max(axis=-1) > 0.0).sum())
+    slope, bend = 2.0 / objective.scale, math.log1p(_BEND / objective.ridge)
     error = 2.0 * TOLERANCE / objective.ridge
     parts: list[JsonObject] = []
     pure = 0.0
     if objective.gaussian:
-        shift = 2.0 / objective.scale
-        parts.append(_objective_event(shift, bend, touched))
+        curve = {"kappa": bend, "shift": slope, "blocks": touched}
+        parts.append({"kind": "ObjectivePerturbation", "noise": "gaussian", **curve})
         parts.append(_gaussian_event(error, objective.output))
     elif objective.joint:  # Chaudhuri et al. count the determinant twice
-        pure = touched * (2.0 / objective.scale + 2.0 * bend)
+        pure = touched * (slope + 2.0 * bend)
     else:
-        slope = 2.0 / objective.scale
         paid = objective.ridge >= (1.0 - ROUNDING) * 2.0 / slope  # the slope pays for the bend
         pure = touched * (slope if paid else slope + bend)
         pure += error / objective.output if objective.output else math.inf
-    if mechanism.problem.radii:
-        parts.append(_gram_event(subject))
+    if mechanism.problem.radii:  # features at right angles lie furthest apart
+        records = subject.record([1.0], 1.0), subject.record([-1.0], 1.0)
+        apart = GaussianRelease(subject, gram_only=True).distance(*records)
+        parts.append(_gaussian_event(apart, 1.0))
     return pure + (epsilon_of(parts, delta) if parts else 0.0)
-
-
-def _touched(subject: Subject, objective: Objective) -> int:
-    """The number of blocks that another loss moves: 1, or all A with full information."""
-    one, two = (objective.fit(subject.record([1.0], loss)) for loss in (0.0, 1.0))
-    return int((np.abs(one - two).max(axis=-1) > 0.0).sum())
-
-
-def _objective_event(shift: float, kappa: float, blocks: int) -> JsonObject:
-    return {
-        "kind": "ObjectivePerturbation",
-        "noise": "gaussian",
-        "kappa": kappa,
-        "shift": shift,
-        "blocks": blocks,
-    }
 
 
 def _gaussian_event(moved: float, deviation: float) -> JsonObject:
     multiplier = deviation / moved
     return {"kind": "Gaussian", "multiplier": multiplier or 1e-9, "sampler_distance": 0.0}
-
-
-def _gram_event(subject: Subject) -> JsonObject:
-    """Features at right angles lie furthest apart."""
-    apart = GaussianRelease(subject, gram_only=True).distance(
-        subject.record([1.0], 1.0), subject.record([-1.0], 1.0)
-    )
-    return _gaussian_event(apart, 1.0)
 
 
 ANSWERS = (0.0, 0.5, 1.0, None)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import Any
 
 from discreet.privacy.budget import Budget
 from discreet.types import JsonObject
@@ -60,18 +60,8 @@ class Finding:
         return asdict(self)
 
 
-class Named(Protocol):
-    """Subject of a finding."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def epsilon(self) -> float: ...
-
-
 def computed(
-    subject: Named,
+    subject: Any,
     question: str,
     verdict: str | bool,
     said: str,
@@ -80,7 +70,10 @@ def computed(
     claimed: float | None = None,
     part: str = "exact",
 ) -> Finding:
-    """A finding without error rate; an ``exact`` ε is compared with that of the subject."""
+    """A finding without error rate; an ``exact`` ε is compared with that of the subject.
+
+    The subject has a ``name`` and an ``epsilon``.
+    """
     words = verdict if isinstance(verdict, str) else HOLDS if verdict else FAILS
     if exact is not None and claimed is None:
         claimed = subject.epsilon
@@ -89,7 +82,7 @@ def computed(
 
 
 def listed(
-    subject: Named, question: str, wrong: Sequence[str], kept: str, part: str = "exact"
+    subject: Any, question: str, wrong: Sequence[str], kept: str, part: str = "exact"
 ) -> Finding:
     """A finding that names what is wrong, each once; ``kept`` if nothing is."""
     said = "; ".join(list(dict.fromkeys(wrong))[:3]) or kept

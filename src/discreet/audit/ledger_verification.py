@@ -118,8 +118,8 @@ def _of_releases(released: Released, head: str) -> tuple[JsonMapping, JsonMappin
     if plan["unit"] != "decision" and not _participation(plan):
         raise InvalidInput(
             "file of releases must say how often one user contributes, in batches_per_user and "
-            f"records_per_batch of its plan; got the unit {plan['unit']!r} without. An older "
-            "version wrote it: verify it with that version."
+            f"records_per_batch of its plan; got the unit {plan['unit']!r} without. Fetch it "
+            "again from the operator."
         )
     charged = [(f"batch {item.number}", event_json(item.event)) for item in released.items]
     budget = {name: plan["budget"][name] for name in ("epsilon", "delta")}

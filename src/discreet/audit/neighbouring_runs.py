@@ -15,23 +15,22 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.audit.attack import hits_finding, learnt_rule
 from discreet.audit.finding import (
-    FAILS,
-    HOLDS,
     ROUNDING,
     Finding,
     Hits,
     gaussian_epsilon,
     gaussian_hits,
+    listed,
 )
 from discreet.audit.gaussian import RidgeReader, reader_of
 from discreet.audit.noise_sources import Chosen, Crash, DrawnAhead, Dying, Remembered
@@ -49,6 +48,13 @@ from discreet.types import NumpyArray
 
 _FAR = [-0.75, math.sqrt(7.0) / 4]
 """Unit context at c·c' = −¾ of (1, 0): with losses 1 and 0 the worst pair of one action."""
+
+
+class RunSubject(NamedTuple):
+    """The mechanism of a run, as a finding names it."""
+
+    name: str
+    epsilon: float
 
 
 @dataclass(frozen=True)
@@ -189,10 +195,7 @@ class Play:
         One number for each part of a release: noise may be missing in one of them alone.
         """
         left = self.residuals(released)
-        one, two = (
-            self.statistics(version, released)
-            for version in (self.scenario.first, self.scenario.second)
-        )
+        one, two = self._worlds(released)
         if self.batch <= len(left):
             left[self.batch - 1] = left[self.batch - 1] - (one + two) / 2
         sigma, parts = self._own_reader.sigma, self._own_reader.parts
@@ -218,6 +221,10 @@ class Play:
         losses = np.full((1, ACTIONS), version.loss or 0.0)
         rows = self._rows(past, np.array([version.context]), losses, observed_rows)
         return self._silent(rows, self.plan.schedule.length(self.batch), past)
+
+    def _worlds(self, released: Released) -> list[NumpyArray]:
+        versions = self.scenario.first, self.scenario.second
+        return [self.statistics(version, released) for version in versions]
 
     def _past(self, released: Released, number: int) -> Released:
         """The releases before this batch: of one run the same object, with what it computed."""
@@ -262,14 +269,10 @@ class Play:
     def _known(self) -> dict[tuple[int | bytes | None, ...], NumpyArray]:
         return {}
 
-    def _reader(self, length: int) -> RidgeReader:
-        return self._readers.setdefault(
-            length, reader_of(self.plan.mechanism, length, ACTIONS, DIMENSION + 1)
-        )
-
     @cached_property
-    def _readers(self) -> dict[int, RidgeReader]:
-        return {}
+    def _reader(self) -> Callable[[int], RidgeReader]:
+        mechanism = self.plan.mechanism
+        return cache(lambda length: reader_of(mechanism, length, ACTIONS, DIMENSION + 1))
 
     def shift(self, released: Released) -> float:
         """Deviations between the worlds in the release of the record's batch, after those before.
@@ -278,10 +281,7 @@ class Play:
         """
         if not self.plan.schedule.fitted(self.batch):
             return 0.0
-        one, two = (
-            self.statistics(version, released)
-            for version in (self.scenario.first, self.scenario.second)
-        )
+        one, two = self._worlds(released)
         return float(np.linalg.norm((two - one) / self._own_reader.sigma))
 
     @property
@@ -305,15 +305,9 @@ def enters_once(scenario: Scenario, epsilon: float) -> Finding:
             expected = own if number == play.batch else np.zeros_like(residual)
             if np.abs(residual - expected).max() > ROUNDING:
                 wrong.append(f"release {number} shows more, or less, than its records and noise")
-    return Finding(
-        "transcript",
-        f"{scenario.mechanism}, bandit",
-        f"{scenario.name}: enters once",
-        FAILS if wrong else HOLDS,
-        "; ".join(dict.fromkeys(wrong))
-        or "it shows in the release of its batch alone, and so does the noise of each release",
-        level=epsilon,
-    )
+    about = RunSubject(f"{scenario.mechanism}, bandit", epsilon)
+    kept = "it shows in the release of its batch alone, and so does the noise of each release"
+    return listed(about, f"{scenario.name}: enters once", wrong, kept, part="transcript")
 
 
 def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) -> Finding:

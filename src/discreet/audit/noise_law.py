@@ -8,10 +8,11 @@ come from exact laws or from inequalities that hold for every ``alpha``, not fro
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from discreet.audit.finding import FAILS, HOLDS, Finding, clopper_pearson
+from discreet.audit.finding import Finding, clopper_pearson, computed
 from discreet.audit.gaussian import GaussianRelease
 from discreet.audit.noise_sources import Chosen, Replayed, Trials, in_fresh_process
 from discreet.audit.objective import Objective
@@ -87,14 +88,11 @@ def scale_and_shape(
         least <= fourth <= most,
         apart <= math.sqrt(math.log(2.0 / alpha) / (2 * n)),
     )
-    return _finding(
-        subject,
-        f"scale and shape of the noise{name}",
-        all(kept),
+    said = (
         f"{n:,} draws: variance {square / n:.3f} of the declared one (accepted within "
-        f"{low / n:.3f} and {high / n:.3f}), fourth moment {fourth:.2f} of 3",
-        alpha,
+        f"{low / n:.3f} and {high / n:.3f}), fourth moment {fourth:.2f} of 3"
     )
+    return _finding(subject, f"scale and shape of the noise{name}", all(kept), said, alpha)
 
 
 def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
@@ -137,15 +135,9 @@ def independence(
             "processes": unrelated(one, there, alpha),
         }
         failed += [what + name for name, holds in kept.items() if not holds]
-    return _finding(
-        subject,
-        f"independence of the noise{name}",
-        not failed,
-        f"not independent: {', '.join(failed)}"
-        if failed
-        else "entries, releases, fits and processes are uncorrelated, and so are their magnitudes",
-        alpha,
-    )
+    said = "entries, releases, fits and processes are uncorrelated, and so are their magnitudes"
+    said = f"not independent: {', '.join(failed)}" if failed else said
+    return _finding(subject, f"independence of the noise{name}", not failed, said, alpha)
 
 
 def magnitudes(draws: Floats) -> Floats:
@@ -249,15 +241,10 @@ def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str =
             uniform_bits(steps, least, alpha),
             no_value_twice(steps.reshape(RELEASES, -1), least, alpha),
         ]
-    return _finding(
-        subject,
-        f"noise on the grid of the sums{name}",
-        all(kept),
-        "noisy sums are whole numbers of steps; their bits below the noise say nothing of the batch"
-        if all(kept)
-        else "noisy sums repeat, or their low bits depend on the batch",
-        alpha,
-    )
+    said = "noisy sums repeat, or their low bits depend on the batch"
+    if all(kept):
+        said = "noisy sums are whole numbers of steps; their low bits say nothing of the batch"
+    return _finding(subject, f"noise on the grid of the sums{name}", all(kept), said, alpha)
 
 
 def uniform_bits(steps: Floats, scale: float, alpha: float) -> bool:
@@ -319,13 +306,5 @@ def choice(subject: Subject, alpha: float, noise: Noise | None = None) -> Findin
 
 
 def _finding(subject: Subject, question: str, kept: bool, text: str, alpha: float) -> Finding:
-    return Finding(
-        "noise",
-        subject.name,
-        question,
-        HOLDS if kept else FAILS,
-        text,
-        trials=RELEASES,
-        alpha=alpha,
-        level=subject.epsilon,
-    )
+    found = computed(subject, question, kept, text, part="noise")
+    return replace(found, trials=RELEASES, alpha=alpha)

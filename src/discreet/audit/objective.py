@@ -37,19 +37,14 @@ class Objective:
     records: int
     mechanism: Any = None
 
-    @property
-    def _mechanism(self) -> Any:
-        return self.mechanism or self.subject.calibrated
-
     def fit(self, batch: Batch, draws: Mapping[str, Floats] | None = None) -> Floats:
         """Weights (..., A, p) of a batch for chosen draws; void slots fill it up."""
-        return np.asarray(
-            self._mechanism.fit(self._filled(batch), Chosen(draws or {})).predictor.weights
-        )
+        return self._fit(batch, Chosen(draws or {}))
 
-    def _filled(self, batch: Batch) -> Batch:
-        void = [self.subject.record([0.0], 0.0, None)] * (self.records - batch.records)
-        return joined(batch, *void)
+    def _fit(self, batch: Batch, noise: Chosen) -> Floats:
+        filled = joined(batch, *[self._nothing] * (self.records - batch.records))
+        mechanism = self.mechanism or self.subject.calibrated
+        return np.asarray(mechanism.fit(filled, noise).predictor.weights)
 
     @property
     def _nothing(self) -> Batch:
@@ -59,7 +54,7 @@ class Objective:
     def names(self) -> dict[str, tuple[int, ...]]:
         """The draws that a fit requests, with their shapes."""
         silence = Chosen()
-        self._mechanism.fit(self._filled(self._nothing), silence)
+        self._fit(self._nothing, silence)
         return silence.requested
 
     @property
@@ -78,18 +73,18 @@ class Objective:
     @cached_property
     def scale(self) -> float:
         """The noise of one standard draw, from an empty batch: Λθ = −scale·draw."""
-        draw = np.zeros(self.names[self.tilt])
-        draw.reshape(-1)[0] = 1.0
-        return float(self.ridge * np.linalg.norm(self.fit(self._nothing, {self.tilt: draw})))
+        return self.ridge * self._moved_by(self.tilt)
 
     @cached_property
     def output(self) -> float:
         """Scale of the output noise; 0 where there is none."""
-        if "output" not in self.names:
-            return 0.0
-        draw = np.zeros(self.names["output"])
+        return self._moved_by("output") if "output" in self.names else 0.0
+
+    def _moved_by(self, name: str) -> float:
+        """The length of the weights of an empty batch after one standard draw."""
+        draw = np.zeros(self.names[name])
         draw.reshape(-1)[0] = 1.0
-        return float(np.linalg.norm(self.fit(self._nothing, {"output": draw})))
+        return float(np.linalg.norm(self.fit(self._nothing, {name: draw})))
 
     @property
     def solver_share(self) -> float:

@@ -132,7 +132,8 @@ def rows_as_published(subject: Subject) -> Finding:
         for number, size in enumerate(10.0 ** rng.uniform(-6.0, 1.0, size=RECORDS)):
             context = size * rng.normal(size=subject.dimension)
             record = subject.record(context, rng.random(subject.n_actions))
-            batch = _among(subject, record, (1, SLOTS)[number % 2])
+            slots, p = (1, SLOTS)[number % 2], subject.dimension + 1
+            batch = reader_of(subject.calibrated, slots, subject.n_actions, p).batch(record)
             seen = subject.calibrated.fit(batch, Chosen(), earlier).statistics
             if seen.matrix is None or seen.matrix.tobytes() != matrix.tobytes():
                 wrong.append("a release names another matrix than the one published before it")
@@ -162,12 +163,6 @@ def row_bounds(
     factor = 3.0 ** (1.0 - clear) * 1000.0**clear
     more = factor * (subject.dimension + 1) * subject.calibrated.gram**2
     return records / (records + more), (records + more) / records
-
-
-def _among(subject: Subject, record: Batch, slots: int) -> Batch:
-    """One record, and void slots."""
-    p = subject.dimension + 1
-    return reader_of(subject.calibrated, slots, subject.n_actions, p).batch(record)
 
 
 def _differing(

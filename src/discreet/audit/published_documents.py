@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.finding import ROUNDING, Finding, computed
+from discreet.audit.finding import ROUNDING, Finding, listed
 from discreet.audit.neighbouring_runs import SameDraws
 from discreet.audit.noise_sources import Shared
 from discreet.audit.objective import Objective
@@ -77,7 +77,7 @@ def public_alike(subject: Subject) -> Finding:
             expected = seen if expected is None else expected
             wrong += differing(expected, seen)
     text = f"documents of {len(WORLDS)} worlds differ in noisy numbers alone"
-    return _finding(subject, "all but its noisy numbers is public", wrong, text)
+    return listed(subject, "all but its noisy numbers is public", wrong, text)
 
 
 def _played(plan: Plan, subject: Subject, world: World) -> Learner:
@@ -124,15 +124,14 @@ def _hash(document: Any) -> str:
 
 def public_part(document: JsonMapping) -> JsonObject:
     """A document without its noisy numbers; the link to the one before is checked elsewhere."""
-    return {key: _shape(value) for key, value in document.items() if key != "previous"}
 
+    def shape(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        numbers = set(value) == _ARRAY
+        return {name: shape(value[name]) for name in (["shape"] if numbers else value)}
 
-def _shape(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        if set(value) == _ARRAY:
-            return {"shape": value["shape"]}
-        return {key: _shape(each) for key, each in value.items()}
-    return value
+    return {name: shape(value) for name, value in document.items() if name != "previous"}
 
 
 def tells_no_more(subject: Subject) -> Finding:
@@ -155,7 +154,7 @@ def tells_no_more(subject: Subject) -> Finding:
         wrong += ["the scale of a choice"] * (len(target.scales) > 1)
         wrong += [f"a second draw for the {name}" for name in sorted(target.repeated)]
     text = "batches with the same noisy statistics have the same releases"
-    return _finding(subject, "nothing but its noisy statistics", wrong, text)
+    return listed(subject, "nothing but its noisy statistics", wrong, text)
 
 
 def _with_large_ridge(subject: Subject, policy: Policy | None) -> Plan:
@@ -216,11 +215,9 @@ class _Target:
             "gram": (one.gram - two.gram)[..., rows, columns],
             "response": one.response - two.response,
         }
-        return (
-            found
-            if one.outcome_sums is None
-            else found | {"told": one.outcome_sums - two.outcome_sums}
-        )
+        if one.outcome_sums is not None:
+            found["told"] = one.outcome_sums - two.outcome_sums
+        return found
 
     def _tilt(self, batch: Batch) -> dict[str, NumpyArray]:
         """The draw with which the minimiser is one that was chosen in advance."""
@@ -239,23 +236,13 @@ def differing(one: Any, two: Any, tolerance: float = 0.0, path: str = "") -> lis
             left, right = decode_array(one), decode_array(two)
             distance = float(np.abs(left - right).max(initial=0.0))
             return [] if distance <= tolerance * (1.0 + np.abs(left).max()) else [path]
-        keys = sorted(one)
-        return [
-            each
-            for key in keys
-            for each in differing(one[key], two[key], tolerance, _in(path, key))
-        ]
-    if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
-        pairs = enumerate(zip(one, two, strict=True))
-        return [each for n, pair in pairs for each in differing(*pair, tolerance, _in(path, n))]
-    return [] if type(one) is type(two) and one == two else [path]
-
-
-def _in(path: str, key: str | int) -> str:
-    return f"{path}.{key}" if path else str(key)
-
-
-def _finding(subject: Subject, question: str, wrong: list[str], kept: str) -> Finding:
-    some = ", ".join(list(dict.fromkeys(wrong))[:3])
-    text = f"depends on answers: {some}" if wrong else kept
-    return computed(subject, question, not wrong, text)
+        below = [(key, one[key], two[key]) for key in sorted(one)]
+    elif isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
+        below = [(n, *pair) for n, pair in enumerate(zip(one, two, strict=True))]
+    else:
+        return [] if type(one) is type(two) and one == two else [path]
+    return [
+        place
+        for key, left, right in below
+        for place in differing(left, right, tolerance, f"{path}.{key}" if path else str(key))
+    ]

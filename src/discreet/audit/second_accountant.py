@@ -28,6 +28,7 @@ NO_LEDGER = (
     "ledger must be a document that discreet wrote; a part is missing or of another kind. "
     "Fetch it again."
 )
+KINDS = ("NonPrivate", "Gaussian", "ObjectivePerturbation", "ExponentialMechanism")
 _ORDERS = (*np.linspace(1.02, 12.0, 500), *np.geomspace(12.1, 3000.0, 300))
 
 
@@ -114,7 +115,9 @@ def recompute(document: JsonMapping) -> Recomputed:
                 partitions.setdefault(str(charge["partition"]), []).append(charge["event"])
         often = document.get("participation")
         if often is None:
-            costs = {name: epsilon_of(events, delta) for name, events in _distinct(partitions)}
+            # One partition of each cost: all batches of a plan have equal charges.
+            distinct = {repr(events): name for name, events in reversed(partitions.items())}
+            costs = {name: epsilon_of(partitions[name], delta) for name in distinct.values()}
         else:
             costs = _person(_batches(partitions), often, delta)
         everything = [event for events in partitions.values() for event in events]
@@ -170,33 +173,17 @@ def _batches(partitions: Mapping[str, list[JsonMapping]]) -> list[list[JsonMappi
     return [[event for events in parts.values() for event in events] for parts in batches.values()]
 
 
-def _distinct(partitions: Mapping[str, list[JsonMapping]]) -> list[tuple[str, list[JsonMapping]]]:
-    """One partition of each cost: all batches of a plan have equal charges."""
-    seen: dict[str, tuple[str, list[JsonMapping]]] = {}
-    for name, events in partitions.items():
-        seen.setdefault(repr(events), (name, events))
-    return list(seen.values())
-
-
 def _parts(event: JsonMapping) -> list[JsonMapping]:
     if event["kind"] == "Composed":
         return [part for each in event["events"] for part in _parts(each)]
-    if event["kind"] not in (
-        "NonPrivate",
-        "Gaussian",
-        "ObjectivePerturbation",
-        "ExponentialMechanism",
-    ):
+    if event["kind"] not in KINDS:
         raise ValueError
     return [event]
 
 
 def _pure(part: JsonMapping) -> float:
-    if part["kind"] == "ExponentialMechanism":
-        return float(part["epsilon"])
-    if part["kind"] == "ObjectivePerturbation" and part["noise"] == "gamma":
-        return float(part["epsilon"])
-    return 0.0
+    gamma = part["kind"] == "ObjectivePerturbation" and part["noise"] == "gamma"
+    return float(part["epsilon"]) if gamma or part["kind"] == "ExponentialMechanism" else 0.0
 
 
 @lru_cache(maxsize=256)
@@ -228,17 +215,13 @@ def _renyi_epsilon(
 
 
 def _objective_curve(part: JsonMapping, order: float) -> float:
-    """κ + m²/2 + log E exp((α−1)·m|N|) / (α−1) for each block, N standard normal."""
-    shift, blocks = float(part["shift"]), int(part["blocks"])
-    rate = (order - 1.0) * shift
-    moment = _log_moment(rate)
-    return blocks * (float(part["kappa"]) + shift**2 / 2 + moment / (order - 1.0))
+    """κ + m²/2 + log E exp((α−1)·m|N|) / (α−1) for each block, N standard normal.
 
-
-def _log_moment(rate: float) -> float:
-    """log E exp(rate·|N|) by the trapezoidal rule around its mode."""
+    The moment is integrated by the trapezoidal rule around its mode.
+    """
+    shift, rate = float(part["shift"]), (order - 1.0) * float(part["shift"])
     x = np.linspace(max(0.0, rate - 12.0), rate + 12.0, 4001)
     logs = rate * x - x**2 / 2 + math.log(2.0 / math.sqrt(2.0 * math.pi))
     top = float(logs.max())
-    weights = np.exp(logs - top)
-    return top + math.log(float(np.trapezoid(weights, x)))
+    moment = top + math.log(float(np.trapezoid(np.exp(logs - top), x)))
+    return int(part["blocks"]) * (float(part["kappa"]) + shift**2 / 2 + moment / (order - 1.0))

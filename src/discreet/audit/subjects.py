@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -221,7 +222,9 @@ class Subject:
         label that of different labels at 1/(2A); of stretched rows at −(1 − 1/A)/2, equal labels.
         """
         if not self.ridge:
-            return self._worst_labels()
+            if self.feedback == "full" or self.mechanism in ("finite", "logistic-gaussian"):
+                return self.record([1.0], 1.0), self.record([1.0], 0.0)
+            return self.record([1.0], 1.0, 0), self.record([1.0], 1.0, 1)
         A = self.n_actions
         label = 1.0 - np.eye(A)
         if self.mechanism == "ridge-paper":
@@ -238,11 +241,6 @@ class Subject:
         t = weight / 8 if self.feedback == "bandit" else weight * A / 8
         return self.record([1.0, 0.0], 1.0), self.record(_at(t, constant), 0.0)
 
-    def _worst_labels(self) -> tuple[Batch, Batch]:
-        if self.feedback == "full" or self.mechanism in ("finite", "logistic-gaussian"):
-            return self.record([1.0], 1.0), self.record([1.0], 0.0)
-        return self.record([1.0], 1.0, 0), self.record([1.0], 1.0, 1)
-
 
 _STRETCH = math.sqrt(2.0 - SHRUNK**2)
 """Makes up for the half of its squared length that a row loses with the constant."""
@@ -258,20 +256,16 @@ def _at(t: float, constant: float) -> list[float]:
 
 
 def subjects(mechanisms: Iterable[str], epsilons: Iterable[float]) -> list[Subject]:
-    """All subjects that ship, at each ε."""
-    return [
-        Subject(mechanism, feedback, losses, float(epsilon))
-        for epsilon in epsilons
-        for mechanism in mechanisms
-        for feedback, losses in _feedbacks(mechanism)
-    ]
+    """All subjects that ship, at each ε.
 
-
-def _feedbacks(mechanism: str) -> tuple[tuple[str, str], ...]:
-    """One-label rows matter to ridge alone, and a plan with nothing else has bandit feedback."""
-    if mechanism in (DEFAULT_PLAN, JOINT):
-        return FEEDBACKS[:1]
-    return FEEDBACKS if mechanism.startswith("ridge") else FEEDBACKS[:2]
+    One-label rows matter to ridge alone, and a plan with nothing else has bandit feedback.
+    """
+    listed = []
+    for epsilon, mechanism in itertools.product(epsilons, mechanisms):
+        kinds = 3 if mechanism.startswith("ridge") else 2
+        for kind in FEEDBACKS[: 1 if mechanism in (DEFAULT_PLAN, JOINT) else kinds]:
+            listed.append(Subject(mechanism, *kind, float(epsilon)))
+    return listed
 
 
 def joined(*batches: Batch) -> Batch:
