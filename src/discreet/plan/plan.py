@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -56,20 +57,25 @@ from discreet.validate import instance, whole
 
 FORMAT = "discreet-plan/1"
 
-FEATURES: Classes = {
-    "UnitBall": UnitBall,
-    "Schema": Schema,
-    "Joint": Joint,
-    "Number": Number,
-    "Flag": Flag,
-    "Category": Category,
-    "Hashed": Hashed,
-    "Date": Date,
+
+def _by_name(*classes: type[Any]) -> Classes:
+    return {each.__name__: each for each in classes}
+
+
+FEATURES = _by_name(UnitBall, Schema, Joint, Number, Flag, Category, Hashed, Date)
+BUDGETS, GUARDRAILS = _by_name(Budget), _by_name(Guardrail)
+PARTS: Mapping[str, Classes] = {
+    "features": FEATURES,
+    "policy": POLICIES,
+    "oracle": ORACLES,
+    "budget": BUDGETS,
+    "outcome": OUTCOMES,
+    "prior": _by_name(Prior),
+    "control": _by_name(Control),
+    "guardrails": GUARDRAILS,
+    "actions": {**_by_name(Catalogue), **FEATURES},
 }
-BUDGETS: Classes = {"Budget": Budget}
-PRIORS: Classes = {"Prior": Prior}
-CONTROLS: Classes = {"Control": Control}
-GUARDRAILS: Classes = {"Guardrail": Guardrail}
+"""The classes that a part of a plan may be of; names of actions are words."""
 GUARDRAILS_SHARE = 0.1
 
 _problem = lru_cache(maxsize=1024, typed=True)(Problem)
@@ -371,32 +377,19 @@ class Plan:
                 "Read it with the version of discreet that wrote it."
             )
         counts = (given.get("batches_per_user"), given.get("records_per_batch"))
-        of_users = given.get("unit") == "user"
-        if of_users and None in counts and "format" in document:
+        if given.get("unit") == "user" and None in counts and "format" in document:
             # Privacy: what was written without numbers was calibrated without these defaults.
             # [docs/privacy/users.md, "Claim"]
             raise InvalidInput(
                 "plan.batches_per_user and plan.records_per_batch must be in a written plan with "
                 "unit='user'; this one lacks them. Read it with the version that wrote it."
             )
-        parts: dict[str, Classes] = {
-            "features": FEATURES,
-            "policy": POLICIES,
-            "oracle": ORACLES,
-            "budget": BUDGETS,
-            "outcome": OUTCOMES,
-            "prior": PRIORS,
-            "control": CONTROLS,
-            "guardrails": GUARDRAILS,
-        }
-        if isinstance(given.get("actions"), Mapping):
-            parts["actions"] = {"Catalogue": Catalogue, **FEATURES}
-        for name, registry in parts.items():
+        for name, registry in PARTS.items():
             part, where = given.get(name), f"plan.{name}"
             if name == "guardrails" and isinstance(part, (list, tuple)):
                 listed = enumerate(part)
                 given[name] = [from_config(registry, each, f"{where}[{i}]") for i, each in listed]
-            elif part is not None:
+            elif part is not None and (name != "actions" or isinstance(part, Mapping)):
                 given[name] = from_config(registry, part, where)
         return build(cls, given, "plan", {})
 
