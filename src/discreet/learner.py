@@ -38,7 +38,7 @@ from discreet.batches.observations import (
 from discreet.batches.release_batch import release_batch
 from discreet.batches.users import PeopleRegistry, user_id, user_ids
 from discreet.design.control import Control, slots_in_control
-from discreet.design.window import WAITING, Window
+from discreet.design.schedule import WAITING, Window
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, PrivateData, StateClaimed
 from discreet.features.frames import is_frame
 from discreet.plan.noise_forecast import warn_if_too_noisy

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.design.window import tick
+from discreet.design.schedule import tick
 from store_state import state_of
 from wording import refused
 

@@ -15,7 +15,7 @@ import numpy as np
 from discreet.batch import Batch
 from discreet.batches.batch_slots import BatchSlots, Moment, batch_over, unknown_decision
 from discreet.batches.users import PeopleRegistry
-from discreet.design.window import Window, may_open, seconds_now, tick
+from discreet.design.schedule import Window, may_open, seconds_now, tick
 from discreet.errors import InvalidInput, NotReady
 from discreet.privacy.ledger import Ledger
 from discreet.releases.action_change import ActionChange

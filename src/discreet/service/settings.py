@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 
 from discreet.client.documents import refuse_unevaluated
 from discreet.design.action_names import action_index, action_name
-from discreet.design.schedule import LONGEST
-from discreet.design.window import UNITS as UNITS_OF_TIME
-from discreet.design.window import WAITING, seconds_of
+from discreet.design.schedule import LONGEST, WAITING, seconds_of
+from discreet.design.schedule import UNITS as UNITS_OF_TIME
 from discreet.errors import InvalidInput
 from discreet.plan.config import build
 from discreet.plan.plan import Plan

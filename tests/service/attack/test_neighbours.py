@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.client.chain import Chain
-from discreet.design.window import WAITING
+from discreet.design.schedule import WAITING
 from discreet.privacy.noise import SeededNoise
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service

@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.batches.batch_status import UNSTORED, clock_words, full_sentence, open_sentence
 from discreet.design.action_names import action_name
-from discreet.design.window import may_open
+from discreet.design.schedule import may_open
 from discreet.errors import CorruptRelease
 from discreet.plan.config import to_config
 from discreet.plan.plan import Plan

@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.design.window import seconds_of
+from discreet.design.schedule import seconds_of
 from discreet.errors import InvalidInput, ServiceError, StateClaimed
 from discreet.service.secrets.vault import Vault
 from discreet.service.storage import document_table

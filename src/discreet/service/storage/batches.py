@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from discreet.design.control import Control, control_slots
-from discreet.design.schedule import Schedule
-from discreet.design.window import may_open, tick
+from discreet.design.schedule import Schedule, may_open, tick
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import STORING
 from discreet.service.storage.anchor import behind

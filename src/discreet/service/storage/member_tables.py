@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from discreet.design.window import seconds_of
+from discreet.design.schedule import seconds_of
 from discreet.errors import InvalidInput, ServiceError
 from discreet.service.secrets.vault import Vault, locked_file, replace_file
 from discreet.service.storage.database import PATIENCE, Connection, Database
