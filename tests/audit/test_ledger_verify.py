@@ -68,14 +68,6 @@ def test_runs_of_every_oracle_are_valid(oracle, budget, tmp_path, capsys):
     assert (tmp_path / "state").exists()  # reading does not claim
 
 
-def test_what_people_read(tmp_path, capsys):
-    played().released.save(tmp_path / "released.json")
-    code, out, _ = run(capsys, tmp_path / "released.json")
-    assert code == 0
-    assert "3 charges, recomputed with dp_accounting: ε = 1, δ = 1e-05" in out
-    assert "valid: the ledger says the same" in out
-
-
 def test_a_seeded_run_is_not_private(tmp_path, capsys):
     played(noise=dc.SeededNoise(0)).released.save(tmp_path / "released.json")
     code, out, _ = run(capsys, tmp_path / "released.json")

@@ -1,8 +1,8 @@
-"""Ways to break privacy, injected into the shipped code: the audit catches every one.
+"""Faults injected into the shipped code: the audit catches those that tests/sabotage shows no audit.
 
-Each fault meets questions that a quick audit asks of the mechanism it touches, with the error rate
-of all such questions. What is caught by computation is caught always. What is caught by sampling
-has seeded draws, or, in processes of its own, faults that correlate draws fully.
+Each meets questions that a quick audit asks of the mechanism it touches, with the error rate of all
+such questions. What is caught by computation is caught always. What is caught by sampling has
+seeded draws, or, in processes of its own, faults that correlate draws fully.
 """
 
 from dataclasses import replace
@@ -11,17 +11,8 @@ import numpy as np
 import pytest
 
 from discreet import learner as learner_module
-from discreet.arrays.linear_algebra import unpack
 from discreet.audit import HOLDS, QUICK, answers, checks, error_rate, proof_facts, suite
 from discreet.audit.noise_sources import Chosen
-from discreet.oracles import FiniteClass
-from discreet.oracles.mechanisms import (
-    moments,
-    newton,
-    perturb,
-    pooled_statistics,
-    ridge,
-)
 from discreet.oracles.mechanisms.logistic import PaperLogistic, StructuredLogistic
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.privacy.noise import SecureNoise
@@ -54,11 +45,6 @@ def halved(full, *given):
     return full(*given) / 2
 
 
-def halved_scales(full, *given):
-    gram, response, event = full(*given)
-    return gram / 2, response / 2, event
-
-
 EITHER_RIDGE = pytest.mark.parametrize(
     "mechanism", ["ridge-pooled", pytest.param("ridge-structured", marks=pytest.mark.long)]
 )
@@ -69,14 +55,6 @@ EITHER_RIDGE = pytest.mark.parametrize(
 def test_halved_noise_in_the_sampler(mechanism, instead):
     instead(lambda full, *given: full(*given) // 2, (SecureNoise, "gaussian"))
     assert caught("ridge-structured", "noise", "scale_and_shape")
-    assert caught(mechanism, "black box", "black_box")
-
-
-@EITHER_RIDGE
-def test_halved_noise_in_the_calibration(mechanism, instead):
-    modules = ridge, pooled_statistics
-    instead(halved_scales, *((module, "structured_scales") for module in modules))
-    assert caught("ridge-structured", "exact", "exact_gaussian")
     assert caught(mechanism, "black box", "black_box")
 
 
@@ -113,13 +91,6 @@ def test_a_sharper_choice(instead):
     assert caught("finite", "black box", "black_box", trials=3000)
 
 
-def test_a_smaller_sensitivity_of_a_choice(instead):
-    """Full information calibrated as if a record brought one loss."""
-    careless = (FiniteClass, "calibrate")
-    instead(lambda full, *given: replace(full(*given), sensitivity=1.0), careless)
-    assert caught("finite", "exact", "exact_choice", only="full")
-
-
 @pytest.mark.parametrize("seeded", ["at every draw", "at the start"])
 def test_noise_from_a_seed(seeded, instead):
     """Where the seed is old, another process that starts from the same state has the same draws."""
@@ -131,31 +102,6 @@ def test_noise_from_a_seed(seeded, instead):
 
     instead(drawn, (SecureNoise, "gaussian"))
     assert caught("ridge-structured", "noise", "independence")
-
-
-def test_general_losses_passed_as_one_label_rows(instead):
-    instead(lambda full, *given: full(*given[:2], "general"), (moments, "legal_rows"))
-    assert caught("ridge-structured", "exact", "exact_gaussian", only="one_label")
-
-
-def test_the_determinant_term_dropped(instead):
-    def dropped(full, self, records):
-        return records * 0.05, full(self, records)[1]
-
-    instead(dropped, (StructuredLogistic, "_ridge_and_scale"))
-    assert caught("logistic-gamma", "exact", "exact_pure")
-
-
-def test_a_branch_for_fits_that_did_not_converge(instead):
-    """Zero where two Newton steps are not enough."""
-
-    def impatient(solved, *given):
-        theta = solved(*given)
-        far = np.linalg.norm(theta, axis=-1, keepdims=True) > 2.0
-        return np.where(far, 0.0, theta)
-
-    instead(impatient, (newton, "minimise"))
-    assert caught("logistic-gamma", "exact", "certificate")
 
 
 @pytest.mark.parametrize("mechanism", ["ridge-structured", "default-plan"])
@@ -172,47 +118,6 @@ def test_a_batch_used_twice_by_a_learner(mechanism, instead):
 
     instead(again, (learner_module, "release_batch"))
     assert caught(mechanism, "transcript", "enters_once", **RUNS_ALONE)
-
-
-def test_a_gram_noised_after_a_choice_that_depends_on_the_data(instead):
-    """Noise for the blocks in which there is somebody."""
-
-    def sparing(full, statistics, *rest):
-        somebody = statistics.gram.any(axis=(-1, -2), keepdims=True)
-        return np.where(somebody, full(statistics, *rest), 0.0)
-
-    instead(sparing, (perturb, "noisy_gram"))
-    assert caught("ridge-structured", "exact", "exact_gaussian")
-    assert caught("ridge-structured", "noise", "grid")
-
-
-def test_too_little_noise_off_the_diagonal(instead):
-    """σ/2 in place of σ/√2: svec would not be an isometry."""
-
-    def careless(_, moments, sigma, noise):
-        p = moments.gram.shape[-1]
-        rows, columns = np.triu_indices(p)
-        law = np.where(rows == columns, 1.0, 0.5) * sigma / moments.gram_unit
-        drawn = noise.gaussian("gram", (len(moments.gram), rows.size), law)
-        return (moments.gram + unpack(drawn, p)) * moments.gram_unit
-
-    instead(careless, (perturb, "noisy_gram"))
-    assert caught("ridge-structured", "exact", "isometry")
-    assert caught("ridge-structured", "exact", "exact_gaussian")
-
-
-DEFAULT = pytest.param("default-plan", marks=pytest.mark.long)
-"""The same code by way of a plan."""
-POOLED = pytest.mark.parametrize("mechanism", ["ridge-pooled", DEFAULT])
-
-
-@POOLED
-def test_a_response_weight_that_the_sensitivity_forgets(mechanism, instead, monkeypatch):
-    """Responses with half the noise, calibrated as if they had all of it."""
-    instead(lambda full, *given: full(*given[:3]), (perturb, "ridge_sensitivity"))
-    forgetful = perturb.structured_scales.__wrapped__  # past the cache
-    monkeypatch.setattr(pooled_statistics, "structured_scales", forgetful)
-    assert caught(mechanism, "exact", "exact_gaussian")
 
 
 @pytest.fixture
@@ -260,22 +165,6 @@ def test_a_transcript_of_statistics_without_noise(part, fit_instead):
     fit_instead(without_noise(part))
     effort = replace(QUICK, epsilons=(), runs=((8.0, 60),))
     assert caught("default-plan", "transcript", "transcript", effort=effort, only="slot=4")
-
-
-@POOLED
-def test_a_predictor_from_the_gram_without_noise(mechanism, fit_instead):
-    """The published statistics are right, and the weights tell more than they do."""
-    fit_instead(lambda made, silent, _: replace(made, predictor=silent.predictor))
-    assert caught(mechanism, "exact", "tells_no_more")
-
-
-def test_a_row_that_enters_several_blocks(instead):
-    def generous(full, batch, *rest):
-        return replace(full(batch, *rest), weights=np.asarray(batch.observed, dtype=float))
-
-    instead(generous, (moments, "legal_rows"))
-    assert caught("ridge-structured", "exact", "blocks")
-    assert caught("ridge-structured", "exact", "hostile")
 
 
 def test_an_event_that_costs_more_than_it_says(instead):

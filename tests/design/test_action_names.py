@@ -70,19 +70,7 @@ def test_what_names_no_action_is_refused_with_the_nearest_name(value, words):
 
 @pytest.mark.parametrize(
     "names",
-    [
-        "mail",
-        ["mail"],
-        [],
-        ["a", "a"],
-        ["a", ""],
-        ["a", " b"],
-        ["a", "b "],
-        [1, 2],
-        3,
-        None,
-        ["a", None],
-    ],
+    ["mail", ["mail"], [], ["a", "a"], ["a", ""], ["a", " b"], [1, 2], 3, None, ["a", None]],
 )
 def test_names_are_two_or_more_distinct_words(names):
     with refused(InvalidInput, "actions must be two or more distinct words"):
