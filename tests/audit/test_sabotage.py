@@ -1,4 +1,4 @@
-"""Faults injected into the shipped code: the audit catches those that tests/sabotage shows no audit.
+"""Faults injected into the shipped code, of kinds that tests/sabotage does not show to an audit.
 
 Each meets questions that a quick audit asks of the mechanism it touches, with the error rate of all
 such questions. What is caught by computation is caught always. What is caught by sampling has

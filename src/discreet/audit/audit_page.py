@@ -73,12 +73,13 @@ def audit_page(document: JsonMapping, findings: Sequence[Finding]) -> str:
     exact = {(each.subject, each.level): each.exact for each in findings if each.exact is not None}
     bounds: dict[str, dict[str, list[Finding]]] = {}
     for part, title in SHOWN.items():
-        rows = bounds[title] = defaultdict(list)
+        rows: dict[str, list[Finding]] = defaultdict(list)
         for each in findings:
             if each.part == part and each.measured is not None:
                 about = (each.subject, each.level)
                 known = each if each.exact is not None else replace(each, exact=exact.get(about))
                 rows[each.question if part == "transcript" else each.subject].append(known)
+        bounds[title] = rows
     parts = {each.part: [f for f in findings if f.part == each.part] for each in findings}
     functions = {"epsilon_text": epsilon_text, "place": _place}
     shown = {"bounds": bounds, "parts": parts, **functions}

@@ -159,7 +159,8 @@ def _noise(subject: Subject, effort: Effort) -> list[Check]:
         return [_law(ask, subject) for ask in questions]
     on_grid = mechanism in ("ridge-structured", "ridge-pooled")
     questions = [noise_law.scale_and_shape, noise_law.independence, *[noise_law.grid] * on_grid]
-    listed = [_law(ask, subject, **how) for how in ({}, _FAST)[: 1 + on_grid] for ask in questions]
+    samplers: list[dict[str, Any]] = [{}, *[_FAST] * on_grid]
+    listed = [_law(ask, subject, **how) for how in samplers for ask in questions]
     if not bandit:  # what is drawn is the same as with bandit feedback
         return listed
     listed.append(alone())
