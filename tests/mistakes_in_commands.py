@@ -44,7 +44,7 @@ COMMANDS = [
     ),
     (
         "run --data sales.csv --epsilon 0",
-        "epsilon must be a number above 0; got 0.0",
+        "epsilon must be above 0; got 0.0",
         "Without privacy it is Budget.none(), or --epsilon inf.",
         "run --data sales.csv --epsilon inf --seeds 1",
     ),

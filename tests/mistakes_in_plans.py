@@ -67,7 +67,7 @@ PLANS = [
     ),
     (
         "Budget(0)",
-        "epsilon must be a number above 0; got 0",
+        "epsilon must be above 0; got 0",
         "Without privacy it is Budget.none(), or --epsilon inf.",
         "Budget.none()",
     ),

@@ -103,7 +103,7 @@ def test_the_impossible_is_refused_before_any_data(changes, words):
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, float("nan"), True, None, [1, 2], "1"])
 def test_epsilon_is_above_zero(epsilon):
-    with refused(InvalidInput, "epsilon must be a number above 0", repr(epsilon), "Budget.none()"):
+    with refused(InvalidInput, "epsilon must be above 0", repr(epsilon), "Budget.none()"):
         Budget(epsilon, 1e-5)
 
 

@@ -35,7 +35,7 @@ class Budget:
         number = isinstance(epsilon, (int, float, np.integer, np.floating))
         if isinstance(epsilon, bool) or not number or not self.epsilon > 0:
             raise InvalidInput(
-                f"epsilon must be a number above 0; got {epsilon!r}. "
+                f"epsilon must be above 0; got {epsilon!r}. "
                 "Without privacy it is Budget.none(), or --epsilon inf."
             )
         in_range("delta", self.delta, 0.0, 1.0, "Choose it well below 1 / records.", open_high=True)
