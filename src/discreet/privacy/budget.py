@@ -34,8 +34,9 @@ class Budget:
         epsilon: object = self.epsilon
         number = isinstance(epsilon, (int, float, np.integer, np.floating))
         if isinstance(epsilon, bool) or not number or not self.epsilon > 0:
+            quoted = " Write a number, without quotes." * isinstance(epsilon, str)
             raise InvalidInput(
-                f"epsilon must be above 0; got {epsilon!r}. "
+                f"epsilon must be above 0; got {epsilon!r}.{quoted} "
                 "Without privacy it is Budget.none(), or --epsilon inf."
             )
         in_range("delta", self.delta, 0.0, 1.0, "Choose it well below 1 / records.", open_high=True)
