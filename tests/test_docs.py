@@ -96,25 +96,6 @@ def test_pictures_of_tutorials_are_small_and_used():
     assert max(picture.stat().st_size for picture in shown) <= MOST_BYTES
 
 
-def test_a_picture_that_no_block_draws_is_found(tmp_path):
-    (tmp_path / "other.png").write_bytes(b"\x89PNG")
-    with pytest.raises(AssertionError, match=r"must draw missing\.png"):
-        drawn_picture(Path("missing.png"), tmp_path)
-    (tmp_path / "words.png").write_bytes(b"words")
-    with pytest.raises(AssertionError, match=r"words\.png"):
-        drawn_picture(Path("words.png"), tmp_path)
-
-
-def test_the_checks_can_fail(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("```python\n1 / 0\n```\n\n# A title, or two\n")
-    with pytest.raises(ZeroDivisionError):
-        exec(blocks(page, "python")[0])
-    assert anchors(page) == {"a-title-or-two"}
-    with pytest.raises(AssertionError):
-        run("discreet plan --no-such-flag", tmp_path)
-
-
 def citation():
     """Top-level keys of CITATION.cff: a subset of YAML that needs no library."""
     lines = (ROOT / "CITATION.cff").read_text().splitlines()

@@ -1,12 +1,9 @@
 """What objects say of themselves, in text, in notebooks, as frames: public figures, escaped."""
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 
 import discreet as dc
-from discreet.features import frames
 from discreet.text import html_table
 from wording import refused
 
@@ -55,12 +52,6 @@ def test_a_learner_says_the_same_whatever_was_heard():
 
 def test_a_seeded_learner_claims_nothing():
     assert "no privacy" in repr(dc.Learner(PLAN, noise=dc.SeededNoise(0)))
-
-
-def test_a_saved_learner_can_be_printed(tmp_path):
-    one = dc.Learner(PLAN)
-    one.save(tmp_path / "state")
-    assert "Learner.load" in repr(one)
 
 
 def test_a_plan_tells_what_was_chosen():
@@ -121,18 +112,6 @@ def test_notebooks_get_one_escaped_table_each(learner, run):
     assert html_table("c", [("<b>", "&")]).count("&lt;b&gt;") == 1
 
 
-def test_the_first_installed_library_makes_the_frame(monkeypatch):
-    columns = {"word": np.asarray(["a"], dtype=object), "number": np.asarray([1.5])}
-    assert isinstance(frames.new_frame(columns), pd.DataFrame)
-    assert isinstance(frames.new_frame(columns, "polars"), pl.DataFrame)
-    monkeypatch.setattr(frames, "find_spec", lambda name: name == "polars" or None)
-    made = frames.new_frame(columns)
-    assert made.schema == {"word": pl.String, "number": pl.Float64}
-    monkeypatch.setattr(frames, "find_spec", lambda _: None)
-    with refused(dc.InvalidInput, "pandas, polars, pyarrow", "pip install pandas"):
-        frames.new_frame(columns)
-
-
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -153,15 +132,6 @@ def test_plots_return_axes_and_render(learner, run, tmp_path):
     assert f"best fixed action, {50 * (1 - run.best_fixed):.2f}" in labels
     assert "uniform actions, 25.00" in labels
     assert ax.lines[0].get_ydata()[-1] == pytest.approx(50 * (1 - run.loss))
-
-
-def test_plotting_makes_axes_where_none_are_given(run):
-    import matplotlib.pyplot as plt
-
-    plt.switch_backend("agg")
-    ax = run.plot()
-    assert ax.get_xlabel().startswith("rounds")
-    plt.close(ax.figure)
 
 
 def test_plotting_without_matplotlib_or_releases_says_what_to_do(run, monkeypatch):

@@ -1,6 +1,5 @@
 """Learner: decide, observe, close, release, through its public face."""
 
-import contextlib
 import copy
 import gc
 import json
@@ -17,9 +16,7 @@ import pytest
 
 import discreet as dc
 from discreet.batches.saved_state import private_rows
-from discreet.privacy.ledger import RELATION_AS_ANSWERED
 from store_state import state_of
-from tolerances import HANG
 from wording import refused
 
 NONE = dc.Budget.none()
@@ -66,39 +63,6 @@ def fill(learner, batches, loss=0.5):
 # The snippet of the issue
 
 
-def test_the_first_eight_lines_run_as_promised():
-    plan = dc.Plan(
-        n_actions=3,
-        features=dc.UnitBall(10),
-        policy=dc.ReplayBonusPO(learning_rate=0.1, bonus=0.01),
-        oracle=dc.Ridge(ridge=0.01),
-        budget=dc.Budget(epsilon=1.0, delta=1e-5),
-        first_batch=1,
-    )
-    learner = dc.Learner(plan)
-    decision = learner.decide(np.zeros(10))
-    assert (decision.id, decision.stored) == (0, True)
-    assert decision.action in range(3)
-    assert decision.propensity == pytest.approx(1 / 3)
-    assert learner.released.latest is None
-    assert learner.ledger.spent().epsilon == 0.0
-    learner.observe(decision.id, loss=1.0)
-    learner.decide(np.zeros(10))
-    spent = learner.ledger.spent()
-    assert 0.999 < spent.epsilon <= 1.0
-    assert (spent.delta, spent.unit) == (1e-5, "decision")
-    assert spent.relation == RELATION_AS_ANSWERED  # the last answer triggers a release
-    assert learner.released.latest.records == 1
-
-    rng = np.random.default_rng(0)
-    contexts = rng.normal(size=(200, 10))
-    labels = rng.integers(0, 3, size=200)
-    result = dc.evaluate(plan, contexts, labels, seed=0)
-    assert 0 <= result.loss <= 1
-    assert result.curve.shape == (200,)
-    assert result.curve[-1] == pytest.approx(result.loss)
-
-
 # Deciding
 
 
@@ -106,13 +70,6 @@ def test_one_decision_has_plain_numbers():
     decision = learner().decide(context())
     assert (type(decision.id), type(decision.action)) == (int, int)
     assert (type(decision.stored), type(decision.propensity)) == (bool, float)
-
-
-def test_many_decisions_have_arrays():
-    many = learner(first_batch=8).decide(np.zeros((5, 2)))
-    assert many.id.tolist() == [0, 1, 2, 3, 4]
-    assert many.stored.all()
-    assert many.propensity.shape == many.action.shape == (5,)
 
 
 def test_in_a_gap_a_request_across_a_boundary_takes_the_slots_that_are_left():
@@ -146,14 +103,6 @@ def test_in_a_gap_the_policy_serves_and_takes_no_slot():
     one.observe(1, 0.5)
     assert one.decide(context()).id == 2
     assert len(one.released.items) == 1
-
-
-def test_no_context_is_no_decision():
-    one = learner()
-    none = one.decide(np.empty((0, 2)))
-    assert none.id.shape == none.action.shape == none.propensity.shape == (0,)
-    one.observe(none.id, np.empty(0))
-    assert one._store.end == 0
 
 
 def test_propensities_are_those_of_the_policy_that_decided():
@@ -329,13 +278,6 @@ def test_a_declared_loss_stands_in_for_silence():
     )
 
 
-def test_everyone_may_be_silent():
-    one = learner(first_batch=4)
-    one.decide(np.ones((4, 2)))
-    one.close()
-    assert np.isfinite(one.release().predictor.weights).all()
-
-
 def test_closing_is_by_count_only():
     one = learner(first_batch=2)
     one.decide(context())
@@ -398,21 +340,6 @@ def test_full_feedback_hears_a_row_of_losses(losses):
     assert release.predictor.weights.shape == (3, 3)
 
 
-def test_contexts_may_be_dicts():
-    schema = dc.Schema([dc.Number("age", 0, 100), dc.Category("device", ["phone", "desk"])])
-    one = learner(features=schema, first_batch=3)
-    single = one.decide({"age": 40, "device": "phone"})
-    assert (single.id, type(single.action)) == (0, int)
-    many = one.decide([{"age": 1, "device": "desk"}, {"age": 99, "device": "phone"}])
-    assert many.id.tolist() == [1, 2]
-    before = state(one)
-    with refused(dc.InvalidInput, "got 1 of another name", "Missing here: 'age'"):
-        one.decide({"agee": 40, "device": "phone"})
-    assert state(one) == before
-    one.observe([0, 1, 2], [0.0, 0.5, 1.0])
-    assert one.release().predictor.weights.shape == (3, 5)
-
-
 # The ledger
 
 
@@ -461,13 +388,6 @@ def test_no_data_are_touched_before_the_charge(monkeypatch):
     )
     with refused(dc.BudgetExceeded):
         one.release()
-
-
-def test_a_seeded_learner_cannot_call_itself_private():
-    one = dc.Learner(private_plan(), noise=dc.SeededNoise(0))
-    fill(one, 2)
-    assert one.ledger.spent().epsilon == math.inf
-    assert {type(item.event).__name__ for item in one.released.items} == {"NonPrivate"}
 
 
 # Atomic steps and forgetting
@@ -697,14 +617,6 @@ def test_threads_share_a_learner():
     assert serve_in_threads(one) == list(range(200))
     assert one._store.batches[0].unobserved == 0
     assert draws.overlaps == 0
-
-
-def test_without_the_lock_threads_would_meet():
-    draws = OneAtATime(lambda self: self.met.wait(HANG))
-    one = dc.Learner(plan(first_batch=512), draws=draws)
-    one._custody = contextlib.nullcontext()
-    serve_in_threads(one)
-    assert draws.overlaps > 0
 
 
 # Releases on request

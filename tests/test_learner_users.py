@@ -161,14 +161,6 @@ def test_the_ledger_is_for_a_person_and_never_ends():
     assert "for one user" in repr(one)
 
 
-def test_a_seeded_learner_of_users_promises_nothing():
-    one = dc.Learner(plan(), noise=dc.SeededNoise(0))
-    many = one.decide(contexts(*[0.5] * 4), user=["anna"] * 4)
-    one.observe(many.id, np.zeros(4))
-    release(one)
-    assert one.ledger.spent().epsilon == np.inf
-
-
 def test_a_sampler_that_a_person_meets_too_often_is_refused_at_once():
     often = plan(batches=500, records=500, budget=dc.Budget(1.0, 1e-9))
     with refused(dc.BudgetExceeded, "without fast"):
@@ -233,14 +225,6 @@ def test_who_is_erased_is_served_and_never_counts_again(monkeypatch):
     one.observe(np.arange(4), np.zeros(4))
     release(one)
     assert [x for x, heard in seen[0] if heard] == [0.1, 0.4]
-
-
-def test_only_users_can_be_erased():
-    plain = dc.Learner(dc.Plan(n_actions=2, features=dc.UnitBall(1), budget=BUDGET))
-    with refused(dc.InvalidInput, "unit 'user' to erase a user"):
-        plain.erase("anna")
-    with refused(dc.InvalidInput, "id of one person"):
-        learner().erase(None)
 
 
 # Frames, gaps and the horizon.

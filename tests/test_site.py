@@ -72,14 +72,6 @@ def test_every_argument_is_explained(page, site):
     assert site("reference").undocumented(page.read_text()) == []
 
 
-def test_an_argument_that_nobody_explains_is_found(site):
-    undocumented = site("reference").undocumented
-    assert undocumented("- `discreet.arrays.backend.per_run`: …\n") == [
-        "discreet.arrays.backend.per_run: like",
-        "discreet.arrays.backend.per_run: axes",
-    ]
-
-
 def test_every_public_name_shows_an_example():
     made_by_others = {"Lift", "Mechanism", "OfflineEvaluation"}  # whose makers show one
     for name in set(discreet.__all__) - made_by_others:

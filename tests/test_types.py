@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import pytest
 
-import discreet as dc
 from discreet import PrivateData
 from discreet.actions.decisions import Decisions
 from discreet.batch import Batch
@@ -48,11 +47,6 @@ def test_a_batch_knows_its_public_sizes(batch):
     assert (batch.records, batch.n_actions) == (3, 4)
 
 
-def test_batches_are_compared_by_identity(batch):
-    assert batch == batch
-    assert batch != Batch(batch.features, batch.losses, batch.observed)
-
-
 def test_propensities_are_computed_once_and_on_demand():
     calls = []
 
@@ -71,11 +65,3 @@ def test_propensities_are_computed_once_and_on_demand():
     one = Decisions(0, "b", True, 1, lambda: np.array([[0.25, 0.75]]))
     assert one.propensity == 0.75
     assert type(one.propensity) is float
-
-
-def test_decisions_say_how_many_of_them_are_stored():
-    plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget.none(), first_batch=27)
-    many = dc.Learner(plan, waiting="gap").decide(np.zeros((900, 2)))
-    assert "27 of 900 stored" in repr(many)
-    assert (many.stored.sum(), (many.id == -1).sum()) == (27, 873)
-    assert "1 of 1 stored" in str(dc.Learner(plan).decide(np.zeros(2)))

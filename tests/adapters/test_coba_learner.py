@@ -7,10 +7,9 @@ from dataclasses import replace
 import coba
 import numpy as np
 import pytest
-from coba.pipes import IterableSource
 
 import discreet as dc
-from adapter_plays import CONTEXTS, LABELS, PLAN, PLANS, ROWS, SEED, TABLE, loss_of, rewards_of
+from adapter_plays import CONTEXTS, PLAN, PLANS, ROWS, SEED, TABLE, loss_of, rewards_of
 from discreet.adapters.coba_learner import CobaLearner
 from discreet.adapters.played_rows import played_order
 from discreet.errors import InvalidInput, StateClaimed
@@ -47,26 +46,6 @@ def test_coba_reports_the_loss_of_evaluate(plan):
     expected = dc.evaluate(plan, CONTEXTS, losses=TABLE, seed=SEED)
     assert loss_of(plan, found) == pytest.approx(expected.loss, abs=EXACT)
     assert abs(expected.loss - expected.uniform) > 1e-3  # it is not the loss of anything
-
-
-def test_coba_s_own_classification_sets():
-    """Coba makes one-hot actions of labels: the plan's actions by place."""
-    rows = [[*map(float, CONTEXTS[row])] for row in ORDER]
-    labels = [f"label {LABELS[row]}" for row in ORDER]
-    # from_supervised(X, Y) of coba 8.1 can be read once, and an experiment reads more often.
-    source = IterableSource([*zip(rows, labels, strict=True)])
-    made = coba.Environments.from_supervised(source, label_type="c")
-    found = mean_reward(made, CobaLearner(PLAN, seed=SEED), coba.RandomLearner())
-    expected = dc.evaluate(PLAN, CONTEXTS, LABELS, seed=SEED)
-    assert 1.0 - found == pytest.approx(expected.loss, abs=EXACT)
-
-
-def test_without_a_seed_it_is_private():
-    friend = CobaLearner(replace(PLAN, horizon=None))
-    mean_reward([Rows(1.0 - TABLE)], friend)
-    spent = friend.played.learner.ledger.spent()
-    assert (spent.epsilon <= 4.0, spent.delta) == (True, 1e-5)
-    assert len(friend.played.learner.released.items) > 3
 
 
 def test_batches_of_coba_are_played_row_by_row():

@@ -64,13 +64,6 @@ def test_a_replay_that_answers_few_still_releases():
     assert policy.played.learner.ledger.spent().epsilon <= 4.0
 
 
-def test_it_begins_anew():
-    policy = ObpPolicy(PLAN, seed=SEED)
-    first = played(policy, 1.0 - TABLE)
-    policy.initialize()
-    assert played(policy, 1.0 - TABLE) == first
-
-
 def test_a_refused_reward_leaves_its_decision_waiting():
     policy = ObpPolicy(PLAN)
     action = policy.select_action(CONTEXTS[:1])[0]

@@ -11,7 +11,6 @@ import pytest
 import discreet as dc
 from adapter_plays import CONTEXTS, PLAN, ROWS, TABLE
 from discreet.adapters.onnx_model import onnx_model, save_onnx
-from discreet.errors import InvalidInput
 from tolerances import EXACT
 
 OPEN = replace(PLAN, horizon=None, imported=ROWS, actions=["none", "mail", "call"])
@@ -75,8 +74,3 @@ def test_the_file_says_what_it_is(tmp_path):
     assert json.loads(said["actions"]) == ["none", "mail", "call"]
     assert (said["digest"], said["release"]) == (told.latest.digest, str(told.latest.number))
     assert (said["event"], said["epsilon"], said["unit"]) == ("Gaussian", "4.0", "decision")
-
-
-def test_without_a_release_there_is_no_model():
-    with pytest.raises(InvalidInput, match="at least one release"):
-        onnx_model(dc.Learner(PLAN).released)

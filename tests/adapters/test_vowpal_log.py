@@ -131,9 +131,3 @@ def test_both_estimate_the_same_policy_alike(tmp_path):
 def test_logs_of_another_plan_are_refused():
     with pytest.raises(InvalidInput, match="logs must have the plan's 5 features"):
         vw_log(dc.Logs(np.ones((2, 3)), np.array([0, 1]), np.ones(2), np.ones(2)), NAMED)
-
-
-def test_names_that_would_become_one_word_are_refused():
-    plan = dc.Plan(actions=["a b", "a_b"], features=SCHEMA, budget=dc.Budget.none())
-    with pytest.raises(InvalidInput, match="some become the same word"):
-        vw_log(played(plan, (2,)), plan)

@@ -1,12 +1,10 @@
 """Advice of commands: once each on the error stream, silenced by a flag, never in the answer."""
 
 import json
-import warnings
 
 import numpy as np
 import pytest
 
-from discreet.cli.command_line import printed_advice
 from discreet.cli.main import main
 
 COMMANDS = {
@@ -48,15 +46,6 @@ def test_a_plan_with_too_much_noise_is_told_so(tmp_path, capsys):
     path.write_text("horizon = 100\n")
     assert main([words[0], str(path), *words[1:]]) == 0
     assert capsys.readouterr().err.count("warning: ε = 0.1") == 1
-
-
-def test_other_warnings_are_not_ours(capsys):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with printed_advice(quiet=True):
-            warnings.warn("another", UserWarning, stacklevel=1)
-    assert [str(each.message) for each in caught] == ["another"]
-    assert capsys.readouterr().err == ""
 
 
 def test_a_plan_says_its_own_line_unless_it_is_quiet(capsys):

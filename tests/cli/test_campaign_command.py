@@ -12,11 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-import discreet as dc
 from campaigns import contents, expected_runs, grid, play
-from discreet.cli import campaign_command
 from discreet.cli.main import main
-from discreet.lab.campaign.grid import Grid
 from discreet.lab.campaign.result_files import status
 from discreet.lab.campaign.run_campaign import Progress
 from discreet.simulate import engine
@@ -128,20 +125,13 @@ def test_flags_correct_a_file(call, file, tmp_path):
     ("text", "word"),
     [
         (TOML + "sedes = 3\n", "Did you mean 'seeds'?"),
-        (TOML + "max_colums = 3\n", "Did you mean 'max_columns'?"),
         (TOML.replace('"quick"', '"quik"'), "Did you mean 'quick'?"),
-        (TOML.replace('"LinUCB"', '"LinUBC"'), "Did you mean 'LinUCB'?"),
         (TOML.replace("[inf, 1]", '["many"]'), "epsilon must be numbers"),
-        (TOML.replace("[inf, 1]", "[true]"), "epsilon must be numbers"),
         (TOML.replace("[inf, 1]", "[0]"), "epsilon must be above 0"),
         (TOML.replace("seeds = 1", 'seeds = "1"'), "seeds must be a whole number"),
-        (TOML.replace("jobs = 1", "jobs = 0.5"), "jobs must be a whole number"),
         (TOML.replace('"results"', "3"), "out must be text"),
-        (TOML.replace('"fried:200"', "200"), "data must be text"),
-        (TOML.replace('"fried:200"', '"freid"'), "Did you mean 'fried'?"),
         (TOML.replace('data = ["sets/small.csv", "fried:200"]', ""), "data must be given"),
         (TOML.replace('out = "results"', ""), "out must be given"),
-        (TOML.replace('"numpy"', '"numpi"'), "Did you mean 'numpy'?"),
         ("data = \n", "line 1"),
     ],
 )
@@ -155,11 +145,6 @@ def test_a_file_that_cannot_be_used(text, word, call, file):
     assert not (file.parent / "results").exists()
 
 
-def test_a_file_that_is_not_there(call):
-    code, _, err = call("run", "nowhere.toml")
-    assert (code, "nowhere.toml" in err) == (2, True)
-
-
 def test_features_that_look_at_the_data_are_marked(call, document):
     call("run", *SMALL, *HERE, "--features", "ranges", "--out", "out")
     found = document("status", "out")
@@ -171,13 +156,6 @@ def test_features_that_look_at_the_data_are_marked(call, document):
     code, _, err = call("run", *SMALL, *HERE, "--out", "out")
     assert code == 2
     assert "features must be 'ranges' in this folder" in err
-
-
-def test_a_preset_is_a_start(call, tmp_path):
-    call("run", *SMALL, *HERE, "--out", "out")
-    found = status(tmp_path / "out").grid
-    assert found == Grid.of("quick", algorithms=["SquareCB", "LinUCB"], epsilons=(1, float("inf")),
-                            ridges=(0.1,), seeds=2)  # fmt: skip
 
 
 @pytest.mark.torch
@@ -256,15 +234,6 @@ def test_ctrl_c_keeps_what_is_done(jobs, tmp_path):
     assert len(contents(tmp_path / "out")) >= 1
 
 
-def test_a_stop_in_json(document, monkeypatch):
-    def interrupted(*_, **_rest):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(engine, "run", interrupted)
-    answer = document("run", *SMALL, *HERE, "--out", "out", code=130)
-    assert answer["stopped"] is True
-
-
 # --- the meter ---------------------------------------------------------------------------------
 
 
@@ -304,10 +273,6 @@ def test_json_comes_without_progress(screen, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stderr", screen)
     assert main([*PLAYED, str(tmp_path / "out"), "--json"]) == 0
     assert screen.getvalue() == ""
-
-
-def test_rounds_in_words():
-    assert campaign_command.rounds(12_345.6) == "12,346 rounds"
 
 
 # --- status, report, compare -------------------------------------------------------------------
@@ -361,28 +326,6 @@ def test_the_default_plan_is_reported_beside_the_papers_algorithms(call, tmp_pat
     assert "Not in the paper: Default." in out
 
 
-def test_one_algorithm_of_the_paper_is_enough_to_report_and_compare(
-    call, document, tmp_path, monkeypatch
-):
-    pytest.importorskip("matplotlib")
-    assert call("run", *SMALL, "--algorithms", "SquareCB", "Default", *HERE, "--out", "out")[0] == 0
-    monkeypatch.setattr(
-        "discreet.lab.report.paper_comparison.paper_sets", lambda sets: dict.fromkeys(sets, 1)
-    )
-    assert call("report", "out")[0] == 0
-    page = (tmp_path / "out" / "report" / "index.html").read_text(encoding="utf-8")
-    assert "Beside the paper" not in page
-    code, out, err = call("compare", "out", "--cells")
-    assert code == 0, err
-    assert "fewer than two of the paper's algorithms" in out
-    row, column = (line.split() for line in out.splitlines()[-2:])
-    assert (row[1], column[1]) == ("SquareCB", "Default")
-    assert float(row[4]) + float(column[4]) == 100.0
-    assert row[5:] == column[5:] == ["–", "–"]
-    cells = document("compare", "out", "--cells")["cells"]
-    assert {cell["published"] for cell in cells} == {None}
-
-
 CELL = SimpleNamespace(
     epsilon=float("inf"),
     row_algorithm="VanillaPO",
@@ -415,26 +358,3 @@ def test_compare_refuses_what_the_paper_does_not_have(call, tmp_path):
     code, out, err = call("compare", "out")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("kind", ["run", "status", "report", "compare"])
-def test_every_command_explains_itself(kind, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["campaign", kind, "--help"])
-    out = capsys.readouterr().out
-    assert ended.value.code == 0
-    assert "--json" in out
-    assert "example" in out
-    assert max(map(len, out.splitlines())) <= 100
-
-
-def test_a_kind_is_asked_for(call):
-    code, _, err = call()
-    assert (code, "run|status|report|compare" in err) == (2, True)
-    assert call("rnu")[0] == 2
-
-
-def test_errors_are_ours(call):
-    code, _, err = call("run", "--data", "fried:200", "--out", "out", "--seeds", "0")
-    assert (code, err.startswith("error: seeds must be")) == (2, True)
-    assert issubclass(dc.InvalidInput, dc.DiscreetError)

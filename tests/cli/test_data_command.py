@@ -7,12 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from discreet import InvalidInput
 from discreet.cli import data_command as commands
 from discreet.cli.command_line import as_json
 from discreet.cli.main import main
 from discreet.data import load
-from wording import refused
 
 
 @pytest.fixture(autouse=True)
@@ -145,11 +143,6 @@ def test_show_knows_the_truth_of_generated_sets():
     assert answer.document["digest"] in answer.text
 
 
-def test_show_of_an_unknown_set():
-    with refused(InvalidInput, "Did you mean 'twonorm'?"):
-        call("show", name="twonrm")
-
-
 def test_fetch_goes_on_after_a_failure(client):
     answer = call("fetch", names=["openml:7", "openml:901", "fried:20"])
     assert answer.code == 1
@@ -174,13 +167,6 @@ def test_fetch_without_a_network_tries_once(client):
     assert answer.document["failed"] == 100
 
 
-@pytest.mark.usefixtures("client")
-def test_fetch_says_what_it_does(capsys):
-    args = argparse.Namespace(json=False, names=["openml:901"])
-    assert commands.fetch(args).code == 0
-    assert "openml:901" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("words", "key"),
     [
@@ -197,8 +183,3 @@ def test_on_the_command_line(words, key, capsys):
     assert key in json.loads(capsys.readouterr().out)
     assert main(["data", *words]) == 0
     assert capsys.readouterr().out.strip()
-
-
-def test_an_unknown_set_on_the_command_line(capsys):
-    assert main(["data", "show", "freid", "--json"]) == 2
-    assert "Did you mean 'fried'?" in json.loads(capsys.readouterr().out)["error"]

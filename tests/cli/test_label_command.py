@@ -211,87 +211,36 @@ def test_a_signed_label_verifies_and_an_altered_one_does_not(folder, capsys):
         verified(content, KEY[::-1])
 
 
-def nothing_written(folder):
-    return not list(folder.glob("label.*"))
-
-
-def altered_chain(folder):
-    content = chain(learner()).replace(b'"multiplier":"', b'"multiplier":"1', 1)
-    (folder / "documents.jsonl").write_bytes(content)
-    return ["documents.jsonl"]
-
-
-def cut_file(folder):
-    learner().released.save("released.json")
-    text = (folder / "released.json").read_text()
-    (folder / "released.json").write_text(text.replace('"records":2', '"records":3'))
-    return ["released.json"]
-
-
-def lost_promise(folder):
-    learner(noise=dc.SeededNoise(0)).released.save(folder / "released.json")
-    return ["released.json"]
-
-
-def no_key(folder):
-    return [users(folder / "ledger.json"), "--key", "nowhere.key"]
-
-
-def short_key(folder):
-    (folder / "short.key").write_bytes(b"short")
-    return [users(folder / "ledger.json"), "--key", "short.key"]
-
-
-def no_audit(folder):
-    (folder / "audit.json").write_text('{"format": "other"}')
-    return [users(folder / "ledger.json"), "--audit", "audit.json"]
-
-
-def broken_audit(folder):
-    return [users(folder / "ledger.json"), "--audit", audit(folder / "a.json", findings=[1])]
-
-
-def strange_facts(folder):
-    (folder / "facts.toml").write_text('operater = "me"')
-    return [users(folder / "ledger.json"), "--facts", "facts.toml"]
-
-
-def facts_of_numbers(folder):
-    (folder / "facts.toml").write_text("contact = 7")
-    return [users(folder / "ledger.json"), "--facts", "facts.toml"]
-
-
-def half_a_row(folder):
-    (folder / "facts.toml").write_text('[[data]]\nwhat = "rows"\nholder = "me"\n')
-    return [users(folder / "ledger.json"), "--facts", "facts.toml"]
-
-
-def data_that_is_no_table(folder):
-    (folder / "facts.toml").write_text('data = "everything"')
-    return [users(folder / "ledger.json"), "--facts", "facts.toml"]
+FORGED = chain(learner()).replace(b'"multiplier":"', b'"multiplier":"1', 1)
+HALF = '[[data]]\nwhat = "rows"\nholder = "me"\n'
 
 
 @pytest.mark.parametrize(
-    ("made", "words"),
+    ("name", "content", "flag", "words"),
     [
-        (altered_chain, "signed by the expected key"),
-        (cut_file, "Fetch it again"),
-        (lost_promise, "exceeds the budget"),
-        (no_key, "key file must be readable"),
-        (short_key, "private key must be 32 bytes"),
-        (no_audit, "discreet audit --json"),
-        (broken_audit, "discreet audit --json"),
-        (strange_facts, "Did you mean 'operator'?"),
-        (facts_of_numbers, "facts.contact must be text"),
-        (half_a_row, "facts.data[0].kept must be given"),
-        (data_that_is_no_table, "facts.data must be a list"),
+        ("documents.jsonl", FORGED.decode(), None, "signed by the expected key"),
+        ("nowhere", None, "--key", "key file must be readable"),
+        ("short.key", "short", "--key", "private key must be 32 bytes"),
+        ("audit.json", '{"format": "other"}', "--audit", "discreet audit --json"),
+        ("facts.toml", 'operater = "me"', "--facts", "Did you mean 'operator'?"),
+        ("facts.toml", "contact = 7", "--facts", "facts.contact must be text"),
+        ("facts.toml", HALF, "--facts", "facts.data[0].kept must be given"),
+        ("facts.toml", 'data = "everything"', "--facts", "facts.data must be a list"),
     ],
 )
-def test_what_is_wrong_gets_no_label(folder, capsys, made, words):
-    code, _, told = run(capsys, *made(folder))
-    assert code == 2
-    assert words.lower() in told.lower(), told
-    assert nothing_written(folder)
+def test_what_is_wrong_gets_no_label(folder, capsys, name, content, flag, words):
+    if content is not None:
+        (folder / name).write_text(content)
+    given = [users(folder / "ledger.json"), flag, name] if flag else [name]
+    code, _, told = run(capsys, *given)
+    assert (code, words in told) == (2, True), told
+    assert not list(folder.glob("label.*"))
+
+
+def test_seeded_noise_exceeds_every_budget(folder, capsys):
+    learner(noise=dc.SeededNoise(0)).released.save(folder / "released.json")
+    code, _, told = run(capsys, "released.json")
+    assert (code, "exceeds the budget" in told) == (2, True)
 
 
 def test_a_label_never_replaces_what_it_is_made_from(folder, capsys):
@@ -312,12 +261,3 @@ def test_an_experiment_without_privacy_says_so(folder, capsys):
     assert "No privacy" in page.said
     assert "is right 100 times in 100" in page.said
     assert [kind for tag, kind in page.classes if tag == "circle"].count("wrong") == 0
-
-
-def test_before_the_first_release_nothing_was_spent(folder, capsys):
-    code, out, _ = run(capsys, users(folder / "ledger.json", charges=0), "--json")
-    document = json.loads(out)
-    assert code == 0
-    assert document["epsilon"] == "0.0"
-    assert document["budget"]["epsilon"] == "4.0"
-    assert document["attacker"]["success"] == "0.5"

@@ -2,17 +2,15 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.cli.main import COMMANDS, build_parser, main
+from discreet.cli.main import main
 from discreet.data import load
 from program import PROGRAM
 from tolerances import EXACT
@@ -90,15 +88,6 @@ def test_help_is_light():
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_help_names_every_command(call):
-    code, out, err = call()
-    assert (code, err) == (0, "")
-    _, commands = build_parser()
-    assert len(commands) == len(COMMANDS)
-    for name in commands:
-        assert re.search(rf"^    {name}\s", out, re.MULTILINE)
-
-
 @pytest.mark.parametrize("command", LEAF_COMMANDS, ids=" ".join)
 def test_every_command_explains_itself(command, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -168,21 +157,6 @@ def test_run_in_words(call):
     assert "no noise" in call("run", *SMALL, "--epsilon", "inf")[1]
 
 
-def test_run_without_data_names_only_flags_that_it_has(call):
-    code, _, err = call("run")
-    assert code == 2
-    assert "--data fried" in err
-    assert "--actions" not in err
-
-
-def test_run_shows_what_needs_no_context(document):
-    answer = document("run", *SMALL)
-    labels = load("fried", rows=answer["data"]["rows"]).labels
-    shares = np.bincount(labels) / len(labels)
-    assert answer["best_fixed"] == pytest.approx(1 - shares.max(), abs=EXACT)
-    assert answer["uniform"] == pytest.approx(1 - 1 / len(shares), abs=EXACT)
-
-
 def test_run_and_plan_take_the_class_from_a_column(document, tmp_path):
     file = tmp_path / "sales.csv"
     lines = [f"{'no' if n % 3 else 'yes'},{n % 3},{n % 2}" for n in range(60)]
@@ -195,12 +169,6 @@ def test_run_and_plan_take_the_class_from_a_column(document, tmp_path):
     )
     assert document("run", tmp_path / "e.toml")["losses"] == by_flag["losses"]
     assert document("plan", "--data", file, "--target", 2)["plan"]["n_actions"] == 3
-
-
-def test_one_seed_has_no_standard_error(document, call):
-    small = ["run", "--data", "fried", "--rows", "50", "--seeds", "1"]
-    assert document(*small)["standard_error"] is None
-    assert "over 1 seed;" in call(*small)[1]
 
 
 def test_run_writes_its_result(call, document, tmp_path):
@@ -274,20 +242,6 @@ def test_plan_takes_a_count_or_names(call, document):
     assert "actions must be two or more distinct words" in err
 
 
-def test_an_experiment_file_has_names_and_rewards(document, tmp_path):
-    text = """actions = ["none", "mail"]
-outcome = { kind = "Reward", low = 0, high = 50, clip = true }
-features = { kind = "UnitBall", dimension = 3 }
-budget = { epsilon = 1, delta = 1e-6 }
-"""
-    plan = document("plan", experiment(tmp_path, text))["plan"]
-    assert plan["actions"] == ["none", "mail"]
-    assert plan["outcome"] == {"kind": "Reward", "low": "0.0", "high": "50.0", "clip": True}
-    other = document("plan", experiment(tmp_path, text), "--actions", "4")["plan"]
-    assert other["n_actions"] == 4
-    assert "actions" not in other
-
-
 def test_plan_knows_from_where_on_predictions_help(document):
     flags = ["--actions", "4", "--dimension", "10", "--horizon", "100000"]
     answer = document("plan", *flags)
@@ -299,19 +253,6 @@ def test_plan_knows_from_where_on_predictions_help(document):
     assert noise[first - 2] > 0.5 >= noise[first - 1]
     assert noise[-1] is None  # the last batch is never fitted
     assert document("plan", *flags, "--epsilon", "8")["helpful_from_batch"] < first
-
-
-def test_plan_without_enough_people_says_so(call):
-    code, out, _ = call("plan", "--actions", "10", "--dimension", "64", "--horizon", "1797")
-    assert code == 0
-    assert "unlikely to beat the best fixed action within 1,797 rounds" in out
-    assert "← from here" not in out
-
-
-def test_plan_without_a_horizon_goes_on(call, document):
-    flags = ["--actions", "2", "--dimension", "3"]
-    assert "every one is released" in call("plan", *flags)[1]
-    assert all(batch["fitted"] for batch in document("plan", *flags)["batches"])
 
 
 def test_plan_without_privacy(call, document):
@@ -336,11 +277,6 @@ def test_plan_tells_pure_from_approximate_and_names_assumptions(document):
     assert (pure["epsilon"], pure["delta"]) == (1.0, 0.0)
     paper = document(*flags, "--set", "mechanism=paper")["guarantee"]
     assert {"exact minimiser", "real arithmetic"} <= set(paper["assumptions"])
-
-
-def test_plan_takes_the_horizon_from_the_data(document):
-    answer = document("plan", "--data", "linear", "--rows", "700")
-    assert sum(batch["records"] for batch in answer["batches"]) == 700
 
 
 # --- release -----------------------------------------------------------------------------------
@@ -374,15 +310,6 @@ def test_release_verify_finds_every_flipped_byte(call, released):
         released.write_bytes(bytes(flipped))
         code, out, err = call("release", "verify", released)
         assert (code, out[:10], err) == (1, "not valid:", ""), position
-
-
-def test_release_verify_notices_what_was_taken_away(document, released):
-    content = json.loads(released.read_text())
-    content["releases"].pop(0)
-    released.write_text(json.dumps(content))
-    answer = document("release", "verify", released, code=1)
-    assert answer["valid"] is False
-    assert "release 1" in answer["error"]
 
 
 def test_release_show_speaks_of_rewards_and_names(call, document, tmp_path):
@@ -419,48 +346,26 @@ def test_release_show_says_what_is_not_private(call, tmp_path):
     assert "∞" in out
 
 
-def test_release_show_refuses_an_altered_file(call, released):
-    released.write_bytes(released.read_bytes().replace(b'"records":24', b'"records":25', 1))
-    code, out, err = call("release", "show", released)
-    assert (code, out) == (2, "")
-    assert err.startswith("error: ")
-
-
 # --- refusing ----------------------------------------------------------------------------------
 
 WRONG = [
-    (["dmeo"], "Did you mean 'demo'?"),
     (["run", "--bogus"], "--bogus"),
     (["release"], "show|verify"),
-    (["run"], "--data"),
-    (["run", "--target", "y"], "--data"),
     (["run", "--data", "fried", "--target", "y"], "target must be left out"),
-    (["plan"], "--actions"),
-    (["run", "--data", "freid"], "Did you mean 'fried'?"),
     (["run", "--data", "nowhere.csv"], "nowhere.csv"),
-    (["run", *SMALL, "--policy", "SquarCB"], "Did you mean 'SquareCB'?"),
     (["run", *SMALL, "--policy", "SquarCB", "--set", "scale=1"], "Did you mean 'SquareCB'?"),
     (["run", *SMALL, "--oracle", "Rigde"], "Did you mean 'Ridge'?"),
     (["run", *SMALL, "--set", "rigde=1"], "Did you mean 'ridge'?"),
-    (["run", *SMALL, "--set", "ridge"], "key=value"),
-    (["run", *SMALL, "--set", "ridge=much"], "'much'"),
     (["run", *SMALL, "--set", "ridge=-1"], "positive"),
     (["run", *SMALL, "--set", "scales=1"], "--set"),
     (["run", *SMALL, "--policy", "FastCB", "--oracle", "Ridge"], "Logistic"),
-    (["run", *SMALL, "--epsilon", "0"], "epsilon"),
     (["run", *SMALL, "--epsilon", "nan"], "epsilon"),
-    (["run", *SMALL, "--epsilon", "one"], "'one'"),
-    (["run", *SMALL, "--delta", "0"], "delta"),
     (["run", *SMALL, "--delta", "1"], "delta"),
-    (["run", "--data", "fried", "--rows", "0"], "rows"),
     (["run", "--data", "fried", "--seeds", "0"], "seeds"),
     (["run", *SMALL, "--quiet", "--out", "no/such/place.json"], "no/such/place.json"),
     (["plan", "--actions", "1", "--dimension", "3"], "n_actions"),
-    (["plan", "--actions", "2", "--dimension", "0"], "dimension"),
     (["plan", "--actions", "2", "--dimension", "3", "--horizon", "0"], "horizon"),
-    (["run", "nowhere.toml"], "nowhere.toml"),
     (["release", "show", "nowhere.json"], "nowhere.json"),
-    (["release", "verify", "nowhere.json"], "nowhere.json"),
     (["demo", "--rows", "1"], "rows"),
 ]
 
@@ -484,15 +389,10 @@ BUDGET = "[budget]\nepsilon = 1.0\ndelta = 1e-5\n"
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("sedes = 3\n" + TOML + BUDGET, "Did you mean 'seeds'?"),
-        ("polcy = 3\n" + TOML + BUDGET, "Did you mean 'policy'?"),
         (TOML + '[policy]\nkind = "SquareCB"\nscal = 1\n' + BUDGET, "Did you mean 'scale'?"),
         (TOML + '[policy]\nkind = "SquareCB"\nscale = [1, 2]\n' + BUDGET, "a list"),
         (TOML + "[policy]\nkind = [1]\n" + BUDGET, "[1]"),
-        (TOML + "[policy]\nscale = 1\n" + BUDGET, "kind"),
         (TOML + "[budget]\nepsilonn = 1\n", "Did you mean 'epsilon'?"),
-        (TOML, "budget"),
-        ("horizon = 0\n" + TOML + BUDGET, "horizon"),
         ("data = 3\n" + BUDGET, "data"),
         ('data = "fried"\nrows = "many"\n' + BUDGET, "rows"),
         ("data = \n", "line 1"),
@@ -612,27 +512,3 @@ def test_demo_ends_with_a_private_run(demonstrated, call):
     kinds = {type(item.event).__name__ for item in released.items}
     assert kinds == {"Gaussian"}  # not NonPrivate: nobody can repeat this noise
     assert call("release", "verify", out / "released.json")[0] == 0
-
-
-def test_demo_settings_are_the_same_for_every_level():
-    from discreet.lab.report.demo import ALGORITHMS
-
-    data = load("fried", rows=10)
-    for setting in ALGORITHMS.values():
-        plans = [setting.plan(data, epsilon).to_config() for epsilon in (1.0, 4.0)]
-        for plan in plans:
-            plan.pop("budget")
-        assert plans[0] == plans[1]
-
-
-def test_demo_needs_a_place(call, tmp_path):
-    (tmp_path / "taken").write_text("")
-    code, _, err = call("demo", "--out", Path(tmp_path / "taken" / "below"))
-    assert (code, err.startswith("error: --out must be a folder")) == (2, True)
-
-
-def test_demo_without_matplotlib_says_what_to_install(call, monkeypatch, tmp_path):
-    monkeypatch.setattr("discreet.validate.find_spec", lambda _: None)
-    code, _, err = call("demo", "--out", tmp_path / "demo")
-    assert (code, "discreet[campaign]" in err) == (2, True)
-    assert not (tmp_path / "demo").exists()

@@ -70,12 +70,6 @@ def test_a_page_has_the_guardrails_of_the_plan(tmp_path, capsys):
     assert "not known yet: the counts of observed values" in page
 
 
-def test_without_a_control_there_is_no_verdict(tmp_path, capsys):
-    _, document, out = report(tmp_path, saved(tmp_path / "released.json"), capsys)
-    assert document["lift"] is None
-    assert "no control share" in (out / "index.html").read_text()
-
-
 def test_a_report_without_noise_says_so(tmp_path, capsys):
     source = saved(tmp_path / "released.json", budget=dc.Budget.none())
     _, document, out = report(tmp_path, source, capsys)

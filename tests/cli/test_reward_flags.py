@@ -66,16 +66,6 @@ def test_every_flag_reaches_the_library(rewards):
     assert found["sample_sizes"] == sizes(planned(dc.Reward(0, 200)), 3.0, 15.0, 0.5)
 
 
-def test_a_file_declares_the_range(rewards, tmp_path):
-    file = tmp_path / "shop.toml"
-    file.write_text(
-        'n_actions = 3\noutcome = { kind = "Reward", low = 0, high = 200, clip = true }\n'
-        'features = { kind = "UnitBall", dimension = 10 }\nbudget = { epsilon = 1, delta = 1e-6 }\n'
-    )
-    flags = rewards("plan", *PROBLEM, *MONEY)
-    assert rewards("plan", file, *MONEY[:4]) == flags
-
-
 def test_the_text_shows_the_table_and_noise_in_rewards(call):
     _, out, _ = call("plan", *PROBLEM, *MONEY, "--horizon", 300)
     assert "a difference of 0.3 between two actions" in out
@@ -94,11 +84,6 @@ def test_the_batch_from_which_predictions_help_is_the_one_that_tells(call, rewar
     batch = document["batches"][document["helpful_from_batch"] - 1]
     assert batch["rounds_before"] < own["personal"] <= batch["rounds_before"] + batch["records"]
     assert "← personal predictions tell the difference below" in call(*flags)[1]
-
-
-def test_without_rewards_nothing_is_said_of_them(call, rewards):
-    assert rewards("plan", *PROBLEM) is None
-    assert "Decisions until" not in call("plan", *PROBLEM)[1]
 
 
 def test_a_curve_adds_the_sizes_for_its_set(call, rewards):
@@ -148,14 +133,3 @@ def test_what_does_not_fit_is_refused(call, flags, said):
     code, _, err = call("plan", *PROBLEM, *flags)
     assert code == 2
     assert said in err
-
-
-def test_a_plan_of_other_losses_has_no_rewards(call, tmp_path):
-    file = tmp_path / "late.toml"
-    file.write_text(
-        'n_actions = 3\noutcome = { kind = "Loss", low = 0, high = 60 }\n'
-        'features = { kind = "UnitBall", dimension = 4 }\nbudget = { epsilon = 1, delta = 1e-6 }\n'
-    )
-    code, _, err = call("plan", file, "--reward-mean", 3)
-    assert code == 2
-    assert "outcome must be a Reward where reward_mean is given; got Loss(0, 60)" in err

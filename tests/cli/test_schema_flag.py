@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 import discreet as dc
 from discreet.cli.main import main
 from discreet.data import load
-from discreet.data.dataset import schema_contexts, with_schema
+from discreet.data.dataset import schema_contexts
 from discreet.lab.report.campaign_tables import rerun_command
 from tolerances import EXACT
 
@@ -79,13 +78,6 @@ def test_the_table_of_an_experiment_and_the_flag_are_the_same_run(document, sale
     assert document("plan", "file.toml")["plan_digest"]
 
 
-@pytest.mark.usefixtures("sales")
-def test_a_curve_takes_a_schema(document):
-    flags = ["--data", "sales.csv", "--schema", "schema.toml"]
-    found = document("curve", *flags, "--target", "bought", "--epsilon", 1, "--seeds", 2)
-    assert found["plan"]["features"]["dimension"] == SCHEMA.p - 1
-
-
 def test_a_campaign_remembers_how_its_files_were_read(sales, monkeypatch, capsys):
     monkeypatch.chdir(sales)
     usual = ["campaign", "run", "--data", "sales.csv", "--out", "results", "--preset", "default"]
@@ -103,33 +95,12 @@ def test_a_campaign_remembers_how_its_files_were_read(sales, monkeypatch, capsys
     assert "schema, target and user must be" in capsys.readouterr().err
 
 
-def test_a_schema_maps_as_the_unit_ball_does_afterwards(sales):
-    data = load(sales / "sales.csv", target="bought", encoded=False)
-    direct = SCHEMA.map(schema_contexts(SCHEMA, data))
-    through = dc.UnitBall(SCHEMA.p - 1).map(with_schema(SCHEMA, data).contexts)
-    np.testing.assert_allclose(through, direct, rtol=0, atol=EXACT)
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
         (["run", "--data", "fried", "--schema", "schema.toml"], "file with named columns"),
         (["run", "--data", "sales.csv", "--target", "zone", "--schema", "schema.toml"], "'zone'"),
         (["run", "--data", "sales.csv", "--schema", "none.toml"], "none.toml"),
-        (
-            [
-                "curve",
-                "--data",
-                "sales.csv",
-                "--target",
-                "bought",
-                "--schema",
-                "schema.toml",
-                "--features",
-                "ranges",
-            ],
-            "features must be raw with a schema",
-        ),
     ],
 )
 def test_what_a_schema_cannot_do_is_said(flags, said, sales, monkeypatch, capsys):

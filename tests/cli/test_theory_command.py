@@ -51,14 +51,6 @@ def test_bounds_as_json(call):
     assert last == document["batched_vanilla"]["learning_rate"]
 
 
-def test_bounds_in_words(call):
-    code, out, _ = call("bounds", *SIZES)
-    assert code == 0
-    assert all(name in out for name in NAMES)
-    assert "17 epochs, 16 fits" in out
-    assert "never exceeds T" in out
-
-
 @pytest.mark.parametrize(
     ("flags", "word"),
     [
@@ -99,9 +91,3 @@ def test_scaling_as_json(call, monkeypatch):
     code, out, err = call("scaling", "--out", "here", "--quick", "--seeds", 2, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["files"] == ["scaling.json"]
-
-
-def test_one_seed_has_no_interval(call):
-    code, _, err = call("scaling", "--out", "here", "--quick", "--seeds", 1)
-    assert code == 2
-    assert "seeds must be" in err

@@ -54,14 +54,6 @@ def test_a_run(capsys, sales, often):
     assert f"for one user, with {bound}" in capsys.readouterr().out
 
 
-def test_a_run_of_a_file(capsys, sales):
-    (sales.parent / "experiment.toml").write_text(
-        'data = "sales.csv"\nuser = "who"\nbudget = { epsilon = 8.0, delta = 1e-5 }\nseeds = 2\n'
-    )
-    found = answer(capsys, "run", sales.parent / "experiment.toml", "--quiet")
-    assert found["losses"] == pytest.approx(alone(sales, 8.0))
-
-
 def test_a_curve(capsys, sales):
     often = ["--batches-per-user", "3", "--records-per-batch", "2"]
     flags = ["curve", "--data", sales, "--user", "who", *often, *QUICK, "--quiet"]
@@ -111,7 +103,7 @@ def test_a_campaign(capsys, sales, tmp_path):
 
 REFUSED = {
     "no column": (["run", "--set", "unit=user"], "Add --user COLUMN"),
-    "no file": (["run", "--user", "who", "--data", "fried"], "whose rows have no ids"),
+    "no file": (["run", "--user", "who", "--data", "fried"], "user must be left out"),
     "curve": (["curve", "--batches-per-user", "3"], "Add --user COLUMN"),
     "campaign": (["campaign", "run", "--records-per-batch", "3", "--out", "o"], "--user COLUMN"),
     "campaign of a set": (
@@ -138,17 +130,3 @@ def test_refusals(capsys, sales, tmp_path, monkeypatch, words, said):
     assert main([*words, *data, *out]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
-
-
-def test_a_drafted_schema(capsys, sales, tmp_path):
-    schema = tmp_path / "schema.toml"
-    flags = ["run", "--data", sales, "--schema", schema, *QUICK, "--quiet"]
-    answer(capsys, "schema", sales, "--without", "bought", "--out", schema)
-    assert main([*map(str, flags), "--user", "who"]) == 2  # the name tells nothing: it is a feature
-    assert "out of the schema" in capsys.readouterr().err
-    schema.unlink()
-    sales.write_text(sales.read_text().replace("who", "customer_id", 1))
-    answer(capsys, "schema", sales, "--without", "bought", "--out", schema)
-    found = answer(capsys, *flags, "--user", "customer_id")
-    assert found["plan"]["unit"] == "user"
-    assert [each["name"] for each in found["plan"]["features"]["fields"]] == ["size"]

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
-from discreet.data import generators, ringnorm, twonorm, waveform
+from discreet.data import ringnorm, twonorm, waveform
 from tolerances import SOLVER
 
 ROWS = 60_000
@@ -54,18 +54,6 @@ def check_moments(generate, laws):
 @pytest.mark.parametrize("generate", LAWS)
 def test_means_and_covariances(generate):
     check_moments(generate, LAWS[generate])
-
-
-@pytest.mark.parametrize("generate", [twonorm, ringnorm])
-def test_another_shift_is_noticed(generate, monkeypatch):
-    monkeypatch.setattr(generators, "SHIFT", generators.SHIFT * 0.9)
-    with pytest.raises(AssertionError):
-        check_moments(generate, LAWS[generate])
-
-
-def test_other_waves_are_noticed():
-    with pytest.raises(AssertionError):
-        check_moments(waveform, LAWS[waveform][::-1])
 
 
 @pytest.mark.parametrize("generate", [twonorm, ringnorm])

@@ -125,11 +125,6 @@ def test_a_tag_has_one_set_of_features(tmp_path):
         read_vw(log(tmp_path, text), tags=True)
 
 
-def test_only_blocks_have_ids(tmp_path):
-    with pytest.raises(InvalidInput, match="must be of the kind cb_adf"):
-        _ = read_vw(log(tmp_path, "1:1:1 |x a\n")).played
-
-
 def test_names_that_cannot_be_written_are_refused():
     rows = VwLog(("a b",), np.ones((1, 1)), np.zeros(1, int), np.ones(1), np.ones(1), 2)
     with pytest.raises(InvalidInput, match="without blanks"):

@@ -7,8 +7,8 @@ import pytest
 
 import discreet as dc
 from discreet.cli.main import main
-from discreet.data.decision_logs import log_columns
-from discreet.data.dsjson_log import feature_columns, flat_features, read_dsjson
+from discreet.data.decision_logs import read_dsjson
+from discreet.data.files import feature_columns, flat_features
 from discreet.errors import InvalidInput
 
 ITEMS = {"pasta": {"taste": "salty", "level": 5}, "salad": {"taste": "fresh", "level": 8}}
@@ -193,15 +193,3 @@ def test_a_log_is_imported(tmp_path, capsys, actions):
     assert main(["import", *words, "--out", str(tmp_path / "w"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == 300
     assert dc.Released.load(tmp_path / "w.released.json").items[-1].records > 0
-
-
-def test_columns_of_a_log(tmp_path):
-    path = str(written(tmp_path, [event(reward=0.5)]))
-    columns = log_columns(path)
-    assert {*columns} == {"time", "user.age", "action", "cost", "reward", "probability"}
-    assert columns["reward"].tolist() == [0.5]
-    with pytest.warns(dc.Advice, match="1 .reward without a decision."):
-        log_columns(str(written(tmp_path, [event(), {"RewardValue": 1}])))
-    clash = event(c={"cost": 1, **event()["c"]})
-    with pytest.raises(InvalidInput, match="cost"):
-        log_columns(str(written(tmp_path, [clash])))

@@ -1,7 +1,5 @@
 """Sets by name and from files, and what is said about those that cannot be read."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,6 @@ from discreet.data import NAMES, load
 from discreet.data.files import READERS
 from wording import refused
 
-Y4 = np.array([0, 1, 0, 1])
 CSV = "a,b,class\n0.5,1,yes\n-2,3e-1,no\n0,0,yes\n"
 
 
@@ -48,12 +45,6 @@ def test_bundled_sets_know_their_classes():
     assert load("iris").classes == ("setosa", "versicolor", "virginica")
 
 
-def test_bundled_sets_without_scikit_learn(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with refused(InvalidInput, "sklearn", "discreet[campaign]"):
-        load("digits")
-
-
 def test_npz(tmp_path):
     path = tmp_path / "mine.npz"
     np.savez(path, X=np.arange(6).reshape(3, 2), y=np.array([7, 3, 7]))
@@ -70,12 +61,6 @@ def test_csv(tmp_path):
     assert data.labels.tolist() == [1, 0, 1]
 
 
-def test_missing_numbers_of_an_npz_file(tmp_path):
-    contexts = np.array([[1, np.nan], [np.nan, np.nan], [4, np.nan], [3, np.nan]])
-    np.savez(tmp_path / "mine.npz", X=contexts, y=Y4)
-    assert load(tmp_path / "mine.npz").contexts.tolist() == [[1.0], [3.0], [4.0], [3.0]]
-
-
 def test_categories_and_missing_values_of_a_csv_file(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("n,c,class\n1,red,x\n,blue,y\n4, ? ,x\nNA,red,y\n3,,x\n")
@@ -90,12 +75,6 @@ def test_words_that_are_numbers_are_ordered_as_numbers_in_every_file(tmp_path):
     np.savez(tmp_path / "mine.npz", X=np.zeros((4, 1)), y=np.array(["10", "9", "10", "9"]))
     data = load(tmp_path / "mine.npz")
     assert (data.classes, data.labels.tolist()) == (("9", "10"), [1, 0, 1, 0])
-
-
-def test_numeric_classes_are_ordered_as_numbers(tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text("a,class\n1,10\n2,9\n3,10\n")
-    assert load(path).labels.tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -166,13 +145,3 @@ def test_an_npz_file_that_cannot_be_used(tmp_path, arrays, words):
 def test_a_file_that_is_not_there(tmp_path, name):
     with refused(InvalidInput, name, "No such file"):
         load(tmp_path / name)
-
-
-def test_an_npz_file_that_is_something_else(tmp_path):
-    (tmp_path / "mine.npz").write_bytes(b"PK\x03\x04 cut short")
-    with refused(InvalidInput, "archive"):
-        load(tmp_path / "mine.npz")
-
-
-def test_contexts_do_not_show_in_the_repr():
-    assert repr(load("linear", rows=3)) == "Dataset(name='linear', n_actions=3)"

@@ -58,7 +58,11 @@ class CobaLearner:
             decision = self.played.decide(context, [str(each) for each in actions])
             place = [*actions].index(decision.action)
         else:
-            self._refuse_other_actions(actions)
+            if plan.catalogue is not None or len(actions) != plan.n_actions:
+                raise InvalidInput(
+                    f"actions must be the {plan.n_actions} of the plan, or names of some; got "
+                    f"{len(actions)}. Make the plan with as many actions, or offer them by name."
+                )
             decision = self.played.decide(context)
             place = decision.action_index
         return actions[place], decision.propensity, {"decision": decision.id}
@@ -78,11 +82,3 @@ class CobaLearner:
                 "learn='on', or begin with a log through Learner.import_log."
             )
         self.played.observe(decision, reward)
-
-    def _refuse_other_actions(self, actions: Sequence[object]) -> None:
-        plan = self.played.plan
-        if plan.catalogue is not None or len(actions) != plan.n_actions:
-            raise InvalidInput(
-                f"actions must be the {plan.n_actions} of the plan, or names of some; got "
-                f"{len(actions)}. Make the plan with as many actions, or offer them by name."
-            )

@@ -61,7 +61,8 @@ class ObpPolicy:
 
     def select_action(self, context: Floats) -> Floats:
         """The chosen action (1,) for a context (1, dim)."""
-        decision = self.played.decide(_row(context))
+        # As Python's own numbers, which a schema reads as numbers and flags.
+        decision = self.played.decide(np.asarray(context).reshape(-1).tolist())
         if decision.stored:
             key = _key(context, decision.action_index)
             self._waiting.setdefault(key, deque()).append(decision.id)
@@ -80,11 +81,6 @@ class ObpPolicy:
         waiting.popleft()
         if not waiting:
             del self._waiting[key]
-
-
-def _row(context: Floats) -> list[object]:
-    """The values as Python's own, which a schema reads as numbers and flags."""
-    return list(np.asarray(context).reshape(-1).tolist())
 
 
 def _key(context: Floats, action: int | Floats) -> tuple[bytes, int]:

@@ -15,7 +15,6 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import SQRT_HALF
 from discreet.releases.canonical import write_atomically
-from discreet.releases.release import Predictor
 from discreet.releases.released import Released
 from discreet.types import Floats
 from discreet.validate import installed
@@ -43,9 +42,8 @@ def onnx_model(released: Released) -> Any:
         )
     predictor = released.latest.predictor
     weights = np.asarray(predictor.weights, dtype=np.float64)
-    described = dict(released.plan["features"])
-    ball = described["kind"] == "UnitBall"
-    joint = described["kind"] == "Joint"
+    kind = released.plan["features"]["kind"]
+    ball, joint = kind == "UnitBall", kind == "Joint"
     graph = _Graph(helper, TensorProto.DOUBLE)
     width = weights.shape[-1] - 1 if ball else weights.shape[-1]
     given = "contexts" if ball else "features"
@@ -55,7 +53,7 @@ def onnx_model(released: Released) -> Any:
         scores = graph.add("Add", scores, graph.constant("bias", SQRT_HALF * weights[:, 0]))
     else:
         scores = graph.add("MatMul", given, graph.constant("weights", weights.T))
-    graph.linked(predictor, scores)
+    graph.linked(predictor.link, scores)
     tensor = helper.make_tensor_value_info
     outputs = [tensor("losses", TensorProto.DOUBLE, ["n", len(weights)])]
     if not joint:
@@ -66,21 +64,7 @@ def onnx_model(released: Released) -> Any:
     model = helper.make_model(
         made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="discreet"
     )
-    helper.set_model_props(model, _metadata(released))
-    checker.check_model(model)
-    return model
-
-
-def save_onnx(released: Released, path: str | Path) -> None:
-    """Write ``onnx_model(released)`` to a file, which anyone may read."""
-    write_atomically(Path(path), onnx_model(released).SerializeToString(), mode=0o644)
-
-
-def _metadata(released: Released) -> dict[str, str]:
-    """Metadata of the file."""
     plan, latest = released.plan, released.latest
-    assert plan is not None
-    assert latest is not None
     metadata = {
         "plan": latest.plan_digest,
         "release": str(latest.number),
@@ -92,7 +76,14 @@ def _metadata(released: Released) -> dict[str, str]:
     }
     if released.actions is not None:
         metadata["actions"] = json.dumps([*released.actions], ensure_ascii=False)
-    return metadata
+    helper.set_model_props(model, metadata)
+    checker.check_model(model)
+    return model
+
+
+def save_onnx(released: Released, path: str | Path) -> None:
+    """Write ``onnx_model(released)`` to a file, which anyone may read."""
+    write_atomically(Path(path), onnx_model(released).SerializeToString(), mode=0o644)
 
 
 class _Graph:
@@ -125,12 +116,8 @@ class _Graph:
         squares = self.add("ReduceSumSquare", small, axes=[-1], keepdims=1)
         return self.add("Div", small, self.add("Max", self.add("Sqrt", squares), one))
 
-    def linked(self, predictor: Predictor, scores: str) -> None:
+    def linked(self, link: str, scores: str) -> None:
         """The predictor's link, from scores to ``losses``."""
-        if predictor.link == "logistic":
-            self.add("Sigmoid", scores, to="losses")
-        elif predictor.link == "clip":
-            ends = self.constant("low", 0.0), self.constant("high", 1.0)
-            self.add("Clip", scores, *ends, to="losses")
-        else:
-            self.add("Identity", scores, to="losses")
+        ends = [self.constant("low", 0.0), self.constant("high", 1.0)] if link == "clip" else []
+        operator = {"logistic": "Sigmoid", "clip": "Clip"}.get(link, "Identity")
+        self.add(operator, scores, *ends, to="losses")

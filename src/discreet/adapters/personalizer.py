@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet.data.dsjson_log import declared_features, feature_columns, flat_features
+from discreet.data.files import declared_features, feature_columns, flat_features
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.features.schema_file import Suggestion, draft_text, schema_of, suggestions
@@ -140,17 +140,6 @@ budget = {{ epsilon = 1, delta = 1e-6 }}
 def draft_experiment(path: str | Path) -> RankDraft:
     """Suggest schemas of contexts and actions from a file with a rank request per line."""
     contexts, items, ids = [], [], dict[str, None]()
-    for request in _requests(path):
-        contexts.append(flat_features(request.get("contextFeatures") or ()))
-        for action in request["actions"]:
-            items.append(flat_features(action.get("features") or ()))
-            ids[str(action["id"])] = None
-    found = suggestions(feature_columns(contexts))
-    schema_of(found)  # fails now, if no feature is worth having
-    return RankDraft(found, suggestions(feature_columns(items)), tuple(ids))
-
-
-def _requests(path: str | Path) -> Iterator[Mapping[str, Any]]:
     for number, line in enumerate(read_text(path, "sample").splitlines(), start=1):
         if not line.strip():
             continue
@@ -162,7 +151,13 @@ def _requests(path: str | Path) -> Iterator[Mapping[str, Any]]:
                 f"line {number}: a sample must have a rank request, a JSON object with actions, in "
                 "each line; this line has none. Write one request per line."
             ) from None
-        yield request
+        contexts.append(flat_features(request.get("contextFeatures") or ()))
+        for action in request["actions"]:
+            items.append(flat_features(action.get("features") or ()))
+            ids[str(action["id"])] = None
+    found = suggestions(feature_columns(contexts))
+    schema_of(found)  # fails now, if no feature is worth having
+    return RankDraft(found, suggestions(feature_columns(items)), tuple(ids))
 
 
 def _tables(name: str, found: list[Suggestion]) -> Iterator[str]:

@@ -73,15 +73,12 @@ class PlayedRows:
     @property
     def learner(self) -> Learner:
         """The learner: its ``ledger`` and what is ``released``."""
-        if self._learner is None:
-            self._learner = self._new()
+        if self._learner is None and self.seed is not None and self.plan.horizon is not None:
+            _, draws = seeded_draws(self.seed, self.plan.horizon)
+            self._learner = Learner(self.plan, noise=SeededNoise(self.seed), draws=draws)
+        elif self._learner is None:
+            self._learner = Learner(self.plan)
         return self._learner
-
-    def _new(self) -> Learner:
-        if self.seed is None or self.plan.horizon is None:
-            return Learner(self.plan)
-        _, draws = seeded_draws(self.seed, self.plan.horizon)
-        return Learner(self.plan, noise=SeededNoise(self.seed), draws=draws)
 
     def decide(self, context: Contexts, actions: Sequence[str] | None = None) -> Decisions:
         """Decide for one context: a dict, or numbers in the order of the plan's columns."""

@@ -227,17 +227,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _declared(self, classes: Array, labels: Array = None) -> Array:
         if isinstance(classes, str) and classes == FROM_LABELS and labels is not None:
-            found = np.unique(labels)
-        elif classes is None or isinstance(classes, str):
-            raise InvalidInput(
-                f"classes must be a list of all classes; got {classes!r}. Declare them, or write "
-                f"classes={FROM_LABELS!r} if it is public which labels occur."
-            )
-        else:
-            found = np.unique(np.asarray(classes))
+            classes = labels
+        found = np.unique([] if classes is None or isinstance(classes, str) else classes)
         if len(found) < 2:
             raise InvalidInput(
-                f"classes must be two or more; got {len(found)} class. Declare all that may occur."
+                f"classes must be a list of all classes, two or more; got {len(found)} class. "
+                f"Declare all, or write classes={FROM_LABELS!r} if it is public which labels occur."
             )
         return found
 
@@ -251,7 +246,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(labels[:, None] != self.classes_, dtype=np.float64)
 
     def _begun(self, imported: int | None) -> Learner:
-        """A new learner."""
         plan = Plan(
             n_actions=len(self.classes_),
             features=self._features(),
@@ -262,9 +256,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             losses="one_label",
             imported=imported,
         )
-        noise: Noise = SecureNoise()
-        if self.random_state is not None:
-            noise = SeededNoise(int(self.random_state))
+        seed = self.random_state
+        noise: Noise = SecureNoise() if seed is None else SeededNoise(int(seed))
         return Learner(plan, window=None, noise=noise)
 
     def _note(self, learner: Learner) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from discreet.features.joint import feature_names
 from discreet.features.offered import OfferedPairs
 from discreet.plan.plan import Plan
 from discreet.simulate.off_policy import Logs
-from discreet.types import Array, Floats
+from discreet.types import Array
 
 
 def vw_lines(log: VwLog, *, adf: bool = False) -> Iterator[str]:
@@ -79,8 +79,8 @@ def _features(values: Mapping[str, float]) -> str:
     return " ".join(f"{name}:{float(value)!r}" for name, value in values.items() if value)
 
 
-def _refuse_names(names: object, what: str) -> None:
-    for name in names:  # type: ignore[attr-defined]
+def _refuse_names(names: Iterable[str], what: str) -> None:
+    for name in names:
         if not name or vw_word(name) != name or name.startswith("'"):
             raise InvalidInput(
                 f"{what} must be words without blanks, bars and colons to be written; got "
@@ -122,9 +122,8 @@ def vw_log(logs: Logs, plan: Plan) -> VwLog:
     items = {name: {name: 1.0} for name in ids}
     if isinstance(offered, OfferedPairs):
         names = [vw_word(name) for name in feature_names(offered.joint.action)[1:]]
-        items = {name: _named(names, row) for name, row in zip(ids, offered.items, strict=True)}
+        items = {
+            name: dict(zip(names, row[1:].tolist(), strict=True))
+            for name, row in zip(ids, offered.items, strict=True)
+        }
     return VwLog(*logged, offered.count, offers=offers, items=items)
-
-
-def _named(names: list[str], row: Floats) -> dict[str, float]:
-    return dict(zip(names, row[1:].tolist(), strict=True))

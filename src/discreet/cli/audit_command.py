@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from discreet.audit.finding import Finding
     from discreet.audit.suite import Effort
 
-TEXT = """\
-For every mechanism the audit compares the claimed guarantee with computed sensitivities and
-likelihood ratios, with the noise that is added, with attacks on worst-case pairs of batches, and
-with whole runs of a learner. It gives one verdict per question. The exit code is 1 if a claim
-fails. docs/audit.md explains the results.
-
-examples:
-  discreet audit --quick
-  discreet audit --full --html audit.html
-  discreet audit --mechanism ridge-structured --epsilon 1 4
-  discreet audit --part noise
-"""
 FLAGS = (
     flag("--quick", "ε = 2, a minute on two cores (default)"),
     flag("--full", "ε = 1, 2, 4, 8, at most 15 minutes"),
@@ -113,5 +101,4 @@ def _number(value: float | None) -> str:
     return "" if value is None else epsilon_text(value, 3)
 
 
-SUMMARY = "attack every mechanism of the library and report verdicts"
-COMMANDS = [Command("audit", SUMMARY, audit, TEXT, FLAGS)]
+COMMANDS = [Command("audit", audit, FLAGS)]

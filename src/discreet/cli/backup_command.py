@@ -5,31 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Command, flag
-from discreet.cli.flags import CONFIG, SERVICE_FOLDER, need_extra, service_settings
-
-BACKUP_TEXT = """\
-The copy has mode 0600, and missing folders are created. It contains no key of the vault, so rows
-cannot be read after their release. A PostgreSQL database is copied with pg_dump, for pg_restore.
-With --folder all experiments of a server and its API keys are copied. discreet restore continues
-from a copy.
-
-examples:
-  discreet backup backup/2026-05-01.db
-  discreet backup --folder . backup/2026-05-01"""
-RESTORE_TEXT = """\
-Run this command after the database was restored from a backup, while the service is stopped. A new
-epoch begins. Every batch that was open or pending is deleted, since releasing its rows could
-publish them with a second draw of noise. Releases that are missing in the backup are charged."""
-EXPORT_TEXT = """\
-The file has a row for each stored decision of the batches under way: epoch, batch, slot and
-release, the action, the loss or reward if one came, and the features. After the release of its
-batch a decision cannot be exported any more. PRIVATE: these are rows of people, without noise. The
-file's metadata says so, only its owner may read it, and GET /v1/changes lists the export. Delete
-it when you are done: no release erases it.
-
-example:
-  discreet export decisions --to decisions.parquet"""
+from discreet.cli.command_line import (
+    CONFIG,
+    SERVICE_FOLDER,
+    Answer,
+    Command,
+    flag,
+    need_extra,
+    service_settings,
+)
 
 
 def backup(args: argparse.Namespace) -> Answer:
@@ -79,33 +63,14 @@ def export(args: argparse.Namespace) -> Answer:
     return Answer({"file": args.to, "rows": rows, "private": True}, words)
 
 
+FILE = flag("file FILE", "new file, or with --folder new folder")
+LOST = flag(
+    "--anchor-lost", "the anchor is lost, and nothing newer than the database was published"
+)
+ROWS = flag("what ROWS", "decisions: rows of batches under way", choices=["decisions"])
+TO = flag("--to FILE", "a new .parquet file", required=True)
 COMMANDS = [
-    Command(
-        "backup",
-        "copy the database of a service",
-        backup,
-        BACKUP_TEXT,
-        [CONFIG, SERVICE_FOLDER, flag("file FILE", "new file, or with --folder new folder")],
-    ),
-    Command(
-        "restore",
-        "continue after a database was restored from a backup",
-        restore,
-        RESTORE_TEXT,
-        [
-            CONFIG,
-            flag("--anchor-lost", "the anchor is lost, and nothing newer was published"),
-        ],
-    ),
-    Command(
-        "export",
-        "export decisions as a private file",
-        export,
-        EXPORT_TEXT,
-        [
-            CONFIG,
-            flag("what ROWS", "decisions: rows of batches under way", choices=["decisions"]),
-            flag("--to FILE", "a new .parquet file", required=True),
-        ],
-    ),
+    Command("backup", backup, [CONFIG, SERVICE_FOLDER, FILE]),
+    Command("restore", restore, [CONFIG, LOST]),
+    Command("export", export, [CONFIG, ROWS, TO]),
 ]

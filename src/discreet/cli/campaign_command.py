@@ -8,8 +8,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.command_line import Answer, Command, Flag, flag, progress, table
-from discreet.cli.flags import IMPORT, OFTEN_FLAGS, SCHEMA, TARGET, USER
+from discreet.cli.command_line import (
+    IMPORT,
+    OFTEN_FLAGS,
+    SCHEMA,
+    TARGET,
+    USER,
+    Answer,
+    Command,
+    Flag,
+    flag,
+    progress,
+    table,
+)
 from discreet.text import duration, epsilon_text
 from discreet.types import JsonObject
 from discreet.validate import installed
@@ -19,18 +30,6 @@ if TYPE_CHECKING:
 
 BAR = 20
 NEEDED = ("pyarrow", "joblib", "sklearn")
-TEXT = """\
-A campaign plays a grid of settings on many data sets and stores every result in a folder. Stored
-results are not computed again: repeat the command to continue after an interruption, or run it with
-more seeds, levels, algorithms or data to add them. A TOML file has the same keys as the flags.
-
-examples:
-  discreet campaign run --preset quick --data fried digits --out results
-  discreet campaign run --preset default --data fried digits --out results
-  discreet campaign run --preset rivals --data fried digits --out table --seeds 3
-  discreet campaign run --preset paper --data paper --out results --device cuda
-  discreet campaign run campaign.toml --seeds 20
-"""
 FOLDER = flag("folder DIR", "folder of results, as --out of campaign run")
 SELECT = """choose settings on the seeds that are reported, as the paper does, or on half of them \
 and report the other half"""
@@ -211,32 +210,16 @@ def compare(args: argparse.Namespace) -> Answer:
     return Answer(document, [*lines, "", *table(header, rows)])
 
 
-def _of_a_folder(name: str, summary: str, call: Any, *flags: Flag) -> Command:
-    example = f"example:\n  discreet campaign {name} results"
-    return Command(name, summary, call, example, [IMPORT, FOLDER, *flags])
-
-
-COMMANDS = [
-    Command(
-        "campaign",
-        "evaluate thousands of settings on many data sets",
-        kinds=[
-            Command("run", "compute the runs that are missing", run, TEXT, _run_flags),
-            _of_a_folder("status", "report complete, missing and failed runs", status),
-            _of_a_folder(
-                "report",
-                "write tables, figures and one page from the results",
-                report,
-                flag("--out DIR", "output folder (default: DIR/report)"),
-                flag("--select seeds|split", SELECT, "seeds"),
-                flag("--curves NAME", CURVES, str, nargs="+", default=["paper"]),
-            ),
-            _of_a_folder(
-                "compare",
-                "compare win rates with those of the paper",
-                compare,
-                flag("--cells", "also print every cell"),
-            ),
-        ],
-    )
+REPORT_FLAGS = (
+    flag("--out DIR", "output folder (default: DIR/report)"),
+    flag("--select seeds|split", SELECT, "seeds"),
+    flag("--curves NAME", CURVES, str, nargs="+", default=["paper"]),
+)
+CELLS = flag("--cells", "also print every cell")
+KINDS = [
+    Command("run", run, _run_flags),
+    Command("status", status, [IMPORT, FOLDER]),
+    Command("report", report, [IMPORT, FOLDER, *REPORT_FLAGS]),
+    Command("compare", compare, [IMPORT, FOLDER, CELLS]),
 ]
+COMMANDS = [Command("campaign", kinds=KINDS)]

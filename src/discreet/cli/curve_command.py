@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from discreet.cli.command_line import Answer, Command, as_json, flag, table, write_all
-from discreet.cli.flags import (
+from discreet.cli.command_line import (
     GROUP,
     OFTEN_FLAGS,
     QUIET,
@@ -14,26 +13,20 @@ from discreet.cli.flags import (
     SCHEMA,
     TARGET,
     USER,
+    Answer,
+    Command,
+    as_json,
     expected_rewards,
+    flag,
     reward_lines,
+    table,
+    write_all,
 )
 from discreet.privacy.budget import user_participation
 from discreet.simulate.plan_forecast import reward_document
 from discreet.text import epsilon_text
 from discreet.validate import installed
 
-TEXT = """\
-The default plan is played on a public or simulated set at several ε. Never use private data: the
-result depends on every row. --horizon is the number of people that you expect. --group reports the
-losses of each group of a public column; groups with fewer than 20 rounds are pooled. --reward-mean
-reports the number of decisions that are needed for rewards that are rarer or smaller than labels.
-
-examples:
-  discreet curve --data fried --horizon 5000
-  discreet curve --data public.csv --target bought --features ranges --out curve
-  discreet curve --data public.csv --target bought --group region
-  discreet curve --data public.csv --target bought --user customer --batches-per-user 4
-"""
 FLAGS = (
     flag("--data NAME|FILE", "public data set: fried, …, FILE.csv", required=True),
     *(TARGET, USER, *OFTEN_FLAGS, SCHEMA, GROUP),
@@ -113,5 +106,4 @@ def _again(args: argparse.Namespace) -> str:
     return shlex.join([*words, "--out", "DIR"])
 
 
-SUMMARY = "plot loss against ε on a public set, to choose ε in advance"
-COMMANDS = [Command("curve", SUMMARY, curve, TEXT, FLAGS)]
+COMMANDS = [Command("curve", curve, FLAGS)]

@@ -7,8 +7,7 @@ import sys
 
 import numpy as np
 
-from discreet.cli.command_line import Answer, Command, flag, table
-from discreet.cli.flags import TARGET
+from discreet.cli.command_line import TARGET, Answer, Command, flag, table
 from discreet.types import JsonObject
 
 COLUMNS = ("rows", "features", "classes")
@@ -110,32 +109,12 @@ def _answer(sets: list[JsonObject], **more: str) -> Answer:
     return Answer({**more, "sets": sets, "failed": len(failed)}, lines, int(bool(failed)))
 
 
-COMMANDS = [
-    Command(
-        "data",
-        "list, show or fetch labelled data sets",
-        kinds=[
-            Command(
-                "list",
-                "list the available sets",
-                list_,
-                "examples:\n  discreet data list\n  discreet data list FOLDER",
-                [flag("sources SOURCE", "folder or collection", nargs="*")],
-            ),
-            Command(
-                "show",
-                "show size, classes and digest of one set",
-                show,
-                "example:\n  discreet data show fried",
-                [flag("name NAME", "fried, digits, openml:901, a file, DIR:NAME"), TARGET],
-            ),
-            Command(
-                "fetch",
-                "download sets from OpenML into the cache",
-                fetch,
-                "examples:\n  discreet data fetch openml:901\n  discreet data fetch paper",
-                [flag("names NAME", "openml:901, or paper for all", nargs="+")],
-            ),
-        ],
-    )
+SOURCES = flag("sources SOURCE", "folder or collection", nargs="*")
+NAME = flag("name NAME", "fried, digits, openml:901, a file, DIR:NAME")
+NAMES = flag("names NAME", "openml:901, or paper for all", nargs="+")
+KINDS = [
+    Command("list", list_, [SOURCES]),
+    Command("show", show, [NAME, TARGET]),
+    Command("fetch", fetch, [NAMES]),
 ]
+COMMANDS = [Command("data", kinds=KINDS)]

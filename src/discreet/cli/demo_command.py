@@ -91,5 +91,4 @@ def _loss(run: JsonMapping) -> str:
     return f"{run['loss']:.3f}" + ("" if error is None else f" ± {error:.3f}")
 
 
-SUMMARY = "nine algorithms, three privacy levels: a table and a page"
-COMMANDS = [Command("demo", SUMMARY, demo, "example:\n  discreet demo --out demo", FLAGS)]
+COMMANDS = [Command("demo", demo, FLAGS)]

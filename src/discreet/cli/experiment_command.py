@@ -7,18 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import Answer, Command, flag, table
-from discreet.cli.flags import need_extra
+from discreet.cli.command_line import Answer, Command, flag, need_extra, table
 
 if TYPE_CHECKING:
     from discreet.service.runtime.experiment_folder import ExperimentFolder
-
-TEXT = """\
-A running server applies each change within two seconds.
-
-example:
-  discreet serve --folder experiments --init
-  discreet experiment new welcome --folder experiments --from welcome.toml"""
 
 
 def _folder(args: argparse.Namespace) -> ExperimentFolder:
@@ -60,24 +52,19 @@ def list_(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-def pause(args: argparse.Namespace) -> Answer:
-    """Set the mode frozen."""
-    _folder(args).pause(args.name)
-    text = f"{args.name} is paused: decisions are served and not stored"
-    return Answer({"name": args.name, "mode": "frozen"}, text)
+MODES = {
+    "pause": ("frozen", "{} is paused: decisions are served and not stored"),
+    "resume": ("", "{} stores decisions again"),
+    "end": ("ended", "{} is ended: decisions are served by its last policy and not stored"),
+}
 
 
-def resume(args: argparse.Namespace) -> Answer:
-    """Set the mode of the file, or online."""
-    _folder(args).resume(args.name)
-    return Answer({"name": args.name}, f"{args.name} stores decisions again")
-
-
-def end(args: argparse.Namespace) -> Answer:
-    """End an experiment for good."""
-    _folder(args).end(args.name)
-    text = f"{args.name} is ended: decisions are served by its last policy and not stored"
-    return Answer({"name": args.name, "mode": "ended"}, text)
+def change(args: argparse.Namespace) -> Answer:
+    """Pause, resume or end an experiment; resumed it has the mode of its file, or online."""
+    getattr(_folder(args), args.kind)(args.name)
+    mode, text = MODES[args.kind]
+    document = {"name": args.name, **({"mode": mode} if mode else {})}
+    return Answer(document, text.format(args.name))
 
 
 def archive(args: argparse.Namespace) -> Answer:
@@ -106,21 +93,12 @@ BURN = flag("--burn", "delete stored rows that are not released; this cannot be 
 PATH = flag("path PATH", "folder of the experiment, or its file")
 AS = flag("--name NAME", "name of the experiment (default: as in its file)")
 KINDS = [
-    Command("new", "create an experiment and print its admin key", new, "", [NAME, FROM, FOLDER]),
-    Command("list", "list the experiments of the folder", list_, "", [FOLDER]),
-    Command("pause", "continue to decide, but store nothing", pause, "", [NAME, FOLDER]),
-    Command("resume", "store decisions again", resume, "", [NAME, FOLDER]),
-    Command(
-        "end", "stop storing permanently, and release pending batches", end, "", [NAME, FOLDER]
-    ),
-    Command(
-        "archive",
-        "end an experiment and move its folder to archive/",
-        archive,
-        "",
-        [NAME, BURN, FOLDER],
-    ),
-    Command("adopt", "move a single experiment into the folder", adopt, "", [PATH, AS, FOLDER]),
+    Command("new", new, [NAME, FROM, FOLDER]),
+    Command("list", list_, [FOLDER]),
+    Command("pause", change, [NAME, FOLDER]),
+    Command("resume", change, [NAME, FOLDER]),
+    Command("end", change, [NAME, FOLDER]),
+    Command("archive", archive, [NAME, BURN, FOLDER]),
+    Command("adopt", adopt, [PATH, AS, FOLDER]),
 ]
-SUMMARY = "create, pause, end or archive experiments of a server"
-COMMANDS = [Command("experiment", SUMMARY, text=TEXT, kinds=KINDS)]
+COMMANDS = [Command("experiment", kinds=KINDS)]

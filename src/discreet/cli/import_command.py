@@ -8,8 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import Answer, Command, as_json, flag, write
-from discreet.cli.flags import EXPERIMENT_FLAGS, experiment_from, need_extra
+from discreet.cli.command_line import (
+    EXPERIMENT_FLAGS,
+    Answer,
+    Command,
+    as_json,
+    experiment_from,
+    flag,
+    need_extra,
+    write,
+)
 from discreet.errors import InvalidInput
 from discreet.plan.config import to_config
 from discreet.text import guarantee_text, read_toml
@@ -21,32 +29,6 @@ if TYPE_CHECKING:
     from discreet.service.settings import Settings
     from discreet.simulate.experiment import PlanLog
 
-TEXT = """\
-A log is a .csv or .parquet file with a row per decision, or a log of Vowpal Wabbit (.vw, .txt)
-with labels action:cost:probability, whose columns are called action, cost and probability, or a
-log in dsjson of Vowpal Wabbit or Azure Personalizer (.dsjson, .jsonl, .json). The experiment file
-has the keys of a plan; actions and features must be in it.
-
-Private rows become the first batches. Each batch costs ε once, and its rows are deleted. Two files
-are written: NAME.state, which is private and from which Learner.load continues, and
-NAME.released.json, which is public. With --public the rows become a prior without noise,
-NAME.prior.json, which is published with the plan: use it only for logs that are public already.
-Name it in an experiment file with the key prior.
-
-Where the file is that of a service, with imported in its [plan], private rows go into its database,
-sealed, after discreet serve --init and before the first start; then nothing else is written.
-
-A log that does not fit into memory is a folder of .parquet files, or an address such as s3://…. Its
-rows stay there: processes of this machine (--jobs), or the workers of a Dask cluster (--scheduler),
-sum them up, and the releases are those that one process makes.
-
-examples:
-  discreet import plan.toml --log visits.csv --action shown --loss lost --out welcome
-  discreet import plan.toml --log visits.csv --reward won --user visitor --out welcome
-  discreet import plan.toml --log trial.vw --public --weight 0.5 --out welcome
-  discreet import experiment.toml --log visits.csv --action shown --loss lost
-  discreet import plan.toml --log visits/ --scheduler tcp://10.0.0.5:8786 --out welcome
-"""
 FLAGS = (
     *EXPERIMENT_FLAGS,
     flag("--log FILE", "log with one row per decision", required=True),
@@ -201,4 +183,4 @@ def _from_files(args: argparse.Namespace, plan: Plan, *, private_state: bool) ->
     return _into_state(args, import_log)
 
 
-COMMANDS = [Command("import", "import a log of earlier decisions", import_, TEXT, FLAGS)]
+COMMANDS = [Command("import", import_, FLAGS)]

@@ -1,21 +1,41 @@
-"""``discreet keys create|list|revoke``: API keys of a service."""
+"""``discreet keys`` and ``discreet members``: programs and people that use a service."""
 
 from __future__ import annotations
 
 import argparse
+import getpass
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import Answer, Command, flag, table
-from discreet.cli.flags import CONFIG, SERVICE_FOLDER, need_extra, service_settings
+from discreet.cli.command_line import (
+    CONFIG,
+    SERVICE_FOLDER,
+    Answer,
+    Command,
+    flag,
+    need_extra,
+    service_settings,
+    table,
+)
 from discreet.errors import InvalidInput
 
 if TYPE_CHECKING:
     from discreet.service.secrets.vault import Vault
     from discreet.service.settings import ServerSettings
     from discreet.service.storage.database import Connection, Database
+    from discreet.service.storage.member_tables import MemberTables
+
+TEXT = """\
+A viewer reads all pages, an editor also changes experiments, an owner also manages members and
+keys.
+
+examples:
+  discreet members invite --role owner
+  discreet members invite --role viewer --experiment welcome --folder experiments
+  discreet members role ada editor"""
 
 
 def create(args: argparse.Namespace) -> Answer:
@@ -33,12 +53,12 @@ def create(args: argparse.Namespace) -> Answer:
     return Answer(key.shown() | {"key": text}, words)
 
 
-def list_(args: argparse.Namespace) -> Answer:
+def keys(args: argparse.Namespace) -> Answer:
     """List all keys, without their secrets."""
     from discreet.service.storage import api_keys
 
     with opened(args) as (database, connection, *_):
-        keys = [key.shown() for key in api_keys.listed(database, connection)]
+        known = [key.shown() for key in api_keys.listed(database, connection)]
     rows = [
         [
             key["id"],
@@ -48,10 +68,10 @@ def list_(args: argparse.Namespace) -> Answer:
             _day(key["used"]) or "never",
             key["label"],
         ]
-        for key in keys
+        for key in known
     ]
     header = ["id", "state", "scopes", "works until", "last used", "label"]
-    return Answer({"keys": keys}, table(header, rows))
+    return Answer({"keys": known}, table(header, rows))
 
 
 def _day(moment: float | None) -> str:
@@ -93,6 +113,103 @@ def opened(
         yield database, connection, vault, server
 
 
+def members(args: argparse.Namespace) -> Answer:
+    """List all members."""
+    with _members(args) as (tables, connection, _):
+        known = tables.listed(connection)
+    rows = [
+        [
+            each.name,
+            each.role,
+            ", ".join(f"{role} of {name}" for name, role in sorted(each.grants.items())) or None,
+            each.email or None,
+            "changed after the backup: set the role again" if each.outdated else "",
+        ]
+        for each in known
+    ]
+    names = ("id", "name", "email", "role", "grants", "outdated", "sessions")
+    document = [{name: getattr(each, name) for name in names} for each in known]
+    header = ["name", "role", "for experiments", "e-mail", ""]
+    return Answer({"members": document}, table(header, rows))
+
+
+def invite(args: argparse.Namespace) -> Answer:
+    """Print a one-time link."""
+    link = invitation_link(args, args.role, args.expires_in, args.url)
+    text = f"{link}\nSend it to one person; it works once, for {args.expires_in}."
+    return Answer({"link": link}, text)
+
+
+def invitation_link(
+    args: argparse.Namespace, role: str = "owner", expires_in: str = "7d", url: str | None = None
+) -> str:
+    """Return a link with which one person becomes a member."""
+    with _members(args) as (tables, connection, server):
+        name = getattr(args, "experiment", "")
+        invited = tables.change(
+            connection, lambda c: tables.invite(c, role, name, expires_in=expires_in)
+        )
+    host, port = (getattr(args, part, None) or getattr(server, part) for part in ("host", "port"))
+    base = url or f"http://{host}:{port}{server.prefix}"
+    return f"{base.rstrip('/')}/ui/join?code={invited}"
+
+
+def role(args: argparse.Namespace) -> Answer:
+    """Give a member a role."""
+    with _members(args) as (tables, connection, _):
+        tables.change(
+            connection, lambda c: tables.set_role(c, args.member, args.role, args.experiment)
+        )
+    where = f" of {args.experiment}" if args.experiment else ""
+    return Answer({"role": args.role}, f"{args.member} has the role {args.role}{where}")
+
+
+def remove(args: argparse.Namespace) -> Answer:
+    """Remove a member."""
+    with _members(args) as (tables, connection, _):
+        tables.change(connection, lambda c: tables.remove(c, args.member))
+    return Answer({"removed": args.member}, f"{args.member} is removed")
+
+
+def passphrase(args: argparse.Namespace) -> Answer:
+    """Set a passphrase; it is neither an argument nor printed."""
+    with _members(args) as (tables, connection, _):
+        from discreet.service.membership import check_passphrase, hashed
+
+        member = tables.named(connection, args.member)
+        hash = hashed(check_passphrase(_typed(), member.name, member.email))
+        tables.change(connection, lambda c: tables.set_hash(c, member.id, hash))
+    return Answer({"member": member.name}, f"{member.name} has a new passphrase")
+
+
+def _typed() -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    first = getpass.getpass("New passphrase: ")
+    if getpass.getpass("The same again: ") != first:
+        raise InvalidInput("passphrase must be typed twice; the two differ. Start again.")
+    return first
+
+
+@contextmanager
+def _members(
+    args: argparse.Namespace,
+) -> Iterator[tuple[MemberTables, Connection, ServerSettings]]:
+    with opened(args) as (database, connection, vault, server):
+        from discreet.service.runtime.experiment_folder import ExperimentFolder
+        from discreet.service.storage.member_tables import MemberTables
+
+        name = getattr(args, "experiment", "")
+        if name and args.folder is None:
+            raise InvalidInput(
+                "--experiment must come with --folder; it came alone. Leave it out: an experiment "
+                "that is served alone has members of its own."
+            )
+        if name:
+            ExperimentFolder(args.folder).file(name)
+        yield MemberTables(database, vault), connection, server
+
+
 PLACE = (CONFIG, SERVICE_FOLDER)
 SCOPES = "decide, observe, ticket, release:read, audit or admin; may be repeated"
 CREATE = (
@@ -103,10 +220,28 @@ CREATE = (
     *PLACE,
 )
 ID = flag("id ID", "id of the key, from discreet keys list")
-EXAMPLE = "example:\n  discreet keys create --scope decide --scope observe --label shop"
-KINDS = [
-    Command("create", "create a key and print it once", create, EXAMPLE, CREATE),
-    Command("list", "list all keys, without their secrets", list_, "", PLACE),
-    Command("revoke", "revoke a key; it stops working within a second", revoke, "", [ID, *PLACE]),
+KEYS = [
+    Command("create", create, CREATE),
+    Command("list", keys, PLACE),
+    Command("revoke", revoke, [ID, *PLACE]),
 ]
-COMMANDS = [Command("keys", "create, list or revoke keys of a service", kinds=KINDS)]
+MEMBER = flag("member NAME", "name or e-mail address of the member")
+GRANT = flag("--experiment NAME", "role for this experiment of the folder alone", "")
+INVITE = (
+    flag("--role ROLE", "owner, editor or viewer", required=True),
+    flag("--expires-in TIME", "(default: 7d)", "7d"),
+    flag("--url URL", "address of the service in the link"),
+    *(GRANT, *PLACE),
+)
+ROLE = (MEMBER, flag("role ROLE", "owner, editor, viewer or none"), GRANT, *PLACE)
+MEMBERS = [
+    Command("list", members, PLACE),
+    Command("invite", invite, INVITE),
+    Command("role", role, ROLE),
+    Command("remove", remove, [MEMBER, *PLACE]),
+    Command("passphrase", passphrase, [MEMBER, *PLACE]),
+]
+COMMANDS = [
+    Command("keys", kinds=KEYS),
+    Command("members", kinds=MEMBERS),
+]

@@ -11,17 +11,6 @@ from discreet.errors import InvalidInput
 from discreet.text import guarantee_text
 from discreet.validate import installed
 
-TEXT = """\
-SOURCE is what discreet ledger verify takes: a file of releases, a file with one signed document a
-line, a saved learner, a ledger, or the address of a service. It is verified first. Two files are
-written, NAME.html for people and NAME.json for programs. The second is signed if a key is given.
---registry writes NAME.yaml too, an entry for the registry of deployments of OpenDP.
-docs/label.md explains every entry.
-
-examples:
-  discreet label released.json
-  discreet label documents.jsonl --key vault/signing.key --facts facts.toml --audit audit.json
-"""
 FLAGS = (
     flag("source SOURCE", "a file, or the address of a service"),
     flag("--out NAME", "NAME.html and NAME.json", "label"),
@@ -83,5 +72,4 @@ def _key(path: str) -> bytes:
         ) from None
 
 
-SUMMARY = "write one page that explains the privacy guarantee"
-COMMANDS = [Command("label", SUMMARY, label, TEXT, FLAGS)]
+COMMANDS = [Command("label", label, FLAGS)]

@@ -9,26 +9,6 @@ from discreet.cli.command_line import Answer, Command, flag
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.text import guarantee_text
 
-TEXT = """\
-A ledger is recomputed from its events by separate code, with dp_accounting, and compared with the
-stored ledger and with its budget. FILE is a saved learner, a file of releases, a file with
-one signed document per line, or the JSON of a ledger; URL is /v1/ledger of a service. An API key is
-read from the environment variable DISCREET_API_KEY. Nothing is changed.
-
-examples:
-  discreet ledger verify released.json
-  discreet ledger verify documents.jsonl
-  discreet ledger verify https://bandit.example.org/v1/ledger
-"""
-ADD_TEXT = """\
-Report the total cost for a person who takes part in several experiments. Each source is one that
-verify accepts, and is verified first. Costs compose at the sum of the δs. All units must be equal.
-
-examples:
-  discreet ledger add spring/released.json autumn/released.json
-  discreet ledger add documents.jsonl https://bandit.example.org/v1/ledger
-"""
-
 
 def verify(args: argparse.Namespace) -> Answer:
     """Recompute ε and δ from events; exit code 1 if anything disagrees."""
@@ -80,7 +60,7 @@ def added(args: argparse.Namespace) -> Answer:
 ONE = flag("source FILE|URL", "a file, or the address of a service")
 MANY = flag("sources FILE|URL", "one for each experiment", nargs="+")
 KINDS = [
-    Command("verify", "recompute ε and δ independently", verify, TEXT, [ONE]),
-    Command("add", "report the total cost of several experiments", added, ADD_TEXT, [MANY]),
+    Command("verify", verify, [ONE]),
+    Command("add", added, [MANY]),
 ]
-COMMANDS = [Command("ledger", "verify and add privacy ledgers", kinds=KINDS)]
+COMMANDS = [Command("ledger", kinds=KINDS)]

@@ -13,17 +13,6 @@ from discreet.text import about
 from discreet.types import JsonMapping
 
 FIGURES = (".png", ".svg", ".pdf")
-TEXT = """\
-SOURCE is what released.save() wrote, a file of signed documents, or the address of a service (with
-a key in DISCREET_API_KEY), of a plan with a control share. The any-time interval is valid however
-often it is computed. The other interval is valid at one time that was fixed in advance. Both cover
-sampling error and privacy noise, and spend no budget. docs/lift.md explains them.
-
-examples:
-  discreet lift released.json
-  discreet lift released.json --plot lift.png
-  discreet lift http://127.0.0.1:8000
-"""
 FLAGS = (
     flag("source SOURCE", "releases of a plan with a control share"),
     flag("--confidence C", "confidence of the intervals (default: 0.95)", 0.95),
@@ -78,4 +67,4 @@ def _figure(
     return None if row[name] is None else f"{before}{outcome.figure(row[name], sign)}"
 
 
-COMMANDS = [Command("lift", "compare the policy with the control", compare, TEXT, FLAGS)]
+COMMANDS = [Command("lift", compare, FLAGS)]

@@ -15,8 +15,14 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, metadata
 
 import discreet
-from discreet.cli.command_line import Answer, Command, Parser, as_json, printed_advice
-from discreet.cli.flags import import_modules
+from discreet.cli.command_line import (
+    Answer,
+    Command,
+    Parser,
+    as_json,
+    import_modules,
+    printed_advice,
+)
 from discreet.errors import DiscreetError
 from discreet.validate import one_of
 
@@ -46,12 +52,12 @@ def version(args: argparse.Namespace) -> Answer:  # noqa: ARG001
 
 FILES = (
     *("demo", "run", "plan", "curve", "data", "schema", "import", "campaign", "serve"),
-    *("experiment", "keys", "members", "backup", "observe", "traffic", "theory", "audit"),
+    *("experiment", "keys", "backup", "observe", "traffic", "theory", "audit"),
     *("ledger", "label", "lift", "report", "release"),
 )
 COMMANDS: tuple[Command, ...] = (
     *(c for name in FILES for c in import_module(f"discreet.cli.{name}_command").COMMANDS),
-    Command("version", "print the versions of discreet and its libraries", version),
+    Command("version", version),
 )
 """All commands, in the order of the help."""
 

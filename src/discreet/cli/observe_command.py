@@ -6,28 +6,10 @@ import argparse
 import os
 from collections import Counter
 
-from discreet.cli.command_line import Answer, Command, flag, progress
-from discreet.cli.flags import CONFIG, service_settings
+from discreet.cli.command_line import CONFIG, Answer, Command, flag, progress, service_settings
 from discreet.design.outcome import Guardrail, declared, declared_guardrails
 from discreet.errors import InvalidInput
 
-TEXT = """\
-The table is a .parquet or .csv file, or a query of a DuckDB file or of PostgreSQL. It has a column
-of decision ids, one of losses or rewards, as the plan declares, and one for each guardrail that
---guardrails names. Rows without a value are left out. The first value of a decision stays, however
-often rows are sent; values that come after the window of their batch are refused. Errors name rows,
-counted from 1.
-
-With --url rows go to a running service, by its API. Without it they go into the database of the
-experiment file, which is much faster: a SQLite database must not be served meanwhile, one of
-PostgreSQL may be. After a kill the same command stores what is missing; with --progress it begins
-where the other stopped.
-
-examples:
-  discreet observe --from outcomes.parquet
-  discreet observe --from outcomes.parquet --url http://127.0.0.1:8000 --key dk_…
-  discreet observe --from shop.duckdb --query 'SELECT decision, spent FROM orders' \\
-      --id decision --value spent --progress orders.progress"""
 FLAGS = (
     CONFIG,
     flag("--from SOURCE", "file or postgresql://…", required=True, dest="source"),
@@ -98,4 +80,4 @@ def _chosen(declared: tuple[Guardrail, ...], given: str | None) -> tuple[Guardra
     return tuple(each for name in names for each in declared if each.name == name)
 
 
-COMMANDS = [Command("observe", "report late outcomes from a table", observe, TEXT, FLAGS)]
+COMMANDS = [Command("observe", observe, FLAGS)]

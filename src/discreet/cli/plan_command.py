@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import math
 
-from discreet.cli.command_line import Answer, Command, flag, table
-from discreet.cli.flags import (
-    EXPERIMENT,
+from discreet.cli.command_line import (
     EXPERIMENT_FLAGS,
     REWARD_FLAGS,
+    Answer,
+    Command,
     expected_rewards,
     experiment_from,
+    flag,
     reward_lines,
+    table,
 )
 from discreet.design.outcome import UNIT_LOSS, Outcome, declared
 from discreet.plan.config import config_text
@@ -21,15 +23,6 @@ from discreet.simulate.plan_forecast import forecast_for_person, plan_forecast
 from discreet.text import epsilon_text, guarantee_text, listed
 from discreet.types import JsonObject
 from discreet.validate import whole
-
-EXAMPLES = """
-examples:
-  discreet plan --data digits --epsilon 4
-  discreet plan --actions 3 --dimension 10 --horizon 100000 --epsilon 1
-  discreet plan --actions none,mail,call --dimension 10 --epsilon 1
-  discreet plan --actions 3 --dimension 10 --reward-mean 0.01 --per-day 2000
-  discreet plan --actions 3 --dimension 10 --reward-range 0 200 --reward-mean 3 --reward-spread 15
-"""
 
 
 def _count_or_names(text: str) -> int | list[str]:
@@ -147,5 +140,4 @@ def _noise_text(outcome: Outcome, noise: float) -> str:
     return f"±{value:.2f}" if outcome == UNIT_LOSS else f"±{float(f'{value:.2g}'):,g}"
 
 
-SUMMARY = "forecast batches, noise and cost before any data"
-COMMANDS = [Command("plan", SUMMARY, forecast, EXPERIMENT + EXAMPLES, FLAGS)]
+COMMANDS = [Command("plan", forecast, FLAGS)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from discreet.cli.command_line import Answer, Command, flag, table, write
-from discreet.cli.flags import IMPORT
+from discreet.cli.command_line import IMPORT, Answer, Command, flag, table, write
 from discreet.errors import CorruptRelease
 from discreet.plan.config import config_text
 from discreet.releases.quality import quality, released_document
@@ -89,28 +88,9 @@ SOURCE = flag(
     "service (with a key in DISCREET_API_KEY)",
 )
 ONNX = flag("--onnx FILE", "where to write", required=True)
-EXAMPLE = "example:\n  discreet release {} demo/released.json"
 KINDS = [
-    Command(
-        "show",
-        "show the plan, and each release with its cost",
-        show,
-        EXAMPLE.format("show"),
-        [SOURCE],
-    ),
-    Command(
-        "verify",
-        "check digests and links, recompute predictors; exit code 1 if one fails",
-        verify,
-        EXAMPLE.format("verify"),
-        [SOURCE, IMPORT],
-    ),
-    Command(
-        "export",
-        "write the newest predictor as an ONNX model",
-        export,
-        EXAMPLE.format("export") + " --onnx model.onnx",
-        [SOURCE, ONNX],
-    ),
+    Command("show", show, [SOURCE]),
+    Command("verify", verify, [SOURCE, IMPORT]),
+    Command("export", export, [SOURCE, ONNX]),
 ]
-COMMANDS = [Command("release", "show, verify or export a file of releases", kinds=KINDS)]
+COMMANDS = [Command("release", kinds=KINDS)]

@@ -9,16 +9,6 @@ from discreet.cli.command_line import Answer, Command, as_json, flag, write_all
 from discreet.text import guarantee_text
 from discreet.validate import installed
 
-TEXT = """\
-SOURCE is what released.save() wrote, a file of signed documents, or the address of a service (with
-a key in DISCREET_API_KEY). It is verified first. The folder gets index.html, label.html and
-report.json; index.html can be printed. A report is made from published releases alone, so it spends
-no budget.
-
-examples:
-  discreet report released.json
-  discreet report http://127.0.0.1:8000 --out report
-"""
 FLAGS = (
     flag("source SOURCE", "releases, or the address of a service"),
     flag("--out DIR", "folder (default: report)", "report"),
@@ -59,5 +49,4 @@ def report(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-SUMMARY = "write one page with results, lift and privacy label"
-COMMANDS = [Command("report", SUMMARY, report, TEXT, FLAGS)]
+COMMANDS = [Command("report", report, FLAGS)]

@@ -5,19 +5,22 @@ from __future__ import annotations
 import argparse
 import math
 
-from discreet.cli.command_line import Answer, Command, as_json, flag, table, write
-from discreet.cli.flags import EXPERIMENT, EXPERIMENT_FLAGS, GROUP, experiment_from
+from discreet.cli.command_line import (
+    EXPERIMENT_FLAGS,
+    GROUP,
+    Answer,
+    Command,
+    as_json,
+    experiment_from,
+    flag,
+    table,
+    write,
+)
 from discreet.plan.config import config_text
 from discreet.privacy.budget import Participation
 from discreet.simulate.experiment import losses_by_group, play_seeds, result_document
 from discreet.text import guarantee_text
 
-EXAMPLES = """
-examples:
-  discreet run --data fried --policy SquareCB --set scale=4 --epsilon 1 --seeds 10
-  discreet run --data public.csv --group region --epsilon 4
-  discreet run --data public.csv --user customer --set batches_per_user=4 --epsilon 4
-  discreet run experiment.toml --epsilon 4 --out result.json"""
 FLAGS = (*EXPERIMENT_FLAGS, GROUP, flag("--out FILE", "also write the result as JSON"))
 
 
@@ -66,5 +69,4 @@ def _plus_minus(error: float | None) -> str:
     return "" if error is None else f"± {error:.4f}"
 
 
-SUMMARY = "play labelled data as a bandit and print the mean loss"
-COMMANDS = [Command("run", SUMMARY, run, EXPERIMENT + EXAMPLES, FLAGS)]
+COMMANDS = [Command("run", run, FLAGS)]

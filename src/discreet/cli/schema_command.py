@@ -9,17 +9,6 @@ from discreet.cli.command_line import Answer, Command, flag, write
 from discreet.types import JsonMapping
 from discreet.validate import one_of
 
-TEXT = """\
-The sample must be PUBLIC: synthetic, published, or of people who are not in the experiment. Ranges
-and words that are read from the people of the experiment reveal facts about them, without noise.
-Correct the file by what you know of the columns, then use it with --schema or Schema.from_toml.
-From rank requests of Azure Personalizer, one per line, it drafts a whole experiment file.
-
-examples:
-  discreet schema sample.csv --out schema.toml
-  discreet schema sample.csv --without clicked id
-  discreet run --data public.csv --target clicked --schema schema.toml
-  discreet schema requests.jsonl --out experiment.toml"""
 FLAGS = (
     flag("sample SAMPLE", ".csv or .parquet, or requests in .jsonl"),
     flag("--without COLUMN", "columns that are no part of the context", nargs="+", default=[]),
@@ -78,5 +67,4 @@ def _written(
     )
 
 
-SUMMARY = "a first schema (TOML) from a public sample of columns"
-COMMANDS = [Command("schema", SUMMARY, schema, TEXT, FLAGS)]
+COMMANDS = [Command("schema", schema, FLAGS)]

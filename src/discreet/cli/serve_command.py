@@ -5,26 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Command, flag, write
-from discreet.cli.flags import CONFIG, need_extra
-from discreet.cli.members_command import invitation_link
+from discreet.cli.command_line import CONFIG, Answer, Command, flag, need_extra, write
+from discreet.cli.keys_command import invitation_link
 from discreet.errors import InvalidInput
 from discreet.validate import whole
 
-TEXT = """\
-The first three commands of a new service:
-  discreet serve --init
-  discreet serve &
-  curl http://127.0.0.1:8000/v1/decide -H "Authorization: Bearer KEY" \\
-       --json '{"context": {"hour": 9, "device": "phone"}}'
-
-Several experiments on one server, each in a separate folder:
-  discreet serve --folder experiments --init
-  discreet experiment new welcome --folder experiments
-  discreet serve --folder experiments
-
-KEY is printed by --init. With PostgreSQL (database = "postgresql://…") add --workers 4.
-"""
 FIRST_DECISION = """\
   curl http://127.0.0.1:8000/v1/decide -H 'Authorization: Bearer {key}' \\
     -H 'Content-Type: application/json' -d '{{"context": {{"hour": 9, "device": "phone"}}}}'"""
@@ -124,4 +109,4 @@ def _init(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-COMMANDS = [Command("serve", "serve private decisions over HTTP", serve, TEXT, FLAGS)]
+COMMANDS = [Command("serve", serve, FLAGS)]

@@ -10,13 +10,6 @@ from discreet.cli.command_line import Answer, Command, as_json, flag, folder, pr
 from discreet.text import duration, guarantee_text
 from discreet.validate import installed, positive, whole
 
-SCALING = """\
-Regret against T (2^8 … 2^17), A (2 … 32), |F| (2 … 4096) and ε (0.1 … 10), one axis at a time: five
-algorithms, with the rates of their theorems and with practical ones. Minutes on two cores.
-
-example:
-  discreet theory scaling --out scaling
-"""
 BOUNDS = {
     **{"Err": "{error_bound:.4g}", "rate": "{learning_rate:.3g}", "regret ≤": "{regret_bound:.4g}"},
     **{"÷ T": "{bound_over_T:.3g}", "dominant": "{dominant}", "< T from": "{below_T_from:.2g}"},
@@ -95,9 +88,8 @@ SCALING_FLAGS = (
     flag("--seeds N", "default: 30", 30),
     flag("--quick", argparse.SUPPRESS),
 )
-EXAMPLE = "example:\n  discreet theory bounds --T 100000 --A 10 --F 1000 --epsilon 1"
 KINDS = [
-    Command("bounds", "compute every bound and rate", bounds, EXAMPLE, BOUND_FLAGS),
-    Command("scaling", "measure how regret grows", scaling, SCALING, SCALING_FLAGS),
+    Command("bounds", bounds, BOUND_FLAGS),
+    Command("scaling", scaling, SCALING_FLAGS),
 ]
-COMMANDS = [Command("theory", "regret bounds of the paper, and experiments on them", kinds=KINDS)]
+COMMANDS = [Command("theory", kinds=KINDS)]

@@ -11,17 +11,6 @@ from discreet.text import duration
 from discreet.types import JsonMapping
 from discreet.validate import in_range, positive
 
-TEXT = """\
-Requests are sent at the given rate, independent of response times. The loss of an action is 0 if
-it is the label of the row, else 1. A service with rewards receives its highest and lowest reward.
-Late losses are sent after --late-by seconds. Without --key the environment variable
-DISCREET_API_KEY is used. The exit code is 1 if a request failed; the status 410, for a loss that
-arrived too late, is not a failure.
-
-example:
-  discreet simulate-traffic --url http://127.0.0.1:8000 --key dk_… --data linear \\
-      --rate 200 --rows 5000 --late 0.05 --missing 0.1 --duplicates 0.02
-"""
 FLAGS = (
     flag("--url URL", "address of discreet serve", required=True),
     flag("--key KEY", "an API key with the scopes decide and observe"),
@@ -108,5 +97,4 @@ def _lines(document: JsonMapping, outcome: Outcome) -> list[str]:
     return lines
 
 
-SUMMARY = "send a labelled data set to a service as simulated traffic"
-COMMANDS = [Command("simulate-traffic", SUMMARY, traffic, TEXT, FLAGS)]
+COMMANDS = [Command("simulate-traffic", traffic, FLAGS)]

@@ -1,21 +1,30 @@
-"""A labelled set as a bandit problem: contexts, labels, and the truth where it is known."""
+"""A labelled set as a bandit problem: contexts, labels, and the truth where it is known.
+
+Columns of numbers and of words become one table of numbers by two rules, both of the whole set and
+both part of its definition:
+
+- A category becomes one column of 0 and 1 for each word that occurs, words in sorted order. A
+  missing category is a separate category, the last one.
+- A missing number becomes the median of its column. A column without any value is left out.
+
+The sets are public benchmarks, and encoding them is no private operation: words and medians are
+read from all rows. With people's data, declare them in advance in a ``Schema`` instead.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from discreet.data.table import Column, SourceColumns, class_column, in_order, table
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
-from discreet.features.column_values import Field
 from discreet.features.flag import Flag
-from discreet.features.schema import Schema
+from discreet.features.schema import Field, Schema
 from discreet.features.unit_ball import SQRT_HALF
 from discreet.types import Array, NumpyArray
 from discreet.validate import nearest
@@ -24,6 +33,74 @@ FORMAT = b"discreet-data/1"
 """The first bytes of a digest."""
 MOST_CLASSES = 50
 """More classes than this are nearly always an identifier or a number to be cut into classes."""
+MOST_CELLS = 2**28
+"""Rows times columns after encoding: 2 GiB of float64, far more than any set of the paper needs."""
+TRUTH = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+
+
+@dataclass(frozen=True, eq=False)
+class SourceColumns:
+    """Columns of a file: numbers with NaN, or words with None, where a value is missing.
+
+    ``target`` is the title of the class, which is none of them. ``header`` is False where a file
+    names no columns; they are then called column 1, column 2, …. ``odd`` are complaints about
+    columns of numbers that have a word.
+    """
+
+    titles: tuple[str, ...]
+    columns: tuple[NumpyArray, ...] = field(repr=False)
+    header: bool = True
+    odd: Mapping[str, InvalidInput] = field(default_factory=dict, repr=False)
+    target: str = ""
+
+    def by_name(self) -> dict[str, NumpyArray]:
+        """Return the columns, whose titles must differ."""
+        found = dict(zip(self.titles, self.columns, strict=True))
+        if len(found) < len(self.titles):
+            twice = next(each for each in self.titles if self.titles.count(each) > 1)
+            raise InvalidInput(
+                f"columns must have different names; got {twice!r} twice. Rename one in the file."
+            )
+        return found
+
+    def without(self, place: int, target: str) -> SourceColumns:
+        """Return the other columns."""
+        rest = [other for other in range(len(self.titles)) if other != place]
+        titles, columns = ([each[other] for other in rest] for each in (self.titles, self.columns))
+        return replace(self, titles=tuple(titles), columns=tuple(columns), target=target)
+
+    def dataset(self, name: str, target: str | None = None, encoded: bool = True) -> Dataset:
+        """Return the set ``name``; its class is the column ``target``, by default the last.
+
+        With a schema its columns are not ``encoded`` as numbers.
+        """
+        place = len(self.titles) - 1 if target is None else self._place(name, target)
+        for title, complaint in self.odd.items():
+            if title != self.titles[place]:
+                raise complaint
+        labels, source = self.columns[place], self.without(place, self.titles[place])
+        missing = _missing(labels)
+        if missing.any():
+            raise InvalidInput(
+                f"{name} must have a class on every line; record {int(missing.argmax()) + 1} has "
+                "none. Add it, or drop such records."
+            )
+        labels = labels.astype(str) if labels.dtype.kind == "O" else labels
+        contexts = table(name, source.columns) if encoded else np.zeros((len(labels), 1))
+        data = labelled(name, contexts, labels)
+        return replace(data, contexts=data.contexts if encoded else contexts[:, :0], source=source)
+
+    def _place(self, name: str, target: str) -> int:
+        """By name, or else by number, counted from 1."""
+        if self.titles.count(target) == 1:
+            return self.titles.index(target)
+        count = len(self.titles)
+        if target.isdecimal() and 1 <= int(target) <= count and target not in self.titles:
+            return int(target) - 1
+        raise InvalidInput(
+            f"target must be one of the {count} columns of {name}, by its name or by its number "
+            f"from 1; got {target!r}. {nearest(target, self.titles)}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,47 +160,58 @@ class Dataset:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of contexts, labels and ids of people, if any; the name does not enter."""
-        return content_digest(self.contexts, self.labels, self.n_actions, self.users)
+        """SHA-256 of contexts, labels and ids of people, if any; the name does not enter.
+
+        The digest, in hex, is of the format, (n, d, A), the contexts row by row, the labels, and
+        each id on a line as JSON writes it. Numbers are written as little-endian float64 and int64
+        for every stored type, and −0 as 0, so that it depends neither on the file format nor on the
+        machine. Rows count in their order: a run permutes them by position.
+        """
+        shape = np.asarray([*self.contexts.shape, self.n_actions], dtype="<i8")
+        numbers = np.ascontiguousarray(self.contexts, dtype="<f8") + 0.0  # −0 + 0 = 0
+        found = hashlib.sha256(FORMAT)
+        for part in (shape, numbers, np.ascontiguousarray(self.labels, dtype="<i8")):
+            found.update(part.tobytes())
+        if self.users is not None:
+            found.update("\n".join(map(json.dumps, self.users.tolist())).encode())
+        return found.hexdigest()
 
 
 def labelled(name: str, contexts: Array, labels: Array) -> Dataset:
     """A checked ``Dataset``; classes become 0 … A−1 in sorted order."""
     contexts, labels = np.asarray(contexts), np.asarray(labels)
     check_contexts(name, contexts)
-    if labels.shape != contexts.shape[:1] or labels.dtype.kind not in "fiubUS":
+    kind = labels.dtype.kind
+    if labels.shape != contexts.shape[:1] or kind not in "fiubUS":
         raise InvalidInput(
             f"labels of {name} must be one class per row; got shape {labels.shape} of "
             f"{labels.dtype} for {contexts.shape[0]} rows. Store them as a one-dimensional array."
         )
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+    if kind == "f" and not np.isfinite(labels).all():
         raise InvalidInput(
             f"labels of {name} must be finite; got NaN or infinity. Drop rows without a label."
         )
     found, codes = np.unique(labels, return_inverse=True)
-    _check_classes(name, found, len(labels))
+    if kind == "f" and not (found == np.floor(found)).all():
+        raise InvalidInput(
+            f"labels of {name} must be classes, words or whole numbers; got fractions. "
+            "Name the column of the class with --target, or cut a target into classes first."
+        )
+    most = min(MOST_CLASSES, len(labels) - 1)
+    if not 2 <= len(found) <= most:
+        fewer = " and fewer classes than there are rows" * (most < MOST_CLASSES)
+        raise InvalidInput(
+            f"labels of {name} must name at least 2 classes, at most {MOST_CLASSES}{fewer}; got "
+            f"{len(found)} classes in {len(labels)} rows. Name the column of the class with "
+            "--target; it is no identifier. Cut a numeric target into classes first."
+        )
     words = [_word(each) for each in found]
-    order = in_order(words) if labels.dtype.kind in "US" else list(range(len(words)))
+    order = in_order(words) if kind in "US" else list(range(len(words)))
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.arange(len(order))
-    return Dataset(
-        name,
-        contexts.astype(np.float64),
-        ranks[codes.reshape(-1)],
-        len(words),
-        classes=tuple(words[place] for place in order),
-    )
-
-
-def from_columns(
-    name: str, file_name: str, source: SourceColumns, target: Column, encoded: bool = True
-) -> Dataset:
-    """The set that the columns of a file make; a schema needs them not ``encoded`` as numbers."""
-    labels = class_column(file_name, target)
-    if encoded:
-        return replace(labelled(name, table(name, source.columns), labels), source=source)
-    nothing = np.zeros((len(labels), 1))
-    return replace(labelled(name, nothing, labels), contexts=nothing[:, :0], source=source)
+    classes = tuple(words[place] for place in order)
+    numbers = contexts.astype(np.float64)
+    return Dataset(name, numbers, ranks[codes.reshape(-1)], len(words), classes=classes)
 
 
 def check_contexts(name: str, contexts: NumpyArray) -> None:
@@ -140,30 +228,6 @@ def check_contexts(name: str, contexts: NumpyArray) -> None:
         )
 
 
-def _check_classes(name: str, classes: NumpyArray, rows: int) -> None:
-    if classes.dtype.kind == "f" and not (classes == np.floor(classes)).all():
-        raise InvalidInput(
-            f"labels of {name} must be classes, words or whole numbers; got fractions. "
-            "Name the column of the class with --target, or cut a target into classes first."
-        )
-    if len(classes) < 2:
-        raise InvalidInput(
-            f"labels of {name} must name at least 2 classes; got {len(classes)}. "
-            "A bandit needs two actions to choose from."
-        )
-    if len(classes) >= rows:
-        raise InvalidInput(
-            f"labels of {name} must name fewer classes than there are rows; got {len(classes)} "
-            f"classes in {rows} rows. Name the column of the class with --target; it is no "
-            "identifier."
-        )
-    if len(classes) > MOST_CLASSES:
-        raise InvalidInput(
-            f"labels of {name} must name at most {MOST_CLASSES} classes; got {len(classes)}. "
-            "Name the column of the class with --target, or cut a target into classes first."
-        )
-
-
 def _word(label: object) -> str:
     """The name of a class: 3 for 3.0, and text for bytes."""
     if isinstance(label, bytes):
@@ -171,25 +235,79 @@ def _word(label: object) -> str:
     return str(int(label)) if isinstance(label, np.floating) else str(label)
 
 
-def content_digest(
-    contexts: Array, labels: Array, n_actions: int, users: NumpyArray | None = None
-) -> str:
-    """SHA-256, in hex, of the format, (n, d, A), the contexts row by row and the labels.
+def in_order(words: Sequence[str]) -> list[int]:
+    """Places of the words, sorted: as numbers where all are numbers (9 before 10), else as text.
 
-    Ids of people follow, each on a line as JSON writes it.
-
-    Numbers are written as little-endian float64 and int64 for every stored type, and −0
-    as 0, so that the digest depends neither on the file format nor on the machine. Rows count in
-    their order: a run permutes them by position.
+    >>> in_order(["10", "9"]), in_order(["10", "9", "none"])
+    ([1, 0], [0, 1, 2])
     """
-    shape = np.asarray([*contexts.shape, n_actions], dtype="<i8")
-    numbers = np.ascontiguousarray(contexts, dtype="<f8") + 0.0  # −0 + 0 = 0
-    found = hashlib.sha256(FORMAT)
-    for part in (shape, numbers, np.ascontiguousarray(labels, dtype="<i8")):
-        found.update(part.tobytes())
-    if users is not None:
-        found.update("\n".join(map(json.dumps, users.tolist())).encode())
-    return found.hexdigest()
+    numbers = [number(word) for word in words]
+    if all(each is not None and each == each for each in numbers):
+        # Words of equal value, 1 and 1.0, stay separate; their text decides the order.
+        return sorted(range(len(words)), key=lambda place: (numbers[place], words[place]))
+    return sorted(range(len(words)), key=words.__getitem__)
+
+
+def number(word: str) -> float | None:
+    """The number that a word writes, or None."""
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def table(name: str, columns: Sequence[NumpyArray]) -> NumpyArray:
+    """The contexts (n, d) that the columns of the set ``name`` make.
+
+    >>> words = np.array(["red", "blue", None, "red"], dtype=object)
+    >>> table("colours", [np.array([1, np.nan, 4, 2]), words])
+    array([[1., 0., 1., 0.],
+           [2., 1., 0., 0.],
+           [4., 0., 0., 1.],
+           [2., 0., 1., 0.]])
+    """
+    rows = max(map(len, columns), default=0)
+    missing = [_missing(column) for column in columns]
+    words = [_occurring(*each) for each in zip(columns, missing, strict=True)]
+    width = sum(1 if found is None else len(found) for found in words)
+    if not rows or not width:
+        raise InvalidInput(
+            f"contexts of {name} must have rows and columns with values; got {rows} rows and "
+            f"{width} such columns. Check that features come first and the class last."
+        )
+    check_size(name, rows, width)
+    encoded = [
+        np.where(gaps, np.median(column[~gaps]), column)[:, None]
+        if found is None
+        else column[:, None] == np.asarray(found, dtype=object)
+        for column, gaps, found in zip(columns, missing, words, strict=True)
+    ]
+    return np.concatenate(encoded, axis=1, dtype=np.float64, casting="unsafe")
+
+
+def check_size(name: str, rows: int, width: int) -> None:
+    """Refuse a table that would not fit, before it is made."""
+    if rows * width > MOST_CELLS:
+        raise InvalidInput(
+            f"contexts of {name} must have at most {MOST_CELLS:,} entries; got {rows:,} rows of "
+            f"{width:,} after categories became columns. Drop columns of names or identifiers."
+        )
+
+
+def _missing(column: NumpyArray) -> NumpyArray:
+    return np.equal(column, None) if column.dtype.kind == "O" else np.isnan(column)
+
+
+def _occurring(column: NumpyArray, missing: NumpyArray) -> list[str | None] | None:
+    """Words in their order, and None where some are missing; None for a column of numbers."""
+    if missing.all():
+        return []
+    if column.dtype.kind != "O":
+        return None
+    words = list(dict.fromkeys(column[~missing]))
+    ordered: list[str | None] = [words[place] for place in in_order(words)]
+    # The missing category goes last, so that no word can be taken for it.
+    return ordered + [None] * bool(missing.any())
 
 
 def with_users(data: Dataset, user: str, encoded: bool = True) -> Dataset:
@@ -199,12 +317,7 @@ def with_users(data: Dataset, user: str, encoded: bool = True) -> Dataset:
     """
     ids = _ids(user, data.named_column("user", user))
     assert data.source is not None  # it has the column
-    kept = [place for place, title in enumerate(data.source.titles) if title != user]
-    source = replace(
-        data.source,
-        titles=tuple(data.source.titles[place] for place in kept),
-        columns=tuple(data.source.columns[place] for place in kept),
-    )
+    source = data.source.without(data.source.titles.index(user), data.source.target)
     contexts = data.contexts
     if encoded:
         contexts = table(data.name, source.columns)
@@ -214,22 +327,19 @@ def with_users(data: Dataset, user: str, encoded: bool = True) -> Dataset:
 
 def _ids(name: str, column: NumpyArray) -> NumpyArray:
     """Ids as text; 7.0 of a column of numbers is the person 7."""
-    values = column.tolist()
-    gap = next((row for row, each in enumerate(values) if each is None or each != each), None)
-    if gap is not None:
+    missing = _missing(column)
+    if missing.any():
         raise InvalidInput(
-            f"user {name!r} must be known in every record; record {gap + 1} has none. "
-            "Add it, or drop such records."
+            f"user {name!r} must be known in every record; record {int(missing.argmax()) + 1} has "
+            "none. Add it, or drop such records."
         )
+    values = column.tolist()
     if column.dtype.kind == "f" and not all(each.is_integer() for each in values):
         raise InvalidInput(
             f"user {name!r} must be text or whole numbers; got fractions or infinity. "
             "Name the column of ids: a measurement is none."
         )
     return np.asarray([str(int(each)) if isinstance(each, float) else each for each in values])
-
-
-TRUTH = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 
 
 def schema_contexts(schema: Schema, data: Dataset) -> list[dict[str, object]]:
@@ -273,4 +383,4 @@ def _schema_values(field: Field, column: NumpyArray) -> Iterable[object]:
         return (TRUTH.get(each.lower(), each) if each is not None else None for each in values)
     if isinstance(field, Category) and field.of_words and numbers:
         return (None if each != each else f"{each:.15g}" for each in values)
-    return list(values)
+    return values

@@ -1,29 +1,48 @@
-"""Logs of Vowpal Wabbit, read: ``cb`` (one line each) and ``cb_adf`` (blocks of lines).
+"""Logs of decisions, read: ``cb`` and ``cb_adf`` of Vowpal Wabbit, dsjson, .csv and .parquet.
 
 A label is ``action:cost:probability``. A ``cb`` line counts actions from 1. A ``cb_adf`` block has
 one line per action, with its features, and before them a ``shared`` line for the context; the
 label is on the line of the action that was played. ``adapters/vowpal_log.py`` writes them.
+
+A line of dsjson, of Vowpal Wabbit's decision service and of Azure Personalizer, is one event: ``c``
+has the features of the context and in ``_multi`` those of the actions, ``_label_Action`` counts the
+action that was played from 1, ``_label_cost`` is minus its reward, and ``_label_probability`` its
+propensity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from discreet.data.dsjson_log import DSJSON, Features, feature_columns, read_dsjson
-from discreet.data.files import sample_columns
-from discreet.data.table import unreadable
+from discreet.data.files import (
+    Features,
+    declared_features,
+    feature_columns,
+    flat_features,
+    readable,
+    sample_columns,
+)
 from discreet.errors import InvalidInput
+from discreet.features.schema import Schema
 from discreet.text import advise
 from discreet.types import Floats, NumpyArray
 
 CONTEXT, ACTION = "x", "a"
 """The namespaces in which features are written."""
+VW = (".vw", ".txt", ".dat")
+"""Suffixes of Vowpal Wabbit logs. Their columns are called action, cost and probability."""
+DSJSON = (".dsjson", ".jsonl", ".ndjson", ".json")
+"""Suffixes of dsjson logs. Their columns are called action, cost, reward and probability."""
+PLAIN = ("FromUrl", "j")
+"""Namespaces in which Personalizer wraps the features of a request; names are without them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,138 +91,87 @@ class VwLog:
         }
 
 
-class _Row(NamedTuple):
-    """One decision as it is read; ``label`` is None where nothing was played."""
-
-    features: dict[str, float]
-    label: tuple[int, float, float] | None
-    actions: int
-    offer: tuple[str, ...] | None = None
-
-
 def read_vw(path: str | Path, *, tags: bool = False) -> VwLog:
     """The decisions of a log; lines without a label (nothing was played) are left out.
 
     With ``tags`` the tag of an action's line is its id. Otherwise its features are, as they are
     written, and tags are not read.
     """
-    try:
-        with Path(path).open(encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except OSError as error:
-        unreadable(Path(path), error)
-    except UnicodeDecodeError:
-        raise InvalidInput(f"log must be UTF-8 text; {path} is not. Save it as UTF-8.") from None
+    lines = [*enumerate(_log_text(path).splitlines(), start=1)]
+    gaps = any(not line.strip() for _, line in lines)
+    zero = any(line.lstrip().startswith("0:") for _, line in lines)
+    adf = any(_is_shared(line) for _, line in lines) or (gaps and zero)
     items: dict[str, dict[str, float]] = {}
-    rows, n_actions = [], 0
-    adf = _has_blocks(lines)
-    for number, block in _blocks(lines) if adf else _single(lines):
-        row = _adf(number, block, items, tags) if adf else _cb(number, block[0])
-        n_actions = max(n_actions, row.actions)
-        if row.label is not None:
-            rows.append(row)
-    if not rows:
+    contexts, labels, offers, n_actions = [], list[tuple[int, float, float]](), [], 0
+    for block in _blocks(lines) if adf else [[each] for each in lines if each[1].strip()]:
+        shared = _is_shared(block[0][1])
+        actions = block[1:] if shared else block
+        found = [
+            (place, label)
+            for place, each in enumerate(actions)
+            if (label := _label(*each)) is not None
+        ]
+        number, line = block[0]
+        if len(found) > 1:
+            raise _wrong(number, "a block must have one label, on the line of the action played")
+        count = len(actions) if adf else sum(label[0] for _, label in found)
+        n_actions = max(n_actions, count)
+        for place, (action, *label) in found:
+            if not adf and action < 1:
+                raise _wrong(number, "an action must be counted from 1")
+            labels.append((place if adf else action - 1, label[0], label[1]))
+            contexts.append(_features(number, line) if shared or not adf else {})
+            if adf:
+                offers.append(tuple(_item(*each, items, tags) for each in actions))
+                if len(set(offers[-1])) < len(actions):
+                    rule = "a block must have different actions, by their features or tags"
+                    raise _wrong(number, rule)
+    if not labels:
         raise InvalidInput(
             f"log must hold labelled lines, action:cost:probability; {path} holds none. "
             "Write it with --cb or --cb_adf labels."
         )
-    places: dict[str, int] = {}
-    for row in rows:
-        for name in row.features:
-            places.setdefault(name, len(places))
-    contexts = np.zeros((len(rows), len(places)))
-    for numbers, row in zip(contexts, rows, strict=True):
-        numbers[[places[name] for name in row.features]] = list(row.features.values())
-    labels = zip(*(row.label for row in rows if row.label is not None), strict=True)
-    played, costs, chances = (np.asarray(each) for each in labels)
-    log = VwLog(tuple(places), contexts, played.astype(np.int64), costs, chances, n_actions)
-    if not adf:
-        return log
-    offers = tuple(row.offer for row in rows if row.offer is not None)
-    return replace(log, offers=offers, items=items)
+    columns = dict.fromkeys(name for row in contexts for name in row)
+    numbers = np.array([[row.get(name, 0.0) for name in columns] for row in contexts], dtype=float)
+    played, costs, chances = map(np.asarray, zip(*labels, strict=True))
+    log = VwLog(tuple(columns), numbers, played.astype(np.int64), costs, chances, n_actions)
+    return replace(log, offers=tuple(offers), items=items) if adf else log
 
 
-def _has_blocks(lines: list[str]) -> bool:
-    """Return whether this is ``cb_adf``: by a shared line, or by gaps and an action 0."""
-    if any(_is_shared(line) for line in lines):
-        return True
-    gaps = any(not line.strip() for line in lines)
-    return gaps and any(line.lstrip().startswith("0:") for line in lines)
+def _log_text(path: str | Path) -> str:
+    with readable(path, "UTF-8 text", "Save it as UTF-8.", UnicodeDecodeError, what="log"):
+        return Path(path).read_text(encoding="utf-8")
 
 
-def _single(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Lines with their numbers; blank ones separate nothing in a ``cb`` log."""
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield number, [line]
-
-
-def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Blocks with the number of their first line: blank lines and ``shared`` lines separate."""
-    block: list[str] = []
-    first = 1
-    for number, line in enumerate(lines, start=1):
+def _blocks(lines: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    """Blocks of numbered lines: blank lines and ``shared`` lines separate."""
+    block: list[tuple[int, str]] = []
+    for number, line in [*lines, (0, "")]:
         if block and (not line.strip() or _is_shared(line)):
-            yield first, block
+            yield block
             block = []
         if line.strip():
-            first = first if block else number
-            block.append(line)
-    if block:
-        yield first, block
+            block.append((number, line))
 
 
 def _is_shared(line: str) -> bool:
     return line.split("|", 1)[0].split()[:1] == ["shared"]
 
 
-def _cb(number: int, line: str) -> _Row:
-    label = _label(number, line)
-    if label is None:
-        return _Row({}, None, 0)
-    if label[0] < 1:
-        raise _wrong(number, "an action must be counted from 1")
-    return _Row(_features(number, line), (label[0] - 1, *label[1:]), label[0])
-
-
-def _adf(number: int, lines: list[str], items: dict[str, dict[str, float]], tags: bool) -> _Row:
-    """A block; what its lines say of actions is put among the items."""
-    shared = _is_shared(lines[0])
-    actions = lines[1:] if shared else lines
-    numbered = [*enumerate(actions, start=number + shared)]
-    labels = [_label(place, line) for place, line in numbered]
-    played = [(place, *label[1:]) for place, label in enumerate(labels) if label is not None]
-    if len(played) > 1:
-        raise _wrong(number, "a block must have one label, on the line of the action played")
-    if not played:
-        return _Row({}, None, len(actions))
-    offer = tuple(_item(place, line, items, tags) for place, line in numbered)
-    if len(set(offer)) < len(offer):
-        raise _wrong(number, "a block must have different actions, by their features or tags")
-    context = _features(number, lines[0]) if shared else {}
-    return _Row(context, played[0], len(actions), offer)
-
-
 def _item(number: int, line: str, items: dict[str, dict[str, float]], tags: bool) -> str:
-    """The id of the action of a line."""
+    """The id of the action of a line; its features are put among the items."""
     features = _features(number, line, ACTION)
     name = " ".join(key if value == 1.0 else f"{key}:{value!r}" for key, value in features.items())
-    if tags:
-        name = _tag(line)
+    if tags:  # a tag touches the first bar, or follows a quote
+        before = line.split("|", 1)[0]
+        last = ["", *before.split()][-1]
+        touches = before == before.rstrip() and ":" not in last and last != "shared"
+        name = last.removeprefix("'") if last.startswith("'") or touches else ""
     if not name:
         raise _wrong(number, "a line of an action must have features, or tags that are read")
     if items.setdefault(name, features) != features:
         raise _wrong(number, "an action must have the same features wherever its tag is")
     return name
-
-
-def _tag(line: str) -> str:
-    """The tag of a line: it touches the first bar, or follows a quote; empty without one."""
-    before = line.split("|", 1)[0]
-    last = before.split()[-1:] or [""]
-    quoted = last[0].startswith("'")
-    touches = before == before.rstrip() and ":" not in last[0] and last[0] != "shared"
-    return last[0].removeprefix("'") if quoted or touches else ""
 
 
 def _label(number: int, line: str) -> tuple[int, float, float] | None:
@@ -213,39 +181,34 @@ def _label(number: int, line: str) -> tuple[int, float, float] | None:
         raise _wrong(number, "a line must have a bar before its features")
     if not words:
         return None
-    parts = words[0].split(":")
     try:
-        action, cost, chance = int(parts[0]), float(parts[1]), float(parts[2])
-    except (ValueError, IndexError):
-        raise _wrong(
-            number, "a label must be action:cost:probability, with a probability"
-        ) from None
+        action, cost, chance = words[0].split(":")[:3]
+        label = int(action), float(cost), float(chance)
+    except ValueError:
+        rule = "a label must be action:cost:probability, with a probability"
+        raise _wrong(number, rule) from None
     if len(words) > 1:
         raise _wrong(number, "a line must have one label, of the action that was played")
-    return action, cost, chance
+    return label
 
 
 def _features(number: int, line: str, own: str = CONTEXT) -> dict[str, float]:
     """Names and values; names in a namespace that is not ``own`` are written ``space^name``."""
     found: dict[str, float] = {}
-    for part in line.split("|")[1:]:
-        words = part.split()
-        space, scale = "", 1.0
-        if part[:1].strip():  # a namespace touches its bar
-            space, _, scaled = words.pop(0).partition(":")
-            scale = _value(number, scaled)
-        for word in words:
-            name, _, value = word.partition(":")
-            key = f"{space}^{name}" if space not in ("", own) else name
-            found[key] = found.get(key, 0.0) + scale * _value(number, value)
-    return found
-
-
-def _value(number: int, text: str) -> float:
     try:
-        return float(text) if text else 1.0
+        for part in line.split("|")[1:]:
+            words = part.split()
+            space, scale = "", 1.0
+            if part[:1].strip():  # a namespace touches its bar
+                space, _, scaled = words.pop(0).partition(":")
+                scale = float(scaled or 1.0)
+            for word in words:
+                name, _, value = word.partition(":")
+                key = f"{space}^{name}" if space not in ("", own) else name
+                found[key] = found.get(key, 0.0) + scale * float(value or 1.0)
     except ValueError:
         raise _wrong(number, "the value of a feature must be a number") from None
+    return found
 
 
 def _wrong(number: int, rule: str) -> InvalidInput:
@@ -253,8 +216,124 @@ def _wrong(number: int, rule: str) -> InvalidInput:
     return InvalidInput(f"line {number}: {rule}; this one has not. Correct the log.")
 
 
-VW = (".vw", ".txt", ".dat")
-"""Suffixes of Vowpal Wabbit logs. Their columns are called action, cost and probability."""
+@dataclass(frozen=True, eq=False)
+class DsjsonLog:
+    """PRIVATE: logged decisions. ``contexts`` are features by name, as each line has them.
+
+    ``actions`` are names of items, ``offers`` the items that each row was offered, and ``items``
+    their features. An item is called by its id; the same id with other features is another item,
+    ``id (2)``, and ``ids`` has the id of each. ``observed`` is False where the log says that no
+    reward came; ``costs`` has the default of the logging service there. ``left_out`` counts the
+    lines that are no decisions, by reason.
+    """
+
+    contexts: Sequence[Features] = field(repr=False)
+    actions: Sequence[str] = field(repr=False)
+    costs: Floats = field(repr=False)
+    propensities: Floats = field(repr=False)
+    observed: NumpyArray = field(repr=False)
+    offers: Sequence[tuple[str, ...]] = field(repr=False)
+    items: Mapping[str, Features] = field(repr=False)
+    ids: Mapping[str, str] = field(repr=False)
+    left_out: Mapping[str, int]
+
+    def contexts_for(self, schema: Schema) -> list[Features]:
+        """Return contexts with the features that a schema declares."""
+        return [declared_features(schema, each) for each in self.contexts]
+
+    def items_for(self, schema: Schema) -> dict[str, Features]:
+        """Return items with the features that a schema declares: ``Catalogue(schema, items)``."""
+        return {name: declared_features(schema, each) for name, each in self.items.items()}
+
+
+def read_dsjson(path: str | Path, *, seed: int = 0) -> DsjsonLog:
+    """Read a log of single decisions.
+
+    Rewards without a decision, decisions that were not activated and lines without a label are left
+    out. Where lines were dropped with different probabilities (``pdrop``), rows are thinned to the
+    largest of them, by draws from ``seed``: what is left is an even sample of all decisions.
+    """
+    items, skipped, events = _Items(), Counter[str](), list[tuple[Any, ...]]()
+    for number, line in enumerate(_log_text(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            found = _event(json.loads(line), items)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, InvalidInput):
+            # The line itself may be private: the error has only its number.
+            raise InvalidInput(
+                f"line {number}: an event must be a dsjson object with c, a label and a "
+                "probability; this line is none. Correct the log, or leave the line out."
+            ) from None
+        if isinstance(found, str):
+            skipped[found] += 1
+        else:
+            events.append(found)
+    kept = np.asarray([1.0 - drop for drop, *_ in events])
+    if events and kept.min() < kept.max():
+        draws = np.random.default_rng(seed).random(len(kept)) * kept
+        thinned = [each for each, u in zip(events, draws, strict=True) if u < kept.min()]
+        skipped["thinned"] = len(events) - len(thinned)
+        events = thinned
+    if not events:
+        raise InvalidInput(
+            f"log must hold labelled decisions in dsjson; {path} holds none. Export the log with "
+            "its labels."
+        )
+    _, contexts, actions, costs, chances, observed, offers = zip(*events, strict=True)
+    numbers = map(np.asarray, (costs, chances, observed))
+    known = (items.features, items.ids, dict(skipped))
+    return DsjsonLog(contexts, list(actions), *numbers, offers, *known)
+
+
+class _Items:
+    """The distinct items of a log: names by id and features."""
+
+    def __init__(self) -> None:
+        self.features: dict[str, Features] = {}
+        self.ids: dict[str, str] = {}
+        self._known: dict[str, str] = {}
+        self._counts = Counter[str]()
+
+    def name(self, given: Mapping[str, Any]) -> str:
+        written = json.dumps(given)
+        found = self._known.get(written)
+        if found is None:
+            features = flat_features({key: given[key] for key in given if key != "i"}, PLAIN)
+            id = given.get("_tag") or (given.get("i") or {}).get("id")
+            id = id or " ".join(f"{key}={value}" for key, value in features.items())
+            self._counts[id] += 1
+            count = self._counts[id]
+            found = self._known[written] = id if count == 1 else f"{id} ({count})"
+            self.features[found], self.ids[found] = features, id
+        return found
+
+
+def _event(line: Mapping[str, Any], items: _Items) -> tuple[Any, ...] | str:
+    """Return the decision of a line, or the reason why it is left out."""
+    if "c" not in line.keys():  # noqa: SIM118, since a list is refused
+        return "reward without a decision"
+    if "_outcomes" in line or "_slots" in line["c"]:
+        return "several slots"
+    outcomes = line.get("o")
+    activated = any(each.get("ActionTaken") for each in outcomes or ())
+    if line.get("_skipLearn") or (line.get("DeferredAction") and not activated):
+        return "not activated"
+    if line.get("_label_cost") is None:
+        return "no label"
+    place = line.get("_labelIndex")
+    if place is None:
+        place = (line.get("_label_Action") or line["a"][0]) - 1
+    chance = line.get("_label_probability")
+    if chance is None:
+        chance = line["p"][line["a"].index(place + 1)]
+    cost, drop = float(line["_label_cost"]), float(line.get("pdrop") or 0.0)
+    offer = tuple(map(items.name, line["c"]["_multi"]))
+    if not 0 <= place < len(offer) or not 0.0 < chance <= 1.0 or not 0.0 <= drop < 1.0:
+        raise ValueError
+    observed = outcomes is None or any("v" in each for each in outcomes)
+    context = flat_features(line["c"], PLAIN)
+    return drop, context, offer[place], cost, chance, observed, offer
 
 
 def log_columns(path: str, items: dict[str, Features] | None = None) -> dict[str, NumpyArray]:
@@ -263,25 +342,32 @@ def log_columns(path: str, items: dict[str, Features] | None = None) -> dict[str
     With ``items``, actions of a dsjson log are items, and their features are put there.
     """
     suffix = Path(path).suffix.lower()
-    if suffix in DSJSON:
-        return _dsjson_columns(path, items)
-    if suffix not in VW:
-        if suffix not in (".csv", ".parquet"):
-            raise InvalidInput(
-                f"log must be a .csv, .parquet, .dsjson or {' or '.join(VW)} file; got {path!r}. "
-                "Save it as CSV (UTF-8), or as text that Vowpal Wabbit reads."
-            )
+    if suffix in (".csv", ".parquet"):
         return sample_columns(path)
-    read = read_vw(path)
-    columns = dict(zip(read.columns, read.contexts.T, strict=True))
-    # Where rows were offered different actions, places have no meaning: ids are read.
-    actions = read.actions if read.same_offers else np.asarray(read.played, dtype=object)
-    logged = {"action": actions, "cost": read.costs, "probability": read.propensities}
-    return _with_features(logged, columns)
+    if suffix in DSJSON:
+        logged, columns = _dsjson_columns(read_dsjson(path), items)
+    elif suffix in VW:
+        read = read_vw(path)
+        columns = dict(zip(read.columns, read.contexts.T, strict=True))
+        # Where rows were offered different actions, places have no meaning: ids are read.
+        actions = read.actions if read.same_offers else np.asarray(read.played, dtype=object)
+        logged = {"action": actions, "cost": read.costs, "probability": read.propensities}
+    else:
+        raise InvalidInput(
+            f"log must be a .csv, .parquet, .dsjson or {' or '.join(VW)} file; got {path!r}. "
+            "Save it as CSV (UTF-8), or as text that Vowpal Wabbit reads."
+        )
+    for name in logged:
+        if name in columns:
+            raise InvalidInput(
+                f"features must not be called {', '.join(logged)}; got {name!r}. Rename it."
+            )
+    return {**columns, **logged}
 
 
-def _dsjson_columns(path: str, items: dict[str, Features] | None) -> dict[str, NumpyArray]:
-    read = read_dsjson(path)
+def _dsjson_columns(
+    read: DsjsonLog, items: dict[str, Features] | None
+) -> tuple[dict[str, NumpyArray], dict[str, NumpyArray]]:
     if read.left_out:
         reasons = ", ".join(f"{count:,} ({reason})" for reason, count in read.left_out.items())
         advise("lines-left-out", f"Lines of the log that are left out: {reasons}.", stacklevel=4)
@@ -294,15 +380,4 @@ def _dsjson_columns(path: str, items: dict[str, Features] | None) -> dict[str, N
         "reward": 0.0 - read.costs,
         "probability": read.propensities,
     }
-    return _with_features(logged, feature_columns(read.contexts))
-
-
-def _with_features(
-    logged: dict[str, NumpyArray], columns: Mapping[str, NumpyArray]
-) -> dict[str, NumpyArray]:
-    for name in logged:
-        if name in columns:
-            raise InvalidInput(
-                f"features must not be called {', '.join(logged)}; got {name!r}. Rename it."
-            )
-    return {**columns, **logged}
+    return logged, feature_columns(read.contexts)

@@ -8,13 +8,12 @@ else 0). Sets that it does not list are ignored.
 from __future__ import annotations
 
 import csv
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from discreet.data.dataset import Dataset, labelled, with_users
-from discreet.data.files import READERS, SUFFIXES, is_file_name, read_file
+from discreet.data.files import READERS, SUFFIXES, is_file_name, read_file, readable
 from discreet.data.generators import fried, linear, logistic, ringnorm, twonorm, waveform
 from discreet.data.openml import (
     COLLECTIONS,
@@ -26,7 +25,6 @@ from discreet.data.openml import (
     is_unreachable,
     openml,
 )
-from discreet.data.table import unreadable
 from discreet.errors import InvalidInput
 from discreet.types import JsonObject
 from discreet.validate import installed, nearest
@@ -49,11 +47,6 @@ class Handle:
     features: int | None = None
     classes: int | None = None
 
-    @property
-    def origin(self) -> str:
-        """The source, in words."""
-        return str(self.place) if self.kind == "file" else f"the {self.kind} set"
-
     def load(
         self, target: str | None = None, encoded: bool = True, user: str | None = None
     ) -> Dataset:
@@ -62,46 +55,38 @@ class Handle:
             return with_users(self.load(target, encoded=False), user, encoded)
         chosen = (target, encoded) if self.kind == "file" else ()
         data = replace(self.reader(self.place, *chosen), name=self.name)
-        found = {"rows": data.rows, "classes": data.n_actions}
-        for what, count in found.items():
-            expected = getattr(self, what)
-            if expected is not None and expected != count:
+        for what, count in {"rows": data.rows, "classes": data.n_actions}.items():
+            if getattr(self, what) not in (None, count):
                 raise InvalidInput(
-                    f"{self.name} must have {expected} {what}, as INDEX.csv states; {self.place} "
-                    f"has {count}. Correct the index, or put the right file there."
+                    f"{self.name} must have {getattr(self, what)} {what}, as INDEX.csv states; "
+                    f"{self.place} has {count}. Correct the index, or put the right file there."
                 )
         return data
 
 
 INDEX = "INDEX.csv"
 COUNTS = ("rows", "features", "classes")
+TRUE = ("1", "true", "True")
 
 
 def sets_in(folder: Path, only: str | None = None) -> list[Handle]:
     """All sets of a folder; ``only`` picks those of the paper, or one by its name."""
     index = folder / INDEX
-    if only == "paper":
+    if index.is_file() or only == "paper":
         records = _index_records(index)
-        if "in_paper" not in records[0]:
-            raise InvalidInput(
-                f"{index} must have a column in_paper for the paper's sets; the column is missing. "
-                "Add it, or name the sets one by one."
-            )
-        chosen = [each for each in records if each["in_paper"].strip() in ("1", "true", "True")]
-        if not chosen:
-            raise InvalidInput(
-                f"{index} must mark the paper's sets with 1 in column in_paper; no set is marked. "
-                "Mark them, or name the sets one by one."
-            )
-        return [_indexed(folder, record) for record in chosen]
-    if index.is_file():
-        found = [_indexed(folder, record) for record in _index_records(index)]
+        if only == "paper":
+            records = [each for each in records if each.get("in_paper", "").strip() in TRUE]
+        found = [_indexed(folder, record) for record in records]
     else:
         paths = sorted(path for path in folder.iterdir() if is_file_name(path) and path.is_file())
         found = [Handle(path.stem, "file", read_file, str(path)) for path in paths]
     if not found:
-        raise InvalidInput(f"folder must hold {SUFFIXES} files; {folder} has none. Check the path.")
-    if only is None:
+        marked = f"marked with 1 in column in_paper of {INDEX}" if only == "paper" else "in it"
+        raise InvalidInput(
+            f"folder must hold {SUFFIXES} files {marked}; {folder} has none. Check the path, or "
+            "name the sets one by one."
+        )
+    if only in (None, "paper"):
         return found
     picked = [each for each in found if each.name == only]
     if not picked:
@@ -114,29 +99,24 @@ def sets_in(folder: Path, only: str | None = None) -> list[Handle]:
 
 
 def _index_records(index: Path) -> list[dict[str, str]]:
-    """Lines of the index, each with a slug."""
-    try:
-        with index.open(newline="", encoding="utf-8-sig") as file:
-            records = [
-                {key: value or "" for key, value in line.items() if key}
-                for line in csv.DictReader(file)
-            ]
-    except OSError as error:
-        unreadable(index, error)
-    except (UnicodeDecodeError, csv.Error):
-        raise InvalidInput(
-            f"{index} must be UTF-8 text with commas; it has other bytes. Save it as CSV (UTF-8)."
-        ) from None
+    """Lines of the index, each with a slug: a plain name that does not lead out of the folder."""
+    step = "Save it as CSV (UTF-8)."
+    with (
+        readable(index, "UTF-8 text with commas", step, UnicodeDecodeError, csv.Error),
+        index.open(newline="", encoding="utf-8-sig") as file,
+    ):
+        records = [
+            {key: value or "" for key, value in line.items() if key}
+            for line in csv.DictReader(file)
+        ]
     slugs = [record.get("slug", "").strip() for record in records]
-    # A slug is a plain name: it must not lead out of the folder.
-    if not slugs or any(not slug or Path(slug).name != slug for slug in slugs):
+    plain = all(slug and Path(slug).name == slug for slug in slugs)
+    if not slugs or not plain or len({*slugs}) < len(slugs):
+        twice = sorted({slug for slug in slugs if slugs.count(slug) > 1})
         raise InvalidInput(
-            f"{index} must have a column slug with the plain name of a set on every line; a "
-            "line lacks one. Name each file without folder and suffix."
-        )
-    if twice := sorted({slug for slug in slugs if slugs.count(slug) > 1}):
-        raise InvalidInput(
-            f"{index} must name a set once; got {twice[0]!r} twice. Delete one line."
+            f"{index} must have a column slug with the plain name of a set, each once; got "
+            f"{f'{twice[0]!r} twice' if twice else 'a line without'}. Name each file without "
+            "folder and suffix."
         )
     return records
 
@@ -150,12 +130,9 @@ def _indexed(folder: Path, record: dict[str, str]) -> Handle:
             f"{folder / INDEX} must name files that are there; {slug} has no {SUFFIXES} file. "
             "Put it there, or delete the line."
         )
-    counts = {key: _count(record.get(key, "")) for key in COUNTS}
+    texts = {key: record.get(key, "").strip() for key in COUNTS}
+    counts = {key: int(text) for key, text in texts.items() if text.isdecimal()}
     return Handle(slug, "file", read_file, str(path), **counts)
-
-
-def _count(text: str) -> int | None:
-    return int(text) if text.strip().isdecimal() else None
 
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")
@@ -176,12 +153,7 @@ def bundled(name: str) -> Dataset:
 
 
 GENERATORS: Mapping[str, Callable[..., Dataset]] = {
-    "fried": fried,
-    "linear": linear,
-    "logistic": logistic,
-    "ringnorm": ringnorm,
-    "twonorm": twonorm,
-    "waveform": waveform,
+    made.__name__: made for made in (fried, linear, logistic, ringnorm, twonorm, waveform)
 }
 NAMES = (*GENERATORS, *BUNDLED)
 ROWS = 20_000
@@ -209,20 +181,19 @@ def load(
     name = str(name_or_path)
     found = _handles(name)
     if len(found) > 1:
+        first = found[0].name
+        if found[0].kind != "openml":
+            first = f"{name.removesuffix(':paper')}:{first}"
         raise InvalidInput(
             f"data must be one set; {name!r} names {len(found)}. "
-            f"Name one of them, such as {_one_of(name, found[0])!r}."
+            f"Name one of them, such as {first!r}."
         )
-    if target is not None and found[0].kind != "file":
-        raise InvalidInput(
-            f"target must be left out for {name!r}, whose class is fixed; got {target!r}. "
-            "Only files have columns to choose from."
-        )
-    if user is not None and found[0].kind != "file":
-        raise InvalidInput(
-            f"user must be left out for {name!r}, whose rows have no ids; got {user!r}. "
-            "Only files have a column of ids."
-        )
+    for what, column in {"target": target, "user": user}.items():
+        if column is not None and found[0].kind != "file":
+            raise InvalidInput(
+                f"{what} must be left out for {name!r}, whose columns have fixed uses; got "
+                f"{column!r}. Only files have columns to choose from."
+            )
     if rows is None:
         return found[0].load(None if target is None else str(target), encoded, user)
     if name not in GENERATORS:
@@ -255,13 +226,13 @@ def resolve(names: Sequence[str | Path]) -> list[Handle]:
         other = seen.setdefault(handle.name, handle)
         if other is not handle:
             raise InvalidInput(
-                f"sets must have different names; got {handle.name!r} for {other.origin} "
-                f"and for {handle.origin}. Rename a file, or call a generated set NAME:ROWS."
+                f"sets must have different names; got {handle.name!r} for the {other.kind} "
+                f"{other.place} and for the {handle.kind} {handle.place}. Rename a file, or call a "
+                "generated set NAME:ROWS."
             )
-        if handle.kind == "file" and not Path(str(handle.place)).is_file():
-            raise InvalidInput(
-                f"file must be there; {handle.place} is not (No such file). Check the path."
-            )
+        if handle.kind == "file":
+            with readable(str(handle.place), "", ""):
+                Path(str(handle.place)).stat()
     return handles
 
 
@@ -274,10 +245,16 @@ def _handles(name: str) -> list[Handle]:
         return [Handle(name, "generated", GENERATORS[head], int(tail))]
     if name in BUNDLED:
         return [Handle(name, "bundled", bundled, name)]
-    if name in COLLECTIONS:
-        return [_openml(number) for number in collection(name)]
+    numbers: Sequence[int] = collection(name) if name in COLLECTIONS else ()
     if name.startswith(PREFIX):
-        return [_openml(_number(name))]
+        if not tail.isdecimal() or not int(tail):
+            raise InvalidInput(
+                f"set of OpenML must be given by its number, as in openml:901; got {name!r}. "
+                "Look it up at www.openml.org."
+            )
+        numbers = [int(tail)]
+    if numbers:
+        return [Handle(f"{PREFIX}{each}", "openml", openml, each) for each in numbers]
     if Path(name).is_dir():
         return sets_in(Path(name))
     if colon and head and Path(head).is_dir():
@@ -288,26 +265,6 @@ def _handles(name: str) -> list[Handle]:
     raise InvalidInput(
         f"data must be one of {', '.join(known)}, openml:NUMBER, a {SUFFIXES} file or a folder of "
         f"them; got {name!r}. {nearest(name, (*known, 'openml:NUMBER'))}"
-    )
-
-
-def _openml(number: int) -> Handle:
-    return Handle(f"{PREFIX}{number}", "openml", openml, number)
-
-
-def _number(name: str) -> int:
-    text = name.removeprefix(PREFIX)
-    if not text.isdecimal() or not int(text):
-        raise InvalidInput(
-            f"set of OpenML must be given by its number, as in openml:901; got {name!r}. "
-            "Look it up at www.openml.org."
-        )
-    return int(text)
-
-
-def _one_of(name: str, handle: Handle) -> str:
-    return (
-        handle.name if handle.kind == "openml" else f"{name.removesuffix(':paper')}:{handle.name}"
     )
 
 
@@ -324,15 +281,14 @@ def set_facts(data: Dataset) -> JsonObject:
 
 def known_facts(handle: Handle) -> JsonObject:
     """Return name, kind and counts of a set without fetching it; an index saves reading a file."""
-    known: JsonObject = {"name": handle.name, "kind": handle.kind}
     counts = {column: getattr(handle, column) for column in COUNTS}
-    if None not in counts.values() or not is_here(handle):
-        return {**known, **counts}
-    try:
-        found = set_facts(handle.load())
-    except InvalidInput as error:
-        return {**known, **counts, "error": str(error)}
-    return {**known, **{column: found[column] for column in COUNTS}}
+    if None in counts.values() and is_here(handle):
+        try:
+            found = set_facts(handle.load())
+            counts = {column: found[column] for column in COUNTS}
+        except InvalidInput as error:
+            counts["error"] = str(error)
+    return {"name": handle.name, "kind": handle.kind, **counts}
 
 
 def is_here(handle: Handle) -> bool:
@@ -358,16 +314,13 @@ def fetch_sets(handles: Iterable[Handle]) -> Iterator[JsonObject]:
 def all_sets() -> JsonObject:
     """Return the names of all sets that need no path: generated, bundled, and of OpenML."""
     cached = cached_numbers()
-    members = {name: collection(name) for name in COLLECTIONS}
+    sets = {name: {*collection(name)} for name in COLLECTIONS}
     return {
-        "generated": {
-            name: (inspect.getdoc(make) or "").partition("\n")[0]
-            for name, make in GENERATORS.items()
-        },
+        "generated": {name: str(made.__doc__).split("\n")[0] for name, made in GENERATORS.items()},
         "bundled": list(BUNDLED),
         "collections": {
-            name: {"sets": len(sets), "cached": len({*sets} & {*cached})}
-            for name, sets in members.items()
+            name: {"sets": len(each), "cached": len(each & {*cached})}
+            for name, each in sets.items()
         },
         "cache": str(cache_folder()),
         "cached": [f"{PREFIX}{number}" for number in cached],

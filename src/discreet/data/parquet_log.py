@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from discreet.data.table import unreadable
+from discreet.data.files import readable
 from discreet.errors import InvalidInput
 from discreet.types import Frame
 from discreet.validate import installed
@@ -81,7 +81,7 @@ class ParquetLog:
 
         place = str(path) if "://" in str(path) else str(Path(path).absolute())
         groups, schemas = [], []
-        try:
+        with readable(path, "Parquet files", "Convert it.", pyarrow.ArrowInvalid, what="log"):
             system, root = FileSystem.from_uri(place)
             files = _files(system, root)
             for each in files:
@@ -91,12 +91,6 @@ class ParquetLog:
                         tuple(facts.row_group(n).num_rows for n in range(facts.num_row_groups))
                     )
                     schemas.append(file.schema_arrow.remove_metadata())
-        except OSError as error:
-            unreadable(Path(path), error)
-        except pyarrow.ArrowInvalid:
-            raise InvalidInput(
-                f"log must be Parquet files; {path} is, or contains, another. Convert it."
-            ) from None
         if not sum(map(sum, groups)):
             raise InvalidInput(
                 f"log must be a .parquet file with rows, or a folder of them; {path} has none. "

@@ -19,8 +19,10 @@ private.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -28,159 +30,36 @@ import numpy as np
 from discreet.data.files import sample_columns
 from discreet.design.outcome import UNIT_LOSS, Loss, Outcome, Reward
 from discreet.errors import InvalidInput
-from discreet.types import Floats, NumpyArray
+from discreet.types import Floats, JsonObject, NumpyArray
 from discreet.validate import one_of
 
 Columns = Mapping[str, NumpyArray]
-Values = str | Callable[[Columns], NumpyArray]
-"""The name of a column, or a function of columns."""
-Kind = tuple[float, float] | tuple[str, ...]
-"""The range of a number, or the values of a category."""
+HOUSEHOLD = "household"
+"""Users that ``_households`` numbers."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Columns of a trial: its actions, outcomes, contexts and users."""
+    """Columns of a trial, as ``trials.toml`` explains them."""
 
     action: str
     actions: tuple[str, ...]
-    outcomes: Mapping[str, tuple[Values, Outcome]]
-    """Values and declared range of each outcome; the first is the default."""
-    contexts: Mapping[str, Kind]
-    only: tuple[str, float] | None = None
-    """A column and the value that the rows of the trial have there."""
-    users: Values | None = None
-    """The person or the household of each row, where several rows share one."""
+    outcomes: Mapping[str, JsonObject]
+    contexts: Mapping[str, list[float] | list[str]]
+    only: Mapping[str, float] = field(default_factory=dict)
+    users: str | None = None
+    """Column of the person of each row, or ``HOUSEHOLD``, where several rows share one."""
 
 
-def _numbers(column: NumpyArray) -> Floats:
-    """Numbers, NaN where there is none."""
-    if column.dtype.kind in "fiub":
-        return column.astype(np.float64)
-    return np.array([_number(each) for each in column], dtype=np.float64)
+def _trials() -> dict[str, Trial]:
+    known = tomllib.loads(files(__package__).joinpath("trials.toml").read_text(encoding="utf-8"))
+    known["randhie_years"] = {**known["randhie"], "only": {}, "users": "zper"}
+    return {
+        name: Trial(**{**each, "actions": tuple(each["actions"])}) for name, each in known.items()
+    }
 
 
-def _number(value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return float("nan")
-
-
-def _score(columns: Columns) -> Floats:
-    """Sum of the points in reading and mathematics."""
-    return _numbers(columns["readk"]) + _numbers(columns["mathk"])
-
-
-def _log_spending(columns: Columns) -> Floats:
-    """Logarithm of one plus the dollars."""
-    return np.asarray(np.log1p(_numbers(columns["meddol"])))
-
-
-def _households(columns: Columns) -> NumpyArray:
-    """Numbers of the households, whose ``hh_size`` members are in consecutive rows of the file."""
-    size = _numbers(columns["hh_size"])
-    same = np.ones(len(size), dtype=bool)
-    for title in ("cluster", "hh_size", "treatment"):
-        same[1:] &= columns[title][1:] == columns[title][:-1]
-    same[0] = False
-    rows = np.arange(len(size))
-    place = rows - np.maximum.accumulate(np.where(same, 0, rows))
-    household = np.cumsum(place % size == 0) - 1
-    if not (np.bincount(household)[household] == size).all():
-        raise InvalidInput(
-            "file must have the members of a household in consecutive rows; some households have "
-            "another number of rows than hh_size. Give the file in its original order."
-        )
-    return household
-
-
-TRIALS: dict[str, Trial] = {
-    "actg175": Trial(
-        "arms",
-        ("0", "1", "2", "3"),
-        {"event": ("cens", Loss(0, 1))},
-        {
-            "age": (12, 70),
-            "wtkg": (40, 120),
-            "hemo": (0, 1),
-            "homo": (0, 1),
-            "drugs": (0, 1),
-            "karnof": (70, 100),
-            "z30": (0, 1),
-            "preanti": (0, 2500),
-            "race": (0, 1),
-            "gender": (0, 1),
-            "symptom": (0, 1),
-            "cd40": (0, 800),
-            "cd80": (0, 2500),
-        },
-    ),
-    "star": Trial(
-        "stark",
-        ("regular", "small", "regular+aide"),
-        {"score": (_score, Reward(700, 1200, clip=True))},
-        {
-            "gender": ("male", "female"),
-            "ethnicity": ("cauc", "afam"),
-            "lunchk": ("free", "non-free"),
-            "schoolk": ("inner-city", "suburban", "rural", "urban"),
-            "experiencek": (0, 30),
-        },
-    ),
-    "randhie": Trial(
-        "coins",
-        ("0", "25", "50", "95", "100"),
-        {"log_spending": (_log_spending, Loss(0, np.log1p(20_000.0), clip=True))},
-        {
-            "linc": (6, 11),
-            "xage": (0, 65),
-            "female": (0, 1),
-            "black": (0, 1),
-            "educdec": (0, 25),
-            "lfam": (0, 3),
-            "mhi": (0, 100),
-            "disea": (0, 40),
-            "physlm": (0, 1),
-        },
-        only=("year", 1.0),
-    ),
-    "hillstrom": Trial(
-        "segment",
-        ("No E-Mail", "Mens E-Mail", "Womens E-Mail"),
-        {
-            "visit": ("visit", Reward(0, 1)),
-            "conversion": ("conversion", Reward(0, 1)),
-            "spend": ("spend", Reward(0, 500, clip=True)),
-        },
-        {
-            "recency": (1, 12),
-            "history": (0, 1500),
-            "mens": (0, 1),
-            "womens": (0, 1),
-            "newbie": (0, 1),
-            "zip_code": ("Rural", "Surburban", "Urban"),
-            "channel": ("Phone", "Web", "Multichannel"),
-        },
-    ),
-    "social_pressure": Trial(
-        "treatment",
-        ("No Postcard", "Civic Duty", "Hawthorne", "Self", "Neighbors"),
-        {"voted": ("primary_06", Reward(0, 1))},
-        {
-            "sex": ("Female", "Male"),
-            "age": (18, 90),
-            "primary_00": (0, 1),
-            "general_00": (0, 1),
-            "primary_02": (0, 1),
-            "general_02": (0, 1),
-            "primary_04": (0, 1),
-            "hh_size": (1, 8),
-        },
-        users=_households,
-    ),
-}
-TRIALS["randhie_years"] = replace(TRIALS["randhie"], only=None, users="zper")
+TRIALS = _trials()
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,13 +107,21 @@ def randomised_log(name: str, path: str | Path, outcome: str | None = None) -> R
     """
     trial = TRIALS[one_of("name", name, TRIALS)]
     chosen = next(iter(trial.outcomes)) if outcome is None else outcome
-    values, declared = trial.outcomes[one_of("outcome", chosen, trial.outcomes)]
-    columns = _WithNames(name, sample_columns(str(path)))
+    facts = trial.outcomes[one_of("outcome", chosen, trial.outcomes)]
+    columns = sample_columns(str(path))
+    households = ("cluster", "hh_size") if trial.users == HOUSEHOLD else ()
+    own = () if households or trial.users is None else (trial.users,)
+    for title in (trial.action, *facts["columns"], *trial.only, *trial.contexts, *households, *own):
+        if title not in columns:
+            raise InvalidInput(
+                f"file must have the columns of {name}; {title} is not there. "
+                "Give the file that docs/data.md names."
+            )
     played = [_word(each) for each in columns[trial.action]]
-    measured = _numbers(_values(columns, values))
+    measured, declared = _measured(columns, facts)
     known = np.isfinite(measured) & np.array([each in trial.actions for each in played])
-    if trial.only is not None:
-        known &= _numbers(columns[trial.only[0]]) == trial.only[1]
+    for title, value in trial.only.items():
+        known &= _numbers(columns[title]) == value
     places = {each: place for place, each in enumerate(trial.actions)}
     actions = np.array([places.get(each, 0) for each in played])[known]
     scaled = [_scaled(columns[title], kind) for title, kind in trial.contexts.items()]
@@ -242,7 +129,8 @@ def randomised_log(name: str, path: str | Path, outcome: str | None = None) -> R
     shares = np.bincount(actions, minlength=len(places)) / max(1, len(actions))
     users = None
     if trial.users is not None:
-        users = np.unique(_values(columns, trial.users)[known], return_inverse=True)[1]
+        people = _households(columns) if households else columns[trial.users]
+        users = np.unique(people[known], return_inverse=True)[1]
     return RandomisedLog(
         name,
         contexts / contexts.shape[1] ** 0.5,
@@ -255,22 +143,47 @@ def randomised_log(name: str, path: str | Path, outcome: str | None = None) -> R
     )
 
 
-class _WithNames(dict[str, NumpyArray]):
-    """Columns of a file, with a refusal that names the trial where one is missing."""
+def _measured(columns: Columns, facts: JsonObject) -> tuple[Floats, Outcome]:
+    """Return the outcome of every row, and its declared range."""
+    first, *others = (_numbers(columns[title]) for title in facts["columns"])
+    measured = sum(others, first)
+    low, high, clip = float(facts["low"]), float(facts["high"]), facts.get("clip", False)
+    if facts.get("log"):
+        measured, high = np.log1p(measured), np.log1p(high)
+    kind = Loss if facts["kind"] == "Loss" else Reward
+    return measured, kind(low, high, clip=clip)
 
-    def __init__(self, name: str, columns: Columns) -> None:
-        super().__init__(columns)
-        self._name = name
 
-    def __missing__(self, title: str) -> NumpyArray:
+def _numbers(column: NumpyArray) -> Floats:
+    """Numbers, NaN where there is none."""
+    if column.dtype.kind in "fiub":
+        return column.astype(np.float64)
+    return np.array([_number(each) for each in column], dtype=np.float64)
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _households(columns: Columns) -> NumpyArray:
+    """Numbers of the households, whose ``hh_size`` members are in consecutive rows of the file."""
+    size = _numbers(columns["hh_size"])
+    same = np.ones(len(size), dtype=bool)
+    for title in ("cluster", "hh_size", "treatment"):
+        same[1:] &= columns[title][1:] == columns[title][:-1]
+    same[0] = False
+    rows = np.arange(len(size))
+    place = rows - np.maximum.accumulate(np.where(same, 0, rows))
+    household = np.cumsum(place % size == 0) - 1
+    if not (np.bincount(household)[household] == size).all():
         raise InvalidInput(
-            f"file must have the columns of {self._name}; {title} is not there. "
-            "Give the file that docs/data.md names."
+            "file must have the members of a household in consecutive rows; some households have "
+            "another number of rows than hh_size. Give the file in its original order."
         )
-
-
-def _values(columns: Columns, values: Values) -> NumpyArray:
-    return columns[values] if isinstance(values, str) else values(columns)
+    return household
 
 
 def _word(value: object) -> str:
@@ -279,7 +192,7 @@ def _word(value: object) -> str:
     return f"{number:g}" if np.isfinite(number) else str(value)
 
 
-def _scaled(column: NumpyArray, kind: Kind) -> Floats:
+def _scaled(column: NumpyArray, kind: list[float] | list[str]) -> Floats:
     """A number within [−1, 1], or an indicator for each value of a category: (n, k)."""
     if isinstance(kind[0], str):
         return np.stack([column.astype(str) == value for value in kind], axis=1).astype(float)

@@ -276,7 +276,7 @@ def _missing() -> InvalidInput:
 
 
 def _sorted_words(words: set[str]) -> list[str]:
-    from discreet.data.table import in_order  # as files do; discreet alone needs no data
+    from discreet.data.dataset import in_order  # as files do; discreet alone needs no data
 
     unordered = list(words)
     return [unordered[place] for place in in_order(unordered)]
