@@ -18,7 +18,7 @@ from waiting import PATIENCE
 
 HEAVY = (
     *("scipy", "opendp", "dp_accounting", "matplotlib", "sklearn", "torch"),
-    *("discreet.audit", "discreet.client", "discreet.lab.campaign", "discreet.data"),
+    *("discreet.audit", "discreet.client", "discreet.lab.campaign"),
     *("discreet.lab.report", "discreet.lab.theory", "discreet.service", "discreet.lab.traffic"),
 )
 LEAF_COMMANDS = [

@@ -14,6 +14,7 @@ from discreet.cli.command_line import (
     need_extra,
     service_settings,
 )
+from discreet.data.warehouse import write_private_table
 
 
 def backup(args: argparse.Namespace) -> Answer:
@@ -53,7 +54,6 @@ def restore(args: argparse.Namespace) -> Answer:
 def export(args: argparse.Namespace) -> Answer:
     """Write the decisions that are stored now."""
     settings = service_settings(args)
-    from discreet.data.warehouse import write_private_table
     from discreet.service.runtime.decision_export import NOTE, decision_columns
 
     columns = decision_columns(settings)

@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from discreet.data.files import is_file_name
 from discreet.errors import InvalidInput
 from discreet.plan.registry import ORACLES, POLICIES
 from discreet.privacy.budget import USUAL
@@ -297,8 +298,6 @@ def service_settings(args: argparse.Namespace) -> Settings:
 
 def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
     """Return the experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
-    from discreet.data.files import is_file_name
-
     document: JsonObject = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
     if args.file and is_file_name(args.file):
         raise InvalidInput(

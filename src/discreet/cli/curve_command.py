@@ -24,6 +24,7 @@ from discreet.cli.command_line import (
 )
 from discreet.privacy.budget import user_participation
 from discreet.simulate.plan_forecast import reward_document
+from discreet.simulate.privacy_curve import EPSILONS
 from discreet.text import epsilon_text
 from discreet.validate import installed
 
@@ -49,7 +50,6 @@ def curve(args: argparse.Namespace) -> Answer:
         public_curve,
         public_set,
     )
-    from discreet.simulate.privacy_curve import EPSILONS
 
     named = ("rows", "target", "user", "schema", "group", "features")
     data, groups = public_set(args.data, **{name: getattr(args, name) for name in named})

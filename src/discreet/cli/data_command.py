@@ -8,6 +8,9 @@ import sys
 import numpy as np
 
 from discreet.cli.command_line import TARGET, Answer, Command, flag, table
+from discreet.data.files import SUFFIXES
+from discreet.data.lookup import all_sets, fetch_sets, known_facts, load, resolve, set_facts
+from discreet.data.openml import cache_folder
 from discreet.types import JsonObject
 
 COLUMNS = ("rows", "features", "classes")
@@ -15,12 +18,9 @@ COLUMNS = ("rows", "features", "classes")
 
 def list_(args: argparse.Namespace) -> Answer:
     """List all data sets without a path, or those of the sources."""
-    from discreet.data import lookup
-    from discreet.data.files import SUFFIXES
-
     if args.sources:
-        return _answer([lookup.known_facts(handle) for handle in lookup.resolve(args.sources)])
-    document = lookup.all_sets()
+        return _answer([known_facts(handle) for handle in resolve(args.sources)])
+    document = all_sets()
     generated, collections = document["generated"], document["collections"]
     width = max(map(len, (*generated, *collections)))
     lines = [
@@ -43,8 +43,6 @@ def list_(args: argparse.Namespace) -> Answer:
 
 def show(args: argparse.Namespace) -> Answer:
     """Show size, classes, simple losses and digest of one data set."""
-    from discreet.data.lookup import load, set_facts
-
     data = load(args.name, target=args.target)
     counts = np.bincount(data.labels, minlength=data.n_actions)
     names = data.classes or tuple(map(str, range(data.n_actions)))
@@ -82,9 +80,6 @@ def show(args: argparse.Namespace) -> Answer:
 
 def fetch(args: argparse.Namespace) -> Answer:
     """Read every set once, so that those of OpenML are cached."""
-    from discreet.data.lookup import fetch_sets, resolve
-    from discreet.data.openml import cache_folder
-
     sets = []
     for each in fetch_sets(resolve(args.names)):
         sets.append(each)

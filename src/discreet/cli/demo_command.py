@@ -8,6 +8,7 @@ import sys
 from importlib.util import find_spec
 
 from discreet.cli.command_line import Answer, Command, as_json, flag, folder, table, write_all
+from discreet.data import load
 from discreet.text import epsilon_text
 from discreet.types import JsonMapping
 from discreet.validate import installed, whole
@@ -38,7 +39,6 @@ def demo(args: argparse.Namespace) -> Answer:
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)
     installed("campaign", "for the demo's page", "matplotlib", "jinja2")
-    from discreet.data import load
     from discreet.lab.report.demo import (
         ALGORITHMS,
         EPSILONS,

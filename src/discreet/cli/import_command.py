@@ -18,16 +18,17 @@ from discreet.cli.command_line import (
     need_extra,
     write,
 )
+from discreet.data.parquet_log import ParquetLog
 from discreet.errors import InvalidInput
+from discreet.learner import Learner
 from discreet.plan.config import to_config
+from discreet.plan.plan import Plan
+from discreet.simulate.experiment import PlanLog, read_log
 from discreet.text import guarantee_text, read_toml
 from discreet.validate import installed, whole
 
 if TYPE_CHECKING:
-    from discreet.learner import Learner
-    from discreet.plan.plan import Plan
     from discreet.service.settings import Settings
-    from discreet.simulate.experiment import PlanLog
 
 FLAGS = (
     *EXPERIMENT_FLAGS,
@@ -52,8 +53,6 @@ STILL_THERE = "The log itself is still in {}, without protection: delete it, or 
 
 def import_(args: argparse.Namespace) -> Answer:
     """Import a log; all inputs are checked before anything is written."""
-    from discreet.simulate.experiment import read_log
-
     if args.weight is not None and not args.public:
         raise InvalidInput(
             "weight must come with --public; got it alone. Private rows count as all others do: "
@@ -155,9 +154,7 @@ def _into_state(args: argparse.Namespace, import_log: Callable[[], Learner]) -> 
 
 def _from_files(args: argparse.Namespace, plan: Plan, *, private_state: bool) -> Answer:
     """Import a log that stays in its Parquet files."""
-    from discreet.data.parquet_log import ParquetLog
     from discreet.lab.campaign.workers import workers
-    from discreet.learner import Learner
 
     if not private_state:
         raise InvalidInput(

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 
 from discreet.cli.command_line import CONFIG, Answer, Command, flag, progress, service_settings
+from discreet.data.warehouse import OutcomeTable
 from discreet.design.outcome import Guardrail, declared, declared_guardrails
 from discreet.errors import InvalidInput
 
@@ -31,7 +32,6 @@ def observe(args: argparse.Namespace) -> Answer:
     """Send or store every row; print how many, and which were refused."""
     from discreet.client.http_client import Client
     from discreet.client.reported_outcomes import DONE, ProgressFile, send_outcomes
-    from discreet.data.warehouse import OutcomeTable
 
     key = args.key or os.environ.get("DISCREET_API_KEY")
     client = None if args.url is None else Client(args.url, key, timeout=60.0)

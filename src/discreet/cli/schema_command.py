@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from discreet.cli.command_line import Answer, Command, flag, write
+from discreet.data.files import sample_columns
 from discreet.types import JsonMapping
 from discreet.validate import one_of
 
@@ -18,7 +19,6 @@ FLAGS = (
 
 def schema(args: argparse.Namespace) -> Answer:
     """Suggest a field for every column."""
-    from discreet.data.files import sample_columns
     from discreet.features.schema_file import HEAD, draft_text, schema_of, suggestions
     from discreet.plan.config import to_config
 

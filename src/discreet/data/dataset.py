@@ -65,9 +65,9 @@ class SourceColumns:
 
     def without(self, place: int, target: str) -> SourceColumns:
         """Return the other columns."""
-        rest = [other for other in range(len(self.titles)) if other != place]
-        titles, columns = ([each[other] for other in rest] for each in (self.titles, self.columns))
-        return replace(self, titles=tuple(titles), columns=tuple(columns), target=target)
+        titles = self.titles[:place] + self.titles[place + 1 :]
+        columns = self.columns[:place] + self.columns[place + 1 :]
+        return replace(self, titles=titles, columns=columns, target=target)
 
     def dataset(self, name: str, target: str | None = None, encoded: bool = True) -> Dataset:
         """Return the set ``name``; its class is the column ``target``, by default the last.
@@ -295,7 +295,9 @@ def check_size(name: str, rows: int, width: int) -> None:
 
 
 def _missing(column: NumpyArray) -> NumpyArray:
-    return np.equal(column, None) if column.dtype.kind == "O" else np.isnan(column)
+    if column.dtype.kind == "O":
+        return np.asarray([value is None for value in column])
+    return np.isnan(column)
 
 
 def _occurring(column: NumpyArray, missing: NumpyArray) -> list[str | None] | None:

@@ -281,9 +281,17 @@ def read_dsjson(path: str | Path, *, seed: int = 0) -> DsjsonLog:
             "its labels."
         )
     _, contexts, actions, costs, chances, observed, offers = zip(*events, strict=True)
-    numbers = map(np.asarray, (costs, chances, observed))
-    known = (items.features, items.ids, dict(skipped))
-    return DsjsonLog(contexts, list(actions), *numbers, offers, *known)
+    return DsjsonLog(
+        contexts,
+        list(actions),
+        np.asarray(costs),
+        np.asarray(chances),
+        np.asarray(observed),
+        offers,
+        items.features,
+        items.ids,
+        dict(skipped),
+    )
 
 
 class _Items:
