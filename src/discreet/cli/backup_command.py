@@ -64,9 +64,7 @@ def export(args: argparse.Namespace) -> Answer:
 
 
 FILE = flag("file FILE", "new file, or with --folder new folder")
-LOST = flag(
-    "--anchor-lost", "the anchor is lost, and nothing newer than the database was published"
-)
+LOST = flag("--anchor-lost", "the anchor is lost, and nothing newer was published")
 ROWS = flag("what ROWS", "decisions: rows of batches under way", choices=["decisions"])
 TO = flag("--to FILE", "a new .parquet file", required=True)
 COMMANDS = [

@@ -219,38 +219,21 @@ def printed_advice(quiet: bool) -> Iterator[None]:
         yield
 
 
-TARGET = flag(
-    "--target COLUMN", "column of the class in a file, by name or by number from 1 (default: last)"
-)
+TARGET = flag("--target COLUMN", "class column of a file, by name or number from 1 (default: last)")
 USER = flag("--user COLUMN", "column of user ids in a file; ε then protects all records of a user")
 SCHEMA = flag("--schema FILE.toml", "schema of the columns of a file (default: numbers, unscaled)")
 GROUP = flag("--group COLUMN", "public column of a file: also report the loss of each group")
 QUIET = flag("--quiet", "print no warnings about the data or the plan")
 IMPORT = flag(
-    "--import MODULE",
-    "module that registers policies or oracles, imported first; may be repeated",
-    action="append",
-    dest="imports",
+    "--import MODULE", "module that registers policies or oracles", action="append", dest="imports"
 )
 OFTEN_FLAGS = (
-    flag(
-        "--batches-per-user M",
-        f"with --user: number of batches in which one user counts (default: {USUAL.batches})",
-        int,
-    ),
-    flag(
-        "--records-per-batch K",
-        f"with --user: records of one user in each batch (default: {USUAL.records})",
-        int,
-    ),
+    flag("--batches-per-user M", f"batches in which a user counts (default: {USUAL.batches})", int),
+    flag("--records-per-batch K", f"records of a user in a batch (default: {USUAL.records})", int),
 )
 """The number of contributions of a user, where no plan has it."""
 EXPERIMENT_FLAGS = (
-    flag(
-        "file experiment.toml",
-        "keys of a plan, and data, rows, seeds; or the file of a service",
-        nargs="?",
-    ),
+    flag("file experiment.toml", "keys of a plan, and data, rows, seeds", nargs="?"),
     flag("--data NAME|FILE", "fried, linear, logistic, digits, …, .npz or .csv"),
     *(TARGET, USER, SCHEMA),
     flag("--rows N", "size of a generated set", int),
@@ -263,15 +246,11 @@ EXPERIMENT_FLAGS = (
     *(QUIET, IMPORT),
 )
 REWARD_FLAGS = (
-    flag(
-        "--reward-mean M",
-        "expected mean reward: also report how many decisions detect a difference",
-        float,
-    ),
+    flag("--reward-mean M", "mean reward: report how many decisions show a difference", float),
     flag("--reward-spread S", "standard deviation of a reward (default: that of clicks)", float),
     flag(
         "--reward-range R",
-        "declared range of rewards (default: that of the experiment file, or 0 1)",
+        "range of rewards (default: 0 1)",
         float,
         nargs=2,
         metavar=("LOW", "HIGH"),

@@ -32,11 +32,7 @@ def _count_or_names(text: str) -> int | list[str]:
 FLAGS = (
     *EXPERIMENT_FLAGS,
     flag("--horizon T", "number of rounds, if known in advance", int),
-    flag(
-        "--actions A|NAMES",
-        "number of actions, or their names (none,mail,call), without data",
-        type=_count_or_names,
-    ),
+    flag("--actions A|NAMES", "number of actions, or their names", type=_count_or_names),
     flag("--dimension D", "number of columns of a context, without data", int),
     flag("--records-per-person K", "also report the guarantee for a person with K records", int),
     *REWARD_FLAGS,

@@ -82,11 +82,7 @@ def show(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-SOURCE = flag(
-    "file SOURCE",
-    "what released.save() wrote, a file of signed documents (one per line), or the address of a "
-    "service (with a key in DISCREET_API_KEY)",
-)
+SOURCE = flag("file SOURCE", "releases, signed documents, or the address of a service")
 ONNX = flag("--onnx FILE", "where to write", required=True)
 KINDS = [
     Command("show", show, [SOURCE]),

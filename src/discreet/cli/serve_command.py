@@ -17,11 +17,7 @@ FLAGS = (
     CONFIG,
     flag("--folder DIR", "serve all experiments of this folder, by server.toml"),
     flag("--init", "write an example file, begin its experiment, and print a key"),
-    flag(
-        "--anchor FILE",
-        "with --init: file that records what was published, best on another disk "
-        "(default: in the state folder of this user)",
-    ),
+    flag("--anchor FILE", "with --init: file of what was published, best on another disk"),
     flag("--host HOST", "address to listen on (default: as in the file)"),
     flag("--port PORT", "port to listen on (default: as in the file)", int),
     flag("--workers N", "number of processes, with PostgreSQL", 1),
