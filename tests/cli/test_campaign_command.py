@@ -127,7 +127,7 @@ def test_flags_correct_a_file(call, file, tmp_path):
         (TOML + "sedes = 3\n", "Did you mean 'seeds'?"),
         (TOML.replace('"quick"', '"quik"'), "Did you mean 'quick'?"),
         (TOML.replace("[inf, 1]", '["many"]'), "epsilon must be numbers"),
-        (TOML.replace("[inf, 1]", "[0]"), "epsilon must be above 0"),
+        (TOML.replace("[inf, 1]", "[0]"), "above 0"),
         (TOML.replace("seeds = 1", 'seeds = "1"'), "seeds must be a whole number"),
         (TOML.replace('"results"', "3"), "out must be text"),
         (TOML.replace('data = ["sets/small.csv", "fried:200"]', ""), "data must be given"),

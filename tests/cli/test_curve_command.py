@@ -65,7 +65,7 @@ def test_a_page_and_a_figure_that_need_no_network(capsys, sales, tmp_path):
     ("flags", "said"),
     [
         (["--data", "fried", "--features", "wide"], "features must be one of 'raw', 'ranges'"),
-        (["--data", "fried", "--epsilon", "0"], "epsilon must be above 0"),
+        (["--data", "fried", "--epsilon", "0"], "above 0"),
         (["--data", "fried", "--seeds", "1"], "at least 2"),
         (["--data", "fried", "--target", "y"], "target must be left out"),
         ([], "--data"),

@@ -116,10 +116,10 @@ def read_vw(path: str | Path, *, tags: bool = False) -> VwLog:
             raise _wrong(number, "a block must have one label, on the line of the action played")
         count = len(actions) if adf else sum(label[0] for _, label in found)
         n_actions = max(n_actions, count)
-        for place, (action, *label) in found:
+        for place, (action, cost, chance) in found:
             if not adf and action < 1:
                 raise _wrong(number, "an action must be counted from 1")
-            labels.append((place if adf else action - 1, label[0], label[1]))
+            labels.append((place if adf else action - 1, cost, chance))
             contexts.append(_features(number, line) if shared or not adf else {})
             if adf:
                 offers.append(tuple(_item(*each, items, tags) for each in actions))
