@@ -13,8 +13,7 @@ import numpy as np
 from discreet.batches.log_import import LoggedRows, logged_rows
 from discreet.data import Dataset, load
 from discreet.data.dataset import column_contexts, schema_contexts
-from discreet.data.decision_logs import log_columns
-from discreet.data.decision_logs import DSJSON
+from discreet.data.decision_logs import DSJSON, log_columns
 from discreet.data.files import declared_features
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
