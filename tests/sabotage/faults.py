@@ -1728,7 +1728,7 @@ FAULTS = (
         "a log that is counted as no batch of a person",
         "a person enters M batches, that of a log included",
         Edit(
-            "log_import:_store",
+            "_store_logged",
             "people.record_slots(connection, slots_of_people)",
             "people.record_slots(connection, slots_of_people)\n"
             '    connection.execute("DELETE FROM people")',

@@ -17,10 +17,8 @@ from discreet.cli.main import main
 from discreet.releases.canonical import canonical
 from discreet.service.experiment_file import EXPERIMENT_EXAMPLE
 from discreet.service.runtime import lifecycle
-from discreet.service.runtime.lifecycle import begin
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.storage.anchor import AnchorMark
 from discreet.service.storage.locations import anchor_of, open_database
 from discreet.service.storage.member_tables import MemberTables
 from discreet.service.storage.sqlite import Sqlite
@@ -37,25 +35,6 @@ def run(capsys, *words):
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def test_three_commands_reach_a_first_decision(here, capsys, server):
-    code, out, _ = run(capsys, "serve", "--init", "--json")
-    assert code == 0
-    key = json.loads(out)["admin_key"]
-    running = server(here)
-    body = {"context": {"hour": 9, "device": "phone"}}
-    status, answer, _ = running.call("POST", "/v1/decide", body, key)
-    assert (status, answer["stored"], answer["release"]) == (200, True, 0)
-    for bad, field in (
-        ({"hour": 25, "device": "phone"}, "context.hour"),
-        ({"hour": "9", "device": "phone"}, "context.hour"),
-        ({"hour": 9}, "context.device"),
-        ({"hour": 9, "device": 3}, "context.device"),
-        ({"hour": 9, "device": "phone", "day": 2}, "context"),
-    ):
-        status, answer, _ = running.call("POST", "/v1/decide", {"context": bad}, key)
-        assert (status, answer["error"]["field"]) == (422, field)
 
 
 def test_init_writes_what_only_the_owner_may_read(here, capsys):
@@ -280,17 +259,6 @@ def test_restore_begins_a_new_epoch(here, capsys):
         assert [mark.epoch for mark in book.confirmed] == [1, 2]
 
 
-def test_a_database_behind_its_anchor_is_refused_in_one_line(here, capsys):
-    run(capsys, "serve", "--init")
-    anchor = anchor_of(Settings.read(here / "experiment.toml"))
-    anchor.intend(AnchorMark(1, 1, "later"))
-    anchor.confirm([(1, "later")])
-    code, _, reported = run(capsys, "serve")
-    assert code == 2
-    assert reported.count("\n") == 1
-    assert "run discreet restore" in reported
-
-
 def test_the_anchor_is_put_outside_the_folder(here, capsys, state_home, server):
     code, out, _ = run(capsys, "serve", "--init", "--json")
     path = Path(json.loads(out)["anchor"])
@@ -376,11 +344,6 @@ def test_workers_need_a_file_that_fits_into_the_environment(here, capsys):
         file.write("#" * 100_000)
     code, _, reported = run(capsys, "serve", "--workers", "2")
     assert (code, "at most 100000 bytes for several workers" in reported) == (2, True)
-
-
-def test_begin_returns_a_key_once(here):
-    (here / "experiment.toml").write_text(EXPERIMENT_EXAMPLE)
-    assert begin(Settings.read(here / "experiment.toml")).startswith("dk_")
 
 
 @pytest.mark.parametrize("path", ["", "/", "/v1/ledger"])

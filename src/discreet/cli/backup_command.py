@@ -54,7 +54,7 @@ def restore(args: argparse.Namespace) -> Answer:
 def export(args: argparse.Namespace) -> Answer:
     """Write the decisions that are stored now."""
     settings = service_settings(args)
-    from discreet.service.runtime.decision_export import NOTE, decision_columns
+    from discreet.service.runtime.bulk import NOTE, decision_columns
 
     columns = decision_columns(settings)
     write_private_table(args.to, columns, NOTE, experiment=settings.experiment)

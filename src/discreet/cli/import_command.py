@@ -103,7 +103,7 @@ def _service(args: argparse.Namespace) -> Settings | None:
 
 
 def _into_service(args: argparse.Namespace, settings: Settings, log: PlanLog) -> Answer:
-    from discreet.service.runtime.log_import import import_log
+    from discreet.service.runtime.bulk import import_log
     from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import open_database
 

@@ -50,7 +50,7 @@ def observe(args: argparse.Namespace) -> Answer:
     if client is not None:
         results = send_outcomes(client, outcome, chunks, rails)
     else:
-        from discreet.service.runtime.outcome_import import import_outcomes
+        from discreet.service.runtime.bulk import import_outcomes
 
         results = import_outcomes(settings, chunks, helpers=int(rows > LARGE), guardrails=names)
     counts, refused = Counter[str](), list[tuple[int, str]]()

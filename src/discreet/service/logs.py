@@ -76,30 +76,26 @@ class Log:
 
     def failure(self, name: str, request: str | None = None, **fields: object) -> None:
         """Log the first failure of a kind at once, and equal ones within a period as a count."""
-        same = (name, *sorted(fields.items()))
+        same, now = (name, *sorted(fields.items())), time.monotonic()
         with self._counting:
-            known = self._counted.get(same)
-            now = time.monotonic()
-            if known is not None and now - known[0] < PERIOD:
-                self._counted[same] = (known[0], known[1] + 1, fields)
-                return
-            self._counted[same] = (now, 0, fields)
-        if known is not None and known[1]:
-            self._write_count(name, known[1], fields)
+            begun, count, _ = self._counted.get(same, (-PERIOD, 0, fields))
+            repeated = now - begun < PERIOD
+            self._counted[same] = (begun, count + 1, fields) if repeated else (now, 0, fields)
+        if repeated:
+            return
+        if count:
+            self._write_count(name, count, fields)
         self.event(name, **fields, **({} if request is None else {"request": request}))
 
     def write_counts(self, *, all: bool = False) -> None:
         """Log the counts of periods that are over; with ``all`` also of those that are not."""
+        now = time.monotonic()
         with self._counting:
-            now = time.monotonic()
-            over = {
-                same: known
-                for same, known in self._counted.items()
-                if all or now - known[0] >= PERIOD
-            }
-            for same in over:
-                del self._counted[same]
-        for same, (_, count, fields) in over.items():
+            over = [
+                each for each, known in self._counted.items() if all or now - known[0] >= PERIOD
+            ]
+            ended = [(same, *self._counted.pop(same)[1:]) for same in over]
+        for same, count, fields in ended:
             if count:
                 self._write_count(str(same[0]), count, fields)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -132,10 +133,9 @@ class Metrics:
 
 def on_this_machine(client: str) -> bool:
     """Return whether an address is a loopback address."""
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(client).is_loopback
-    except ValueError:
-        return False
+    return False
 
 
 def values(status: ServiceStatus, spent: float, budget: float) -> list[float]:
@@ -168,14 +168,9 @@ def of_all(families: Families, rows: dict[str, list[float]]) -> bytes:
 
 def text_of(families: Iterable[Metric]) -> bytes:
     """Return the text that Prometheus reads."""
-    return bytes(generate_latest(_Families(families)))
 
+    class Known(Collector):
+        def collect(self) -> Iterable[Metric]:
+            return families
 
-class _Families(Collector):
-    """Families that are known already."""
-
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        return self._families
+    return bytes(generate_latest(Known()))

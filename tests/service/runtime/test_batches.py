@@ -1,7 +1,6 @@
 """Batches under way: slots, leases, policy, window and order of release."""
 
 import asyncio
-import json
 
 import pytest
 
@@ -10,8 +9,7 @@ from discreet.service.runtime import upkeep as upkeep_module
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.worker_state import LeasedSlots
 from discreet.service.storage.batches import SlotRequest
-from service.conftest import running, windows_end
-from service.dashboard.visitor import Visitor
+from service.conftest import windows_end
 from waiting import PATIENCE
 
 HERE = [0.3, -0.2]
@@ -128,26 +126,6 @@ def test_a_service_that_stops_does_not_wait_for_its_next_look(settings, play, mo
     play(settings(), scenario)
 
 
-@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-def test_two_workers_release_overdue_batches_once_and_in_order(settings, play):
-    chosen = settings(**PIPELINE)
-
-    async def scenario(one):
-        await fill(one, 6)
-        await windows_end(one)
-        async with running(chosen) as other:
-            await asyncio.gather(release_all(one), release_all(other))
-            await one.state.refresh()
-            await other.state.refresh()
-            first, second = (each.state.serving.chain.links for each in (one, other))
-            assert [link.digest for link in first] == [link.digest for link in second]
-        released = one.state.serving.chain.deciding
-        assert [each.records for each in released.items] == sizes(chosen, 6)
-        assert len((await one.state.ledger()).entries) == 6
-
-    play(chosen, scenario)
-
-
 def test_a_batch_keeps_its_policy_while_others_are_released(settings, play, released):
     async def scenario(service):
         await fill(service, 1)
@@ -220,28 +198,6 @@ def test_what_waits_is_released_while_the_experiment_is_frozen(settings, play):
         assert (again.stored, again.release) == (True, 3)
 
     play(settings(**PIPELINE), scenario)
-
-
-@pytest.mark.parametrize("database", ["discreet.db"])
-def test_the_status_page_shows_the_oldest_and_the_open_batch(settings, play):
-    chosen = settings(**{**PIPELINE, "window": "15m"})
-
-    async def scenario(service):
-        await fill(service, 8)
-        await service.decisions.decide("caller", HERE)
-        visitor = Visitor(service)
-        await visitor.log_in(settings.key())
-        page = (await visitor.get("/ui")).text
-        assert page.count('class="steps"') == 2
-        for shown in ("Batch 1, waiting", "Batches 2 to 8, waiting", "7 more", "Batch 9, open"):
-            assert shown in page, shown
-        status = await service.status()
-        assert len(status["batches"]) == 9
-        assert "due in 15 min 0 s" in status["text"] or "due in 14 min" in status["text"]
-        assert len(status["text"]) < 250, "one sentence, however many wait"
-        json.dumps(status)
-
-    play(chosen, scenario)
 
 
 async def take_slots(service, count):

@@ -73,13 +73,6 @@ def test_decisions_are_counted_by_the_hour_for_all_workers(settings, play):
     assert all(hour % document_table.HOUR == 0 for hour in found)
 
 
-def test_a_clean_stop_loses_no_count(settings, play):
-    chosen = settings()
-    play(chosen, lambda service: fill(service, 3))
-    with closing(open_database(chosen).connect()) as connection:
-        assert sum(document_table.decisions_by_hour(connection).values()) == 3
-
-
 def test_a_restored_backup_is_in_the_history(settings, play):
     chosen = settings()
     play(chosen, lambda service: fill(service, 3))

@@ -4,7 +4,6 @@ import asyncio
 import math
 from contextlib import closing
 
-import numpy as np
 import pytest
 
 from discreet.service.runtime import fit_process, worker_state
@@ -93,35 +92,6 @@ def test_the_next_decision_after_the_tick_is_in_the_next_batch(weekly, play):
         time_passes(chosen, WEEK)
         assert (await decide(service))[0].stored
         assert batches(chosen) == [(1, 2, 64, "sealed"), (2, 1, 128, "open")]
-
-    play(chosen, scenario)
-
-
-@ON_SQLITE
-def test_in_a_gap_nothing_is_stored_until_the_release(weekly, play):
-    chosen = weekly(waiting="gap")
-
-    async def scenario(service):
-        await decide(service, 2)
-        time_passes(chosen, WEEK)
-        assert not (await decide(service))[0].stored
-        await service.state.refresh()
-        time_passes(chosen, 3600)
-        assert await service.upkeep.once()
-        assert (await decide(service))[0].stored
-
-    play(chosen, scenario)
-
-
-@ON_SQLITE
-def test_a_full_batch_is_sealed_by_count_and_the_clock_leaves_it_alone(weekly, play):
-    chosen = weekly({"first_batch": 4}, lease=1)
-
-    async def scenario(service):
-        await decide(service, 4)
-        (sealed,) = run_sql(chosen, "SELECT sealed, closes, due FROM batches")
-        await service.upkeep.once()
-        assert run_sql(chosen, "SELECT sealed, closes, due FROM batches") == [sealed]
 
     play(chosen, scenario)
 
@@ -286,36 +256,5 @@ def test_the_status_has_the_time_at_which_a_batch_closes(weekly, play):
         await service.upkeep.once()
         text = (await service.status())["text"]
         assert "2 batches, 1 to 2, are closed and wait" in text
-
-    play(chosen, scenario)
-
-
-@ON_SQLITE
-def test_without_a_clock_the_status_has_no_ticks(settings, play):
-    async def scenario(service):
-        await decide(service)
-        status = await service.status()
-        assert status["close_every"] is None
-        assert status["batches"][0]["ticks"] is None
-        assert "closes in" not in status["text"]
-
-    play(settings(), scenario)
-
-
-@ON_SQLITE
-def test_a_fit_reads_as_many_slots_as_were_taken(weekly, play):
-    """Also where rows of people are void: noise and normalisation use the slots taken."""
-    chosen = weekly(unit="user", batches_per_user=2, records_per_batch=1)
-
-    async def scenario(service):
-        for user in ("anna", "anna", "ben"):
-            await service.decisions.decide("caller", CONTEXT, user=user)
-        time_passes(chosen, WEEK)
-        await service.upkeep.once()
-        time_passes(chosen, 3600)
-        assert await service.upkeep.once()
-        latest = service.state.serving.at(service.state.serving.newest).latest
-        assert latest.records == 3
-        assert np.isfinite(latest.predictor.weights).all()
 
     play(chosen, scenario)

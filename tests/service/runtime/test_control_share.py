@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from discreet.design.control import Control, control_slots, people_in_control
+from discreet.design.control import people_in_control
 from discreet.errors import InvalidInput
 from discreet.plan.plan import Plan
 from discreet.policies.one_row import by_arrays
@@ -16,7 +16,6 @@ from discreet.service.runtime import lifecycle
 from discreet.service.runtime.policy_versions import PolicyVersions
 from discreet.service.secrets.sealing import DecisionIds
 from discreet.service.secrets.vault import Vault
-from discreet.service.storage.batches import control_positions, slot_in_control
 from discreet.service.storage.journal import Journal
 from service.conftest import PLAN, rows_of, running
 
@@ -60,21 +59,6 @@ def place_of(service, reply):
 
 async def decide(service, count, **words):
     return [await service.decisions.decide("caller", HERE, **words) for _ in range(count)]
-
-
-def test_positions_are_a_rule_of_epoch_batch_and_slot():
-    control = Control(share=SHARE)
-    for epoch, batch in ((1, 1), (1, 2), (2, 1), (3, 70)):
-        mask = control_positions(control, epoch, batch, 2000)
-        assert mask.tolist() == [in_control(batch, slot, epoch) for slot in range(2000)]
-        requested = [slot_in_control(control, epoch, batch, slot) for slot in range(2000)]
-        assert requested == mask.tolist(), "the length of a batch moves its positions"
-    assert np.array_equal(control_positions(control, 1, 5, 64), control_slots(SHARE, 5, 64)), (
-        "a learner has other positions"
-    )
-    assert not np.array_equal(
-        control_positions(control, 1, 1, 64), control_positions(control, 2, 1, 64)
-    )
 
 
 def test_slots_of_the_control_play_its_action(settings, play):
@@ -247,14 +231,6 @@ def test_uniform_control_plays_every_action(settings, play):
 
     uniform = {"control": {"share": SHARE}, "first_batch": 256}
     play(settings(plan=uniform, window=60), scenario)
-
-
-def test_in_shadow_mode_the_control_is_not_played(settings, play):
-    async def scenario(service):
-        await service.set_mode("shadow")
-        assert {each.action for each in await decide(service, 10)} == {1}
-
-    play(settings(plan=CONTROL, window=60, default_action=1), scenario)
 
 
 def test_a_ticket_of_the_control_names_its_action(settings, play):

@@ -93,13 +93,6 @@ def test_the_same_request_again_has_the_same_answer_and_one_slot(settings, play)
     play(settings(window=60, waiting="gap"), scenario)
 
 
-def test_the_same_request_after_a_restart(settings, play):
-    chosen = settings(window=60)
-    first = play(chosen, lambda service: service.decisions.decide("c", HERE, idempotency="one"))
-    again = play(chosen, lambda service: service.decisions.decide("c", HERE, idempotency="one"))
-    assert first == again
-
-
 def test_in_the_gap_decisions_take_no_slot(settings, play):
     async def scenario(service):
         await fill(service, 4)
@@ -208,12 +201,6 @@ def test_modes(settings, play):
         assert (await fill(service, 1))[0].stored
 
     play(settings(default_action=2, window=60), scenario)
-
-
-def test_what_operators_set_outlives_a_restart(settings, play):
-    chosen = settings(window=60)
-    play(chosen, lambda service: service.set_mode("frozen"))
-    assert play(chosen, lambda service: service.status())["mode"] == "frozen"
 
 
 def test_a_rollback_serves_an_older_release(settings, play, released):

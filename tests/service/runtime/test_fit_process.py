@@ -11,12 +11,10 @@ from contextlib import closing
 
 import pytest
 
-from discreet.privacy.ledger import Ledger
 from discreet.service.runtime import fit_process
 from discreet.service.runtime.service import Service
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
-from discreet.service.storage import document_table
 from discreet.service.storage.locations import open_database
 from service.conftest import PLAN, windows_end
 from waiting import PATIENCE
@@ -79,22 +77,6 @@ def test_a_chain_that_cannot_be_read_yet_ends_no_child(settings, monkeypatch, ca
     monkeypatch.setattr(fit_process.documents, "after", broken)
     fit_process.main()
     assert capsys.readouterr().out == "null\n"
-
-
-def test_charges_are_parsed_once(settings, monkeypatch):
-    chosen, parsed, honest = settings(), [], document_table.entries_of
-    monkeypatch.setattr(
-        document_table, "entries_of", lambda group: parsed.append(group) or honest(group)
-    )
-    document_table._entries.cache_clear()
-    plan, made = chosen.plan, Ledger(chosen.plan.budget)
-    with closing(open_database(chosen).connect()) as connection:
-        for number in (1, 2, 3):
-            part = document_table.part(0, number)
-            made = made.charge_batch(part, plan.event, control=False)
-            document_table.charge(connection, number, document_table.entry_of(made, part))
-            assert document_table.ledger_of(connection, chosen) == made
-    assert len(parsed) == 3
 
 
 def test_an_experiment_that_is_let_go_leaves_the_child_to_the_others(monkeypatch):

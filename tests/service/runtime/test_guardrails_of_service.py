@@ -17,8 +17,7 @@ from discreet.design.outcome import UNIT_LOSS, Guardrail
 from discreet.errors import InvalidInput, LossConflict
 from discreet.releases.guardrails import guardrails
 from discreet.service.runtime import fit_process, lifecycle
-from discreet.service.runtime.decision_export import decision_columns
-from discreet.service.runtime.outcome_import import import_outcomes
+from discreet.service.runtime.bulk import decision_columns, import_outcomes
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table
 from service.conftest import dump, rows_of, running, toml, windows_end

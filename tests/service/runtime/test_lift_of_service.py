@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 from dataclasses import replace
-from html import unescape
 
 import pytest
 
@@ -13,7 +12,6 @@ from discreet.client import Billboard, billboard
 from discreet.client.recomputation import recompute
 from discreet.privacy.ledger import DISJOINT_PARTS
 from discreet.releases.lift import lift
-from discreet.service.dashboard.experiment_summary import answer
 from discreet.service.runtime import fit_process, lifecycle
 from discreet.service.storage import document_table
 from discreet.service.storage.locations import anchor_of
@@ -146,24 +144,6 @@ def test_a_lift_is_read_from_releases_alone(settings, play, released):
         assert service.lift().to_json() == reported
 
     play(chosen, scenario)
-
-
-def test_the_status_page_shows_the_lift(settings, play, released):
-    async def scenario(service):
-        visitor = Visitor(service)
-        await visitor.log_in(settings.key())
-        assert "The first release compares the policy" in (await visitor.get("/ui")).text
-        await first_release(service, released, 100)
-        page = (await visitor.get("/ui")).text
-        facts = answer(service.lift()).facts
-        assert all(f"<dd>{value} <small" in page for _, value, _ in facts)
-        assert len(facts) == 5 * service.lift().pooled.known
-        assert "however often you look" in page
-        assert "Mean loss of the policy less that of the control, so far" in page
-        assert f"Assumed: {service.lift().assumes}." in unescape(page)
-        assert "30 % of the decisions get action 2" in (await visitor.get("/ui/settings")).text
-
-    play(settings(plan=CLEAR), scenario)
 
 
 def test_the_lift_over_http(settings, play, released, monkeypatch, capsys):

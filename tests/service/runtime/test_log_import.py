@@ -18,7 +18,7 @@ from discreet.errors import InvalidInput, NotReady, StateClaimed
 from discreet.plan.config import to_config
 from discreet.service.http.server import preflight
 from discreet.service.runtime import lifecycle
-from discreet.service.runtime.log_import import import_log
+from discreet.service.runtime.bulk import import_log
 from discreet.service.secrets.sealing import Sealer
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings

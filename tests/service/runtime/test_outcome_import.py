@@ -23,7 +23,7 @@ from discreet.client.reported_outcomes import (
 )
 from discreet.data import warehouse
 from discreet.errors import InvalidInput, StateClaimed
-from discreet.service.runtime.outcome_import import (
+from discreet.service.runtime.bulk import (
     WITHOUT_CONTEXT,
     OutcomeSealer,
     import_outcomes,
@@ -62,7 +62,7 @@ def stored(settings, rows, **options):
 
 def rewards(settings):
     """What the batch of the decisions would be fitted to: rewards by slot."""
-    from discreet.service.runtime.decision_export import decision_columns
+    from discreet.service.runtime.bulk import decision_columns
 
     columns = decision_columns(settings)
     return dict(zip(columns["slot"].tolist(), columns["reward"].tolist(), strict=True))
@@ -129,18 +129,6 @@ def test_tickets_and_forged_ids(settings):
 
     rows = [(1, asyncio.run(scenario()), 1.0), (2, DecisionIds(b"x" * 32).unstored(1), 1.0)]
     assert stored(given, rows)[1] == {1: WITHOUT_CONTEXT, 2: UNKNOWN}
-
-
-def test_a_service_releases_what_was_imported(decided, released):
-    given, ids = decided(count=8)
-    assert stored(given, [(row, id, 5.0) for row, id in enumerate(ids)])[0] == {STORED: 8}
-
-    async def scenario():
-        async with running(given) as service:
-            return await released(service)
-
-    release = asyncio.run(scenario())
-    assert release.items[0].records == 8
 
 
 def test_a_served_sqlite_file_is_refused(decided):
@@ -346,7 +334,7 @@ def test_decisions_are_exported_as_private(tmp_path, experiment, capsys):
 
 
 def test_items_of_a_catalogue_have_features_and_no_names(settings):
-    from discreet.service.runtime.decision_export import decision_columns
+    from discreet.service.runtime.bulk import decision_columns
 
     schema = {"kind": "Schema", "fields": [{"kind": "Number", "name": "year", "low": 0, "high": 9}]}
     items = [{"id": "marker", "year": 3}, {"id": "b", "year": 4}]

@@ -109,19 +109,6 @@ def test_the_release_learns_of_slots_that_count_alone(settings, play, released, 
 
 
 @pytest.mark.parametrize("database", ["discreet.db"])
-@pytest.mark.parametrize("rows", [63, 64, 100])
-def test_later_slots_are_void_in_large_batches(rows, settings, play):
-    async def scenario(service):
-        await ask(service, *("ann" if slot % 2 else f"person {slot}" for slot in range(rows)))
-        return await learned(service)
-
-    (seen,) = play(settings(**users(plan={"first_batch": rows})), scenario)
-    assert len(seen) == rows
-    assert all(seen[::2])
-    assert sum(seen[1::2]) == seen[1] == 1
-
-
-@pytest.mark.parametrize("database", ["discreet.db"])
 def test_k_is_counted_by_batch_and_not_by_day(settings, play):
     """One batch for a person, with two records: the second batch of the same day is void."""
 

@@ -16,7 +16,7 @@ from discreet.service.runtime.fit_process import fit
 from discreet.service.runtime.release_transaction import ReleaseRefused
 from discreet.service.storage import document_table, sqlite
 from discreet.service.storage.anchor import Anchor, AnchorMark
-from discreet.service.storage.locations import anchor_of, open_database
+from discreet.service.storage.locations import open_database
 from service.conftest import windows_end
 from waiting import PATIENCE
 
@@ -314,13 +314,6 @@ def test_tables_that_were_set_back_are_refused(settings, play, released):
         play(chosen, fill)
 
 
-def test_without_its_anchor_a_database_is_refused(settings, play):
-    chosen = settings()
-    anchor_of(chosen).path.unlink()
-    with pytest.raises(StateClaimed):
-        play(chosen, fill)
-
-
 def test_a_burned_batch_is_erased_and_never_released(settings, play, released):
     async def scenario(service):
         lost = await fill(service, 3)
@@ -359,19 +352,6 @@ def test_what_an_experiment_began_with_stays(settings, play, before, after, keys
     with pytest.raises(StateClaimed, match="experiment of this file"):
         lifecycle.restore(settings(**after, begin=False))
     play(chosen, lambda service: service.status())
-
-
-def test_other_settings_may_change_with_a_restart(settings, play):
-    settings()
-    changed = {"window": 5.0, "port": 9000, "rate_limit": 7, "waiting": "pipeline", "lease": 2}
-    status = play(settings(begin=False, **changed), lambda service: service.status())
-    assert (status["window"], status["waiting"]) == (5.0, "pipeline")
-
-
-def test_an_experiment_begins_once(settings):
-    chosen = settings()
-    with pytest.raises(StateClaimed, match="must be empty"):
-        lifecycle.begin(chosen)
 
 
 def test_a_database_of_another_version_is_refused(settings, play):
@@ -439,13 +419,6 @@ def test_of_two_intents_the_later_one_is_confirmed(tmp_path):
     with pytest.raises(NotReady):  # nothing follows what may not be in the database
         anchor.intend(AnchorMark(1, 1, "third"))
     anchor.confirm([(0, "second")])
-
-
-def test_an_anchor_of_another_experiment_is_refused_by_name(tmp_path):
-    Anchor(tmp_path / "anchor.jsonl", "other").create()
-    anchor = Anchor(tmp_path / "anchor.jsonl", "test")
-    with pytest.raises(StateClaimed, match="belongs to 'other'"), anchor.held():
-        pass
 
 
 def test_a_missing_anchor_is_not_created_again(tmp_path):

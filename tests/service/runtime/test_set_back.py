@@ -1,13 +1,11 @@
 """A database that is set back, or replaced, while workers serve it: noticed, refused, charged."""
 
-import json
 import os
 import shutil
 from contextlib import closing
 
 import pytest
 
-from discreet.cli.main import main
 from discreet.errors import StateClaimed
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.service import Service
@@ -361,23 +359,3 @@ def test_an_operator_reads_what_is_wrong_and_what_to_do(settings, play, released
         )
 
     play(chosen, scenario)
-
-
-def test_the_command_that_verifies_a_ledger_counts_what_the_database_lost(
-    settings, play, released, tmp_path, capsys
-):
-    chosen = settings()
-
-    async def scenario(service):
-        await fill(service, 4)
-        kept = dump(chosen)
-        await released(service)
-        set_back(chosen, kept)
-        await looks(service)
-        (tmp_path / "ledger.json").write_text(json.dumps(await service.ledger()))
-
-    play(chosen, scenario)
-    assert main(["ledger", "verify", str(tmp_path / "ledger.json"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["charges"] == 1
-    assert found["recomputed"]["epsilon"] > 0.5

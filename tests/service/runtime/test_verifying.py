@@ -332,35 +332,6 @@ def test_a_child_that_is_wrong_is_replaced(tmp_path, database, play, released, c
     play(chosen, scenario, config=path)
 
 
-READING = """
-from discreet.service.runtime import fit_process
-after = fit_process.documents.after
-def spying(connection, number):
-    with open("read.txt", "a") as file:
-        print(number, file=file)
-    return after(connection, number)
-fit_process.documents.after = spying
-"""
-
-
-def test_a_child_reads_each_document_once(tmp_path, database, play, released, monkeypatch):
-    monkeypatch.setattr(fit_process, "CHILD", READING + fit_process.CHILD)
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "experiment.toml"
-    path.write_text(toml(database=database))
-    chosen = Settings.read(path)
-    lifecycle.begin(chosen)
-
-    async def scenario(service):
-        for _ in range(3):
-            await fill(service)
-            await released(service)
-
-    play(chosen, scenario, config=path)
-    requested = (tmp_path / "read.txt").read_text().split()
-    assert requested == ["-1", "0", "0", "1"]  # when it starts, and before each fit
-
-
 def test_a_child_receives_all_settings_and_reads_no_file(tmp_path, database, play, released):
     path = tmp_path / "experiment.toml"
     path.write_text(toml(database=database))

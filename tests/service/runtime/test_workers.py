@@ -2,14 +2,11 @@
 
 import asyncio
 import json
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 
-from discreet.service.secrets.vault import Vault
-from discreet.service.storage.batches import BatchRules, SlotRequest, Slots
 from discreet.service.storage.locations import open_database
 from waiting import until
 
@@ -45,29 +42,6 @@ def test_sqlite_has_one_worker(written, server):
     folder, _ = written()
     with pytest.raises(AssertionError, match="workers must be 1 with SQLite"):
         server(folder, "--workers", "2")
-
-
-@pytest.mark.parametrize("slots", [5_000, pytest.param(200_000, marks=pytest.mark.long)])
-def test_slots_under_contention_have_no_gap_and_no_overlap(settings, slots):
-    chosen = settings(plan={"first_batch": slots})
-    database, vault = open_database(chosen), Vault(chosen.place(chosen.vault))
-    terms = BatchRules(chosen.plan.schedule, 1, 60.0, 0.0, 4)
-    leasing = Slots(database, vault, terms)
-
-    def worker(_):
-        connection = database.connect()
-        taken = []
-        while True:
-            with database.transaction(connection):
-                (lease,) = leasing.lease(connection, [SlotRequest(64)])
-            if lease is None:
-                connection.close()
-                return taken
-            taken += lease.free
-
-    with ThreadPoolExecutor(4) as pool:
-        handed = [slot for taken in pool.map(worker, range(4)) for slot in taken]
-    assert Counter(handed) == Counter(range(slots))
 
 
 def test_a_worker_that_has_not_read_a_release_serves_the_right_policy(settings, play, released):

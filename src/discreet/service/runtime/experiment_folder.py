@@ -59,18 +59,14 @@ def check_movable(settings: Settings, file: Path, server: ServerSettings) -> Non
             "experiment must have a PostgreSQL database for this server; it has SQLite. Adopt it "
             "into a folder whose server.toml names no database."
         )
-    known = file.is_relative_to(server.folder / ARCHIVE)  # the environment has no effect on it
-    elsewhere = (
-        [] if known else sorted({"database", "vault", "anchor"} & set(from_environment(os.environ)))
-    )
-    if elsewhere:
+    elsewhere = {"database", "vault", "anchor"} & from_environment(os.environ).keys()
+    if elsewhere and not settings.archived:  # where the environment has no effect
         raise InvalidInput(
-            f"{', '.join(elsewhere)} must be in the experiment file to be adopted; the "
+            f"{', '.join(sorted(elsewhere))} must be in the experiment file to be adopted; the "
             "environment has it. Write it into the file, and unset DISCREET_…."
         )
-    named = [settings.vault] + ([settings.anchor] if settings.anchor else [])
-    named += [] if settings.postgres else [settings.database]
-    for name in named:
+    database = None if settings.postgres else settings.database
+    for name in filter(None, (settings.vault, settings.anchor, database)):
         inside = settings.place(name).resolve().is_relative_to(file.parent)
         if inside == Path(name).is_absolute():
             raise InvalidInput(
@@ -238,8 +234,13 @@ class ExperimentFolder:
     def _begin(self, name: str, place: Path, by: str) -> CreatedExperiment:
         settings, server = Settings.read(place / EXPERIMENT_FILE), self.server
         if server.database and settings.database == server.schema(name):
-            with storage_errors(open_database(settings)):
-                _make_schema(server, name)
+            from discreet.service.storage.postgres import Postgres
+
+            database = Postgres(server.database)
+            with storage_errors(database), closing(database.connect()) as connection:
+                # Letters, digits and hyphens only, so that it can stand in a statement.
+                schema = schema_name(experiment_name(name))
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         named = server.anchors and str(self.path / server.anchors / name / "anchor.jsonl")
         return begin_experiment(settings, named, by)
 
@@ -276,7 +277,12 @@ class ExperimentFolder:
             with self._opened(name) as (settings, database, connection):
                 mode = connection.execute("SELECT mode FROM experiment").fetchone()[0]
                 count = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
-                wrong = _refusal(settings, database, connection)
+                wrong = ""
+                try:
+                    Vault(settings.place(settings.vault)).check()
+                    lifecycle.check(settings, database, connection, anchor_of(settings))
+                except DiscreetError as error:  # a server would not serve it
+                    wrong = str(error)
                 return ListedExperiment(name, mode, int(count), len(under_way(connection)), wrong)
         except (DiscreetError, TypeError) as error:
             wrong = str(error) if isinstance(error, DiscreetError) else "it has not begun"
@@ -292,15 +298,18 @@ class ExperimentFolder:
 
     def resume(self, name: str) -> None:
         """Continue in the mode of the file, or online."""
-        self._set_mode(name, resumed(Settings.read(self.file(name))))
+        self._set_mode(name, None)
 
     def end(self, name: str) -> None:
         """End an experiment permanently; batches that wait are still released."""
         self._set_mode(name, ENDED)
 
-    def _set_mode(self, name: str, mode: str) -> None:
-        with self._opened(name) as (_, database, connection), database.transaction(connection):
-            lifecycle.change_mode(database, connection, mode)
+    def _set_mode(self, name: str, mode: str | None) -> None:
+        with (
+            self._opened(name) as (settings, database, connection),
+            database.transaction(connection),
+        ):
+            lifecycle.change_mode(database, connection, mode or resumed(settings))
 
     def archive(
         self, name: str, *, burn: bool = False, patience: float = STOP_PATIENCE, by: str = ""
@@ -375,21 +384,3 @@ class ExperimentFolder:
 def resumed(settings: Settings) -> str:
     """Return the mode after a pause: that of the file, or online."""
     return settings.mode if settings.mode in STORING else "online"
-
-
-def _refusal(settings: Settings, database: Database, connection: Connection) -> str:
-    """Return why a server would not serve it; empty if it would."""
-    try:
-        Vault(settings.place(settings.vault)).check()
-        lifecycle.check(settings, database, connection, anchor_of(settings))
-    except DiscreetError as error:
-        return str(error)
-    return ""
-
-
-def _make_schema(server: ServerSettings, name: str) -> None:
-    from discreet.service.storage.postgres import Postgres
-
-    with closing(Postgres(str(server.database)).connect()) as connection:
-        # Letters, digits and hyphens only, so that it can stand in a statement.
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema_name(experiment_name(name))}")

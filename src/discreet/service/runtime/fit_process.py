@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -96,10 +96,8 @@ def fit(
         blocks = chain.blocks_at(opened_after(connection, epoch, batch))
         rows = read_batch(connection, settings.plan, sealer, epoch, batch, size, blocks)
     step("fit:read")
-    part = documents.part(epoch, batch)
-    noise = SecureNoise()
-    release, _ = release_batch(settings.plan, noise, rows, chain.released, ledger, part)
-    return release
+    part, plan = documents.part(epoch, batch), settings.plan
+    return release_batch(plan, SecureNoise(), rows, chain.released, ledger, part)[0]
 
 
 class FitChild:
@@ -131,9 +129,8 @@ class FitChild:
                 self._clients.add(who)
                 timer.start()
                 print(json.dumps(content), file=child.stdin, flush=True)
-                answer: dict[str, Any] | None = json.loads(
-                    (child.stdout and child.stdout.readline()) or "null"
-                )
+                assert child.stdout is not None
+                answer: dict[str, Any] | None = json.loads(child.stdout.readline() or "null")
                 return answer
             except (OSError, ValueError):
                 return None
@@ -233,10 +230,9 @@ def _read(terms: str) -> tuple[Settings, Database, Vault, VerifiedChain]:
 def main() -> None:
     """Answer until the input ends, which also happens when the parent dies."""
     for line in sys.stdin:
-        request = json.loads(line)
+        request, answer = json.loads(line), None
         # The child reports no reason for a failure: the reason could depend on rows.
-        answer = None
-        try:
+        with suppress(Exception):
             settings, database, vault, verified = _read(request["terms"])
             if "batch" in request:
                 place = request["epoch"], request["batch"], request["size"]
@@ -247,6 +243,4 @@ def main() -> None:
             else:  # a long chain takes a while: begin before a fit is due
                 with closing(database.connect()) as connection:
                     verified.extended(connection)
-        except Exception:
-            answer = None
         print(json.dumps(answer), flush=True)

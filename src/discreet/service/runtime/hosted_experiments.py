@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 from starlette.types import ASGIApp
 
@@ -49,28 +50,10 @@ Mount = Callable[[str, Service], ASGIApp]
 """Makes the application of an experiment, by its name and service."""
 
 
-class ExperimentEntry(TypedDict, total=False):
-    """Public state of an experiment in the list of a server."""
-
-    name: str
-    state: str
-    reason: str
-    experiment: str
-    question: str
-    mode: str
-    ready: bool
-    documents: int
-    under_way: int
-    path: str
-
-
-class CreationReply(TypedDict):
-    """Name, keys and path of a new experiment."""
-
-    name: str
-    admin_key: str
-    public_key: str
-    path: str
+ExperimentEntry = dict[str, Any]
+"""Public state of an experiment in the list of a server."""
+CreationReply = dict[str, str]
+"""Name, keys and path of a new experiment."""
 
 
 @dataclass
@@ -134,14 +117,11 @@ class HostedExperiments:
         """Serve experiments that are new in the folder, and stop those that have left it."""
         async with self._looking:
             names = await asyncio.to_thread(self.folder.names)
-            for name in set(self.broken) - set(names):
-                del self.broken[name]
-            for name in set(self.served) - set(names):
-                await self._stop(self.served, name)
-            if self.archived:
-                kept = await asyncio.to_thread(self.folder.archived)
-                for name in set(self.archived) - set(kept):
-                    await self._stop(self.archived, name)
+            self.broken = {name: each for name, each in self.broken.items() if name in names}
+            kept = await asyncio.to_thread(self.folder.archived) if self.archived else []
+            for among, stay in ((self.served, names), (self.archived, kept)):
+                for name in set(among) - set(stay):
+                    await self._stop(among, name)
             now = time.monotonic()
             new = [
                 name
@@ -210,13 +190,12 @@ class HostedExperiments:
 
     async def listed(self) -> list[ExperimentEntry]:
         """Return every experiment: whether it can decide, its mode, what it published."""
-        found: dict[str, ExperimentEntry] = {
-            name: {"name": name, "state": "broken", "reason": each.reason}
+        broken = [
+            {"name": name, "state": "broken", "reason": each.reason}
             for name, each in self.broken.items()
-        }
-        for name, each in self.served.items():
-            found[name] = _shown(name, each.service)
-        return [found[name] for name in sorted(found)]
+        ]
+        running = [_shown(name, each.service) for name, each in self.served.items()]
+        return sorted([*broken, *running], key=itemgetter("name"))
 
     def serving(self) -> dict[str, Service]:
         """Return the experiments that could start, in the order of their names."""
@@ -285,9 +264,8 @@ class HostedExperiments:
         return {"name": name, "archived": str(place.relative_to(self.folder.path))}
 
     def _service(self, name: str) -> Service:
-        found = self.served.get(name)
-        if found is not None:
-            return found.service
+        if name in self.served:
+            return self.served[name].service
         if name in self.broken:
             raise InvalidInput(
                 f"experiment must be able to start to be changed; {name!r} is not. Repair it "
@@ -311,26 +289,24 @@ def _refuse_places(text: str) -> None:
     plan = document.get("plan")
     plan = plan if isinstance(plan, dict) else {}
     actions = plan.get("actions")
-    named = {name for name in USUAL if document.get(name, USUAL[name]) != USUAL[name]}
-    if isinstance(plan.get("prior"), str):
-        named.add("plan.prior")
-    if isinstance(actions, dict) and isinstance(actions.get("items"), str):
-        named.add("plan.actions.items")
+    items = actions.get("items") if isinstance(actions, dict) else None
+    files = {"plan.prior": plan.get("prior"), "plan.actions.items": items}
+    named = [name for name in USUAL if document.get(name, USUAL[name]) != USUAL[name]]
+    named += [name for name, value in files.items() if isinstance(value, str)]
     if named:
         raise InvalidInput(
-            f"{', '.join(sorted(named))} must be left out of an experiment that is sent; it names "
+            f"{', '.join(named)} must be left out of an experiment that is sent; it names "
             "a place on the server. Begin this one there: discreet experiment new NAME --from FILE."
         )
 
 
 def _shown(name: str, service: Service) -> ExperimentEntry:
     state = service.state
-    words = {"frozen": "paused", ENDED: "ended"}
     return {
         "name": name,
         "experiment": service.settings.experiment,
         "question": service.settings.question,
-        "state": words.get(state.mode, "running"),
+        "state": {"frozen": "paused", ENDED: "ended"}.get(state.mode, "running"),
         "mode": state.mode,
         "ready": not state.unready,
         "documents": len(state.serving.chain.links),

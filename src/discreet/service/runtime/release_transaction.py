@@ -41,13 +41,10 @@ class ReleaseRefused(DiscreetError):  # noqa: N818
     """A fit was refused; ``reason`` is one of a few words that reveal nothing about rows."""
 
     def __init__(self, reason: str) -> None:
-        wrong = (
-            f"release must have the {reason} that plan, chain and ledger demand; the fit returned "
-            "another."
+        super().__init__(
+            f"release must be made in time, and have what plan, chain and ledger demand; this fit "
+            f"did not: {reason}. No budget was spent and no row deleted: the service fits again."
         )
-        if reason == LATE:
-            wrong = "fit must end within its deadline; it did not, and was ended."
-        super().__init__(f"{wrong} No budget was spent and no row deleted: the service fits again.")
         self.reason = reason
 
 
@@ -79,11 +76,12 @@ def verify(
     plan, committed = settings.plan, _committed(connection, known)
     before = committed.deciding.latest
     weights, blocks = release.predictor.weights, committed.blocks_at(batch.release)
+    number, previous = (before.number + 1, before.digest) if before else (1, plan.digest)
     checks = {
         "budget": plan.budget == committed.budget,  # as the genesis promised
         "plan": release.plan_digest == plan.digest,
-        "number": release.number == (before.number if before else 0) + 1,
-        "previous": release.previous == (before.digest if before else plan.digest),
+        "number": release.number == number,
+        "previous": release.previous == previous,
         "records": release.records == batch.taken,
         "event": release.event == ledger.entries[-1].event,  # each part pays for the same
         "weights": weights.shape == (blocks, plan.features.p) and bool(np.isfinite(weights).all()),
@@ -183,7 +181,8 @@ class Publisher:
         return release
 
     def _until(self, batch: BatchState) -> float:
-        return float(self._commit(lambda c: seconds_until(self._database, c, batch.due or 0.0)))
+        query = f"SELECT {self._database.now}"
+        return (batch.due or 0.0) - float(self._commit(lambda c: c.execute(query).fetchone()[0]))
 
     def _write(self, connection: Connection, batch: BatchState, release: Release) -> bool:
         place = (batch.epoch, batch.id)
@@ -200,8 +199,7 @@ class Publisher:
         document = release_document(document_table.newest(connection), release)
         mark = document_table.append(connection, document, self._vault.signing, batch.id)
         step("release:after-insert")
-        part = document_table.part(batch.epoch, batch.id)
-        entry = document_table.entry_of(ledger, part)
+        entry = document_table.entry_of(ledger, document_table.part(*place))
         document_table.charge(connection, mark.number, entry)
         step("release:after-charge")
         finish(self._database, connection, batch, "released")
@@ -222,12 +220,6 @@ def finish(database: Database, connection: Connection, batch: BatchState, state:
         f"UPDATE batches SET state = ?, ended = {database.now} WHERE epoch = ? AND id = ?",
         (state, batch.epoch, batch.id),
     )
-
-
-def seconds_until(database: Database, connection: Connection, moment: float) -> float:
-    """Return the seconds until a time, by the clock of the database."""
-    now = connection.execute(f"SELECT {database.now}").fetchone()[0]
-    return moment - float(now)
 
 
 def burn(
@@ -265,12 +257,8 @@ def burn(
 
 def destroy_keys(vault: Vault, connection: Connection) -> None:
     """Destroy the keys of batches that are over: no copy of their rows can be read any more."""
-    over = {
-        tuple(row)
-        for row in connection.execute(
-            f"SELECT epoch, id FROM batches WHERE NOT {UNDER_WAY}"
-        ).fetchall()
-    }
+    query = f"SELECT epoch, id FROM batches WHERE NOT {UNDER_WAY}"
+    over = {tuple(row) for row in connection.execute(query).fetchall()}
     epoch = connection.execute("SELECT epoch FROM experiment").fetchone()[0]
     for place in vault.batches():
         # A restore ended all earlier epochs, even batches that its database does not know.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from discreet.actions.available_actions import changed_actions
 from discreet.client.chain import Chain
@@ -27,6 +28,7 @@ from discreet.service.storage.group_commit import CommitThread
 from discreet.types import JsonObject
 from discreet.validate import one_of
 
+T = TypeVar("T")
 SHOWN = 100
 """Default number of actions in one reply."""
 
@@ -63,9 +65,9 @@ class Service:
         try:
             await state.start()
         except Exception as error:
-            if not again and isinstance(error, lifecycle.PlanDiffers):
-                state.log.event("plan refused", keys=list(error.keys))
             if not again:
+                if isinstance(error, lifecycle.PlanDiffers):
+                    state.log.event("plan refused", keys=list(error.keys))
                 state.log.event("start failed", kind=safe_name(error))
             raise
         state.log.event("started", epoch=state.epoch, release=state.serving.newest, mode=state.mode)
@@ -107,15 +109,14 @@ class Service:
         """Return every charge, and their total."""
         ledger = await self.state.ledger()
         spent = ledger.spent()
-        return ledger.to_json() | {
-            "spent": {
-                "epsilon": repr(spent.epsilon),
-                "delta": repr(spent.delta),
-                "unit": spent.unit,
-                "relation": spent.relation,
-                "assumptions": list(spent.assumptions),
-            }
+        reported = {
+            "epsilon": repr(spent.epsilon),
+            "delta": repr(spent.delta),
+            "unit": spent.unit,
+            "relation": spent.relation,
+            "assumptions": list(spent.assumptions),
         }
+        return ledger.to_json() | {"spent": reported}
 
     async def set_mode(self, mode: str, by: str = "") -> None:
         """Set ``online``, ``shadow`` or ``frozen`` for all workers; ``by`` is the id of a key."""
@@ -128,9 +129,13 @@ class Service:
         self.state.log.event("experiment ended", by=by)
 
     async def _change_mode(self, mode: str, by: str) -> None:
-        state = self.state
-        await state.write(lambda c: lifecycle.change_mode(state.database, c, mode, by))
-        await state.refresh()
+        await self._write(lambda c: lifecycle.change_mode(self.state.database, c, mode, by))
+
+    async def _write(self, operation: Callable[[Connection], T]) -> T:
+        """Run a rare write, and read what follows from it."""
+        done = await self.state.write(operation)
+        await self.state.refresh()
+        return done
 
     async def set_serving(self, number: int | None, by: str = "") -> None:
         """Serve an older document, or the newest again (None). Free: all of them are public."""
@@ -150,8 +155,7 @@ class Service:
                 state.database, connection, "serving changed", by, value=number
             )
 
-        await state.write(write)
-        await state.refresh()
+        await self._write(write)
         state.log.event("served document changed", release=number, by=by)
 
     async def change_actions(
@@ -181,11 +185,8 @@ class Service:
     async def burn(self, batch: int, by: str = "") -> None:
         """Erase the rows of a batch without a release."""
         state = self.state
-        await state.write(
-            lambda c: release_transaction.burn(
-                state.database, c, state.vault, state.anchor, batch, by
-            )
-        )
+        parts = state.vault, state.anchor, batch, by
+        await state.write(lambda c: release_transaction.burn(state.database, c, *parts))
         step("burn:committed")
         state.log.event("batch burned", batch=batch, epoch=state.epoch, by=by)
         await state.refresh()
@@ -207,29 +208,25 @@ class Service:
         by: str = "",
     ) -> JsonObject:
         """Create an API key; its text is shown only here."""
-        state = self.state
-        text, key = await state.write(
+        database = self.state.database
+        text, key = await self._write(
             lambda c: api_keys.create(
-                state.database, c, scopes, label, expires_in=expires_in, rate=rate, by=by
+                database, c, scopes, label, expires_in=expires_in, rate=rate, by=by
             )
         )
-        state.log.event("key created", key=key.id, scopes=key.shown()["scopes"], by=by)
-        await state.refresh()
+        self.state.log.event("key created", key=key.id, scopes=key.shown()["scopes"], by=by)
         return {**key.shown(), "key": text}
 
     async def revoke_key(self, id: str, by: str = "") -> JsonObject:
         """Revoke a key; it stops working."""
-        state = self.state
-        key = await state.write(lambda c: api_keys.revoke(state.database, c, id, by))
-        state.log.event("key revoked", key=key.id, by=by)
-        await state.refresh()
+        key = await self._write(lambda c: api_keys.revoke(self.state.database, c, id, by))
+        self.state.log.event("key revoked", key=key.id, by=by)
         return key.shown()
 
     async def list_keys(self) -> list[api_keys.Key]:
         """Return all keys, without their secrets."""
-        state = self.state
-        await state.store_key_use()
-        return await state.read(lambda c: api_keys.listed(state.database, c))
+        await self.state.store_key_use()
+        return await self.state.read(lambda c: api_keys.listed(self.state.database, c))
 
     async def changes(self) -> list[document_table.Change]:
         """Return the history of changes, the newest first, up to the newest document shown."""
@@ -238,9 +235,7 @@ class Service:
 
     async def end_sessions(self, id: str) -> None:
         """End every session of the dashboard that began with this key."""
-        state = self.state
-        await state.write(lambda c: api_keys.end_sessions(state.database, c, id))
-        await state.refresh()
+        await self._write(lambda c: api_keys.end_sessions(self.state.database, c, id))
 
 
 def _publish_actions(

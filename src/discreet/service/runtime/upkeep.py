@@ -24,17 +24,11 @@ Duty = Callable[[], Awaitable[object]]
 TICK = 0.5
 """Seconds between two reads of the database: the delay until a worker sees a release or a key."""
 
-NOTED = 120
-"""Ticks between two writes of which keys were used."""
-
-COUNTED = 20
-"""Ticks between two writes of how many decisions were answered."""
-
-
+NOTED, COUNTED = 120, 20
+"""Ticks between two writes of which keys were used, and of how many decisions were answered."""
 BREATH = 0.003
 """Seconds between two slices of deleted rows, in which decisions can be written. The same for every
 slice: the time that it adds until the next release is public."""
-
 QUIET, NAP = 10.0, 5.0
 """With many experiments, one without requests for ``QUIET`` seconds and without a release ahead is
 refreshed every ``NAP`` seconds; the next request wakes it."""
@@ -58,7 +52,7 @@ class Upkeep:
         self._tasks: list[asyncio.Task[None]] = []
         self._erased = False
         self._reported: dict[str, str] = {}
-        self._begun = (0, 0, 0.0)
+        self._begun: tuple[dict[str, int], float] = ({}, 0.0)
         self._stopping = threading.Event()
         self._awake = asyncio.Event()
         self._waking = asyncio.Lock()
@@ -67,15 +61,8 @@ class Upkeep:
         """Run the background tasks until ``stop``."""
         # A fit may take long; changes by other workers and operators are seen meanwhile, and the
         # clock of the open batch ticks.
-        duties: tuple[Duty, ...] = (
-            self._state.refresh,
-            self.look,
-            self.seal_by_clock,
-            self.once,
-            self.watch,
-        )
-        if self._pace is not None:
-            duties = (self.round,)
+        alone = (self._state.refresh, self.look, self.seal_by_clock, self.once, self.watch)
+        duties: tuple[Duty, ...] = alone if self._pace is None else (self.round,)
         self._tasks = [asyncio.create_task(self._repeat(each)) for each in duties]
         self._tasks.append(asyncio.create_task(self._write_statistics()))
 
@@ -163,13 +150,11 @@ class Upkeep:
         """Log when this worker becomes unable to decide, and when it is able again."""
         state = self._state
         await state.probe()
-        faults = state.unready
-        if faults.keys() != self._reported.keys():
-            if faults:
-                kind = ", ".join(faults.values())
-                state.log.event("not ready", reasons=list(faults), kind=kind)
-            else:
-                state.log.event("ready")
+        faults, before = state.unready, self._reported.keys()
+        if faults and faults.keys() != before:
+            state.log.event("not ready", reasons=list(faults), kind=", ".join(faults.values()))
+        elif before and not faults:
+            state.log.event("ready")
         self._reported = faults
 
     def _pause(self, seconds: float) -> None:
@@ -193,8 +178,7 @@ class Upkeep:
 
     async def once(self) -> bool:
         """Release what is due and erase what is over; True if a release was made."""
-        state = self._state
-        made = False
+        state, made = self._state, False
         await self.seal_by_clock()
         if any(batch.state == "sealed" for batch in state.live):
             # A document that a dead process committed is confirmed before another one follows.
@@ -206,10 +190,8 @@ class Upkeep:
             state.refused = None
         await state.refresh()
         if made:
-            epoch, batch, began = self._begun
-            seconds = round(time.monotonic() - began, 1)
-            number = state.serving.newest
-            state.log.event("released", release=number, batch=batch, epoch=epoch, seconds=seconds)
+            place, seconds = self._begun[0], round(time.monotonic() - self._begun[1], 1)
+            state.log.event("released", release=state.serving.newest, seconds=seconds, **place)
         # A key may outlive its batch if the process that released the batch died, or if the answer
         # to its COMMIT was lost.
         left = any(state.over(*place) for place in state.vault.batches())
@@ -272,18 +254,12 @@ class Upkeep:
         fit = self._fitter or partial(fit_process.fit, state.settings, state.database, state.vault)
 
         def logged_fit(epoch: int, batch: int, taken: int) -> Release:
-            if (epoch, batch) != self._begun[:2]:  # once, not with every attempt
-                self._begun = (epoch, batch, time.monotonic())
-                state.log.event("release begun", epoch=epoch, batch=batch)
+            place = {"epoch": epoch, "batch": batch}
+            if place != self._begun[0]:  # once, not with every attempt
+                self._begun = (place, time.monotonic())
+                state.log.event("release begun", **place)
             return fit(epoch, batch, taken)
 
-        return release_transaction.Publisher(
-            state.settings,
-            state.database,
-            state.vault,
-            state.anchor,
-            state.serving.chain,
-            logged_fit,
-            state.writer.run,
-            self._pause,
-        )
+        stores = state.settings, state.database, state.vault, state.anchor
+        chain, commit = state.serving.chain, state.writer.run
+        return release_transaction.Publisher(*stores, chain, logged_fit, commit, self._pause)
