@@ -9,8 +9,6 @@ from discreet.service.storage.locations import POINTER, anchor_of
 from service.conftest import toml
 from service.hosting import Folder, host
 
-BODY = {"context": [0.1, 0.2]}
-
 
 @pytest.fixture
 def many(tmp_path):

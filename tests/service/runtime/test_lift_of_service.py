@@ -21,8 +21,6 @@ from service.dashboard.visitor import Visitor
 HERE = [0.3, -0.2]
 CONTROL = {"control": {"share": 0.3, "action": 2}, "first_batch": 10}
 USERS = {"unit": "user", "batches_per_user": 3, "records_per_batch": 2}
-CLEAR = CONTROL | {"first_batch": 100, "budget": {"epsilon": 20.0, "delta": 1e-6}}
-"""Counts of 70 and 30 with a noise of 1.1: the lift is told in all but one of 10⁹⁹ runs."""
 PARTS = ["batch 1 of epoch 1, policy", "batch 1 of epoch 1, control"]
 
 

@@ -186,7 +186,7 @@ def test_a_log_is_imported_once_and_whole(settings, play, released):
 
 def test_a_plan_without_a_log_takes_none(settings):
     made = settings()
-    refused(made, InvalidInput, "announces, none; got 30")
+    refused(made, InvalidInput, "announces, no rows; got 30")
 
 
 def killed_at(name, times, made):

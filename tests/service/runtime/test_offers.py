@@ -45,14 +45,6 @@ def rows_of(service, settings):
     return [row for _, row in sorted(found, key=lambda each: each[0])]
 
 
-async def filled(service, **options):
-    """A batch decided and observed."""
-    made = [await service.decisions.decide("caller", HERE, **options) for _ in range(4)]
-    for each in made:
-        await service.decisions.observe(each.decision, 0.5)
-    return made
-
-
 def test_joint_features_of_the_chosen_pair_are_stored_and_released(
     settings, play, released, capsys
 ):

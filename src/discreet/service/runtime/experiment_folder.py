@@ -234,10 +234,11 @@ class ExperimentFolder:
     def _begin(self, name: str, place: Path, by: str) -> CreatedExperiment:
         settings, server = Settings.read(place / EXPERIMENT_FILE), self.server
         if server.database and settings.database == server.schema(name):
+            own = open_database(settings)  # first: it says what must be installed
             from discreet.service.storage.postgres import Postgres
 
-            database = Postgres(server.database)
-            with storage_errors(database), closing(database.connect()) as connection:
+            whole = Postgres(server.database)
+            with storage_errors(own), closing(whole.connect()) as connection:
                 # Letters, digits and hyphens only, so that it can stand in a statement.
                 schema = schema_name(experiment_name(name))
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")

@@ -95,8 +95,7 @@ class WorkerState:
         self.keys: dict[str, api_keys.Key] = {}
         self.used: set[str] = set()
         self.live: list[BatchState] = []
-        self._live: set[tuple[int, int]] = set()
-        self._last = (0, 0)
+        self._live, self._last = set[tuple[int, int]](), (0, 0)
         self.on_change: Callable[[], None] = lambda: None
         self._started, self._fresh, self._probed = False, 0.0, 0.0
         self._unread: str | None = None
@@ -287,11 +286,12 @@ class WorkerState:
 
     async def probe(self) -> None:
         """Check secrets and disk, which the next decision needs."""
-        places = [(each.epoch, each.id) for each in self.live if each.state == "open"]
-        await asyncio.to_thread(self._probe, places)
+        await asyncio.to_thread(self._probe, [*self.live])
 
-    def _probe(self, places: list[tuple[int, int]]) -> None:
-        self._vault_fault = self.vault.fault(places)
+    def _probe(self, live: list[BatchState]) -> None:
+        self._vault_fault = self.vault.fault(
+            [(each.epoch, each.id) for each in live if each.state == "open"]
+        )
         if self.writer.fault or time.monotonic() - self._probed > PROBED:
             self._probed = time.monotonic()
             with suppress(*self.database.lost, OSError, StateClaimed):  # reported elsewhere
