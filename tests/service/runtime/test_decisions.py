@@ -270,14 +270,3 @@ def test_a_view_from_before_a_batch_opened_takes_no_slots_away(settings, play):
 
     chosen = settings(plan={"first_batch": 64}, window=60)
     assert play(chosen, scenario)["batches"][0]["taken"] == 16  # one lease for all
-
-
-def test_decisions_that_come_together_are_all_different_slots(settings, play):
-    async def scenario(service):
-        requested = [service.decisions.decide("caller", HERE) for _ in range(100)]
-        return await asyncio.gather(*requested)
-
-    chosen = settings(plan={"first_batch": 64}, window=60, waiting="pipeline")
-    made = play(chosen, scenario)
-    stored = [each.decision for each in made if each.stored]
-    assert len(stored) == len(set(stored)) == 100

@@ -56,18 +56,6 @@ async def in_thread(function, *arguments):
     return await asyncio.to_thread(function, *arguments)
 
 
-def test_concurrent_attempts_make_one_release(settings, play):
-    async def scenario(service):
-        await fill(service, 4)
-        await windows_end(service)
-        tries = [in_thread(publisher(service).release_next) for _ in range(8)]
-        made = await asyncio.gather(*tries, return_exceptions=True)
-        assert [each for each in made if each is True] == [True]
-        return await in_thread(rows, service, "documents")
-
-    assert play(settings(), scenario) == 2  # genesis and one release
-
-
 def test_the_key_is_the_guarantee_when_the_state_is_forged(settings, play, released):
     """Even a batch that is put back to sealed is not released again, whatever is fitted."""
 
@@ -119,20 +107,6 @@ def test_a_release_is_never_early(settings, play):
     play(settings(settle=2.0), scenario)
 
 
-@pytest.mark.parametrize("answers", [[0.5] * 4, [None] * 4, [0.0, None, 1.0, 0.25]])
-def test_when_it_is_due_depends_on_no_answer(settings, play, answers):
-    async def scenario(service):
-        for loss in answers:
-            each = await service.decisions.decide("caller", [loss or 0.0, 0.1])
-            if loss is not None:
-                await service.decisions.observe(each.decision, loss)
-        batch = (await service.status())["batches"][0]
-        return batch["closes"] - batch["sealed"], batch["due"] - batch["closes"], batch["taken"]
-
-    moments = play(settings(window=30, settle=2), scenario)
-    assert moments == (pytest.approx(30), pytest.approx(2), 4)
-
-
 @pytest.mark.parametrize("step", ["insert", "charge", "finish", "intend"])
 def test_a_failure_at_any_step_leaves_everything_as_it_was(settings, play, released, step):
     def broken(*_arguments):
@@ -157,28 +131,6 @@ def test_a_failure_at_any_step_leaves_everything_as_it_was(settings, play, relea
         assert await in_thread(rows, service, "answers") == 4
         made = await released(service)
         assert len(made.items) == 1
-
-    play(settings(), scenario)
-
-
-def test_a_lost_answer_to_commit_makes_no_second_release(settings, play):
-    async def scenario(service):
-        await fill(service, 4)
-        await windows_end(service)
-        state, release = service.state, type(service.state.database).release
-
-        def committed_but_unheard(self, *arguments):
-            assert release(self, *arguments)
-            raise self.lost[0]("the answer was lost")
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(type(state.database), "release", committed_but_unheard)
-            with pytest.raises(state.database.lost):
-                await service.upkeep.once()
-        before = await state.read(document_table.newest)
-        assert not await service.upkeep.once()
-        assert await state.read(document_table.newest) == before
-        assert state.serving.newest == 1
 
     play(settings(), scenario)
 
