@@ -466,7 +466,7 @@ def test_settings_of_a_server(tmp_path, monkeypatch):
     for line, wrong in (
         ("prot = 1", "prot"),
         ('database = "discreet.db"', "PostgreSQL"),
-        ('database = "postgresql://x/y?options=-c"', "no options"),
+        ('database = "postgresql://x/y?options=-c"', "without options"),
         ('prefix = "x"', "prefix"),
     ):
         (tmp_path / "server.toml").write_text(line)
