@@ -184,19 +184,13 @@ def flat(release: Published) -> NumpyArray:
     if isinstance(release, Released):
         return flat(list(release.items))
     if isinstance(release, (Fit, Release)):
-        gram = [] if release.gram is None else [release.gram.values]
-        return flat([release.predictor, *gram, *_pool(release.statistics)])
+        found = [None if release.gram is None else release.gram.values]
+        if release.statistics is not None:
+            found += [getattr(release.statistics, each.name) for each in fields(Statistics)]
+        return flat([release.predictor, *(each for each in found if each is not None)])
     if isinstance(release, Predictor):
         return flat(release.weights)
     if isinstance(release, (list, tuple)):
         parts = [flat(each) for each in release]
         return np.concatenate(parts) if parts else np.empty(0)
     return np.asarray(release, dtype=np.float64).reshape(-1)
-
-
-def _pool(statistics: Statistics | None) -> list[Any]:
-    published = [] if statistics is None else [getattr(statistics, name) for name in _STATISTICS]
-    return [each for each in published if each is not None]
-
-
-_STATISTICS = tuple(each.name for each in fields(Statistics))
