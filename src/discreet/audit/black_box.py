@@ -149,11 +149,8 @@ def _best_threshold(cases: Sequence[list[NumpyArray]], subject: Subject, trials:
     candidates = np.quantile(np.concatenate(cases[0]), np.linspace(0.05, 0.95, 91))
 
     def proven(threshold: float) -> float:
-        total = 0.0
-        for both in cases:
-            hits = _expected(both, threshold, trials)
-            total += measured_epsilon(hits, subject.budget, 1e-6, gaussian=False)
-        return total
+        hits = [_expected(both, threshold, trials) for both in cases]
+        return sum(measured_epsilon(each, subject.budget, 1e-6, gaussian=False) for each in hits)
 
     return float(max(candidates, key=proven))
 

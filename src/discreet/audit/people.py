@@ -140,16 +140,13 @@ class TwoLives:
         registry, requests = PeopleRegistry(OFTEN), ["the person"] * (OFTEN.records + 1)
         numbers = range(1, OFTEN.batches + 2)
         counted = [registry.hand_out(requests, number).tolist() for number in numbers]
-        worlds = [[self._batch(record, slots) for slots in counted] for record in self._records]
-        return list(zip(*worlds, strict=True))
 
-    @property
-    def _records(self) -> tuple[Batch, Batch]:
-        return self.subject.worst_pair()
+        def made(record: Batch, slots: list[bool]) -> Batch:
+            void = Batch(record.features, record.losses, np.zeros_like(record.observed))
+            return joined(*(record if counts else void for counts in slots))
 
-    def _batch(self, record: Batch, slots: list[bool]) -> Batch:
-        void = Batch(record.features, record.losses, np.zeros_like(record.observed))
-        return joined(*(record if counts else void for counts in slots))
+        one, two = self.subject.worst_pair()
+        return [(made(one, slots), made(two, slots)) for slots in counted]
 
     @cached_property
     def read(self) -> RidgeReader:
