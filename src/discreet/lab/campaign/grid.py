@@ -285,7 +285,7 @@ def _for_decisions(grid: Grid, algorithm: str, n_actions: int, dimension: int) -
         parts = {} if algorithm == "Default" else {"oracle": ORACLES[algorithm]()}
         return default_plans(n_actions, dimension, grid.epsilons, **parts)
     quick = grid.preset == "quick" and algorithm in QUICK_POLICIES
-    policies = QUICK_POLICIES[algorithm] if quick else _all(algorithm)
+    policies = QUICK_POLICIES[algorithm] if quick else _settings(algorithm)
     made = paper_plans(
         n_actions,
         dimension,
@@ -337,9 +337,8 @@ def _distinct(plans: Sequence[OwnPlans]) -> tuple[OwnPlans, ...]:
 
 def _playable(algorithm: str, oracles: Sequence[str]) -> bool:
     """Return True if an algorithm has a run with these oracles."""
-    if algorithm == "Default" or algorithm in ORACLES.own or algorithm in ROUNDS:
-        return True
-    return "Logistic" in oracles or not _all(algorithm)[0].needs_bounded_losses
+    settings = _settings(algorithm)
+    return not settings or "Logistic" in oracles or not settings[0].needs_bounded_losses
 
 
 def _own(algorithm: str) -> type[Any] | None:
@@ -350,10 +349,12 @@ def _own(algorithm: str) -> type[Any] | None:
     return None if kind in (*POLICIES.built_in.values(), *ORACLES.built_in.values()) else kind
 
 
-def _all(algorithm: str) -> Sequence[Any]:
+def _settings(algorithm: str) -> Sequence[Any]:
+    """Return the settings on the paper's oracles; none for what brings an oracle of its own."""
+    if algorithm == "Default" or algorithm in ORACLES.own or algorithm in ROUNDS:
+        return ()
     if algorithm in POLICIES.own:
-        settings: Sequence[Any] = POLICIES[algorithm].campaign_settings()
-        return settings
+        return list(POLICIES[algorithm].campaign_settings())
     return EXACT_BONUS if algorithm == "BonusPO" else PAPER_POLICIES[algorithm]
 
 
@@ -362,6 +363,5 @@ def _kind(algorithm: str) -> str:
         return "supervised"
     if algorithm in ROUNDS:
         return "rounds"
-    if algorithm == "Default" or algorithm in ORACLES.own:
-        return "predictions"
-    return "radii" if _all(algorithm)[0].uses_radii else "predictions"
+    settings = _settings(algorithm)
+    return "radii" if settings and settings[0].uses_radii else "predictions"
