@@ -1,6 +1,7 @@
 """Experiments on a real SQLite file and on a real PostgreSQL server."""
 
 import asyncio
+import inspect
 import itertools
 import json
 import os
@@ -26,6 +27,16 @@ PLAN = {
     "features": {"kind": "UnitBall", "dimension": 2},
     "budget": {"epsilon": 1.0, "delta": 1e-6},
 }
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Run a test that is a coroutine."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture(scope="session")

@@ -38,8 +38,6 @@ HASHER = PasswordHasher()
 
 
 class Run(Protocol):
-    """Runs an operation on the database."""
-
     def __call__(self, operation: Callable[[Connection], T], /) -> Awaitable[T]: ...
 
 
@@ -134,12 +132,9 @@ class Members:
         counted = (self._names, folded(name)[:256]), (self._addresses, address)
         wait = max(throttle.wait(who) for throttle, who in counted)
         if wait:
-            raise ServiceError(
-                "Too many wrong passphrases for this name or from this address. Try again in "
-                f"{math.ceil(wait / 60)} min.",
-                status=429,
-                code="too_many_requests",
-            )
+            text = "Too many wrong passphrases for this name or from this address. Try again in "
+            text += f"{math.ceil(wait / 60)} min."
+            raise ServiceError(text, status=429, code="too_many_requests")
         for throttle, who in counted:  # before the check, so that attempts at once are counted
             throttle.add(who, 1)
         member = await self.read(lambda c: self.tables.find(c, name))
@@ -148,12 +143,10 @@ class Members:
         async with self._hashing:
             right = await asyncio.to_thread(verified, known.hash if known else "", text)
         if known is None or not right:
-            raise ServiceError(
-                "Name and passphrase do not belong together. Check both; an owner can send you a "
-                "link that sets a new passphrase.",
-                status=401,
-                code="unauthenticated",
+            text = (
+                "Name and passphrase do not belong together. Check both, or ask an owner to help."
             )
+            raise ServiceError(text, status=401, code="unauthenticated")
         for throttle, who in counted:
             throttle.add(who, -1)
         if HASHER.check_needs_rehash(known.hash):
@@ -178,19 +171,19 @@ class Members:
             )
         name = given[0]
         member = await self.read(lambda c: self.tables.find(c, name))
-        role = self._settings.sign_in_role
-        if member is None and role is not None:
-            added = role
+        if member is None and (role := self._settings.sign_in_role) is not None:
             member = await self.write(
-                lambda c: self.tables.find(c, name) or self.tables.add(c, name, "", "", added)
+                lambda c: self.tables.find(c, name) or self.tables.add(c, name, "", "", role)
             )
         return member if member is not None and not member.outdated else None
 
     def named(self, headers: Sequence[tuple[bytes, bytes]]) -> list[str]:
         """Return the names in the header of single sign-on, whoever sent it."""
         wanted = (self._settings.sign_in_header or "").lower().encode()
-        found = [value for name, value in headers if name == wanted and value.strip()]
-        return [value.decode("utf-8", "replace").strip() for value in found]
+        found = (
+            value.decode("utf-8", "replace").strip() for name, value in headers if name == wanted
+        )
+        return [*filter(None, found)]
 
     def _declared(self, peer: str) -> bool:
         try:

@@ -15,10 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from client.browser import chromium, needs_chromium
 from discreet.cli.main import main
-from service.dashboard.accessibility import violations
-from service.dashboard.test_browser import save
 from service.served import Server
 from waiting import PATIENCE, until
 
@@ -121,81 +118,3 @@ def test_the_second_experiment_shows_its_lift_and_so_does_the_list(walk):
     assert "one of “none”, “mail” or “call”" in banner
     assert re.search(r"<b>\d+</b> since \d+ \w+ \d{4}, \d\d:\d\d", banner)
     assert "Not compared." in welcome
-
-
-@needs_chromium
-def test_the_pages_of_the_server_fit_and_can_be_read(walk):
-    with chromium() as browser:
-        for width, scheme in ((1280, "light"), (390, "dark")):
-            page = browser.new_page(viewport={"width": width, "height": 760}, color_scheme=scheme)
-            page.goto(f"{walk.url}/ui")
-            assert violations(page) == []
-            page.fill("#key", walk.keys[0])
-            page.click("button")
-            page.wait_for_selector(".listed")
-            page.click("details summary >> nth=0")
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert violations(page) == []
-            page.fill("#typed-banner", "another")
-            page.click("button[value=end] >> nth=0")
-            page.wait_for_selector("[role=alert]")
-            assert violations(page) == []
-            page.close()
-
-
-@needs_chromium
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_an_experiment_is_set_up_by_form(walk, width, scheme):
-    """The form of the tutorial; with DISCREET_SCREENSHOTS=1 its picture is taken again."""
-    name = "theatre" if width > 1000 else "theatre-phone"
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": width, "height": 760}, color_scheme=scheme)
-
-        def good():
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert violations(page) == []
-
-        page.goto(f"{walk.url}/ui")
-        page.fill("#key", walk.keys[0])
-        page.click("button")
-        page.wait_for_selector(".listed")
-        page.click("text=New experiment >> nth=0")
-        page.wait_for_selector("#question")
-        good()
-        page.fill("#question", "Which greeting makes more visitors book?")
-        page.fill("#name", "Theatre!")
-        page.fill("#action-0", "nothing")
-        page.fill("#action-1", "discount")
-        page.click("[value=add-action]")
-        page.fill("#action-2", "newsletter")
-        rows = [f"{16 + i * i % 71},{i % 9},v{i}@example.org" for i in range(30)]
-        page.fill("#sample", "\n".join(["age,visits,email", *rows]))
-        page.click("[value=sample]")
-        page.wait_for_selector("text=It identifies people")
-        good()
-        before = page.inner_text("#forecast")
-        page.fill("#epsilon", "4")
-        page.keyboard.press("Tab")  # no button: the forecast follows what was typed
-        until(lambda: page.inner_text("#forecast") != before)
-        assert not page.is_visible("#low"), "a click has no range"
-        page.check("[name=outcome][value=reward]")
-        assert page.is_visible("#low")
-        page.check("[name=outcome][value=click]")
-        page.click("[value=create]")
-        page.wait_for_selector("#wrong-name")
-        good()
-        page.fill("#name", name)
-        page.keyboard.press("Enter")  # checks, and begins nothing
-        page.wait_for_selector("#wrong-name", state="detached")
-        if "DISCREET_SCREENSHOTS" in os.environ and scheme == "light":
-            page.set_viewport_size({"width": width, "height": 1160})
-            save(page.screenshot(), "dashboard-setup")
-        page.click("[value=file]")
-        page.wait_for_selector("#toml")
-        good()
-        page.click("[value=form]")
-        page.wait_for_selector("#question")
-        page.click("[value=create]")
-        page.wait_for_selector(".secret")
-        assert f"{name} has begun" in page.inner_text("main")
-        good()

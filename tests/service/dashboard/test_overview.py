@@ -11,7 +11,6 @@ import pytest
 
 from discreet.actions.decisions import Effect, Explanation
 from discreet.design.outcome import Loss, Reward
-from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation
 from discreet.releases.lift import Lift, LiftLine
 from discreet.releases.quality import Quality
@@ -19,6 +18,8 @@ from discreet.service.dashboard import experiment_summary, explorer, overview
 from discreet.service.dashboard.charts import Chart, Line, short
 from discreet.service.dashboard.example_people import example_shares
 from discreet.service.dashboard.experiment_summary import Pace, answer, pace
+from discreet.service.dashboard.page_frame import templates
+from service.conftest import running
 from service.dashboard.visitor import EVERY_KIND, Visitor
 
 HERE = [0.3, -0.2]
@@ -90,11 +91,6 @@ def test_when_it_is_too_early_a_forecast_counts_decisions():
     nothing = LiftLine(1, 100, math.nan, math.nan, math.inf, math.inf)
     more = answer(Lift((nothing,), (nothing,), 0.95, Loss(), more_decisions=700)).more
     assert more == "About 700 more decisions until there are figures, if all people answer."
-
-
-def test_without_a_lift_the_answer_says_why():
-    assert answer(None, "“none”").short == "Too early to say"
-    assert answer(None, None).short == "Not compared"
 
 
 def test_a_lift_that_is_not_known_yet():
@@ -216,49 +212,17 @@ def test_what_comes_next(changes, short, text):
     assert text in reported.text
 
 
-def test_no_time_is_forecast_after_traffic_stopped():
-    status = {"batches": [batch("open")], "now": 90_000.0, "releases": 2, "mode": "online"}
-    status |= {"ended": False, "window": 900}
-    text = experiment_summary.coming(status, 64, Pace(0.0, 3_600.0)).text
-    assert text.endswith(" No decision has come since 1 Jan 1970, 01:00.")
-    assert "pace" not in text
-
-
 def test_privacy_in_words():
     def reported(spent, epsilon, often):
-        return experiment_summary.privacy(
-            SimpleNamespace(epsilon=spent), Budget(epsilon, 1e-6), often
-        )
+        words, budget = templates().get_template("words.html").module, Budget(epsilon, 1e-6)
+        given = SimpleNamespace(epsilon=spent), budget
+        return f"{words.privacy_figure(*given)}: {words.privacy_text(*given, often)}"
 
-    once = reported(1.0, 1.0, None)
-    assert once.short == "ε = 1 of 1"
-    assert "spent once" in once.text
-    assert "More releases do not add to it" in once.text
-    assert "Nothing is released yet" in reported(0.0, 1.0, None).text
-    assert (
-        "at most 10 releases; further releases do not add"
-        in reported(0.5, 1.0, Participation(10, 1)).text
-    )
-    assert reported(1.0, float("inf"), None).short == "none"
-
-
-def test_what_is_tried_in_words():
-    plan = Plan.from_config(
-        {
-            "actions": ["none", "mail", "call"],
-            "outcome": {"kind": "Reward", "low": 0, "high": 50},
-            "features": {"kind": "UnitBall", "dimension": 2},
-            "budget": {"epsilon": 1.0, "delta": 1e-6},
-            **CONTROL,
-        }
-    )
-    stated = experiment_summary.tried(plan, [*plan.actions], 3)
-    assert "one of “none”, “mail” or “call”" in stated
-    assert "0 to 50, larger is better" in stated
-    assert stated.endswith(
-        "25\N{NO-BREAK SPACE}% of the decisions are the control group and get “none”."
-    )
-    assert "one of 900 actions" in experiment_summary.tried(plan, None, 900)
+    assert reported(1.0, 1.0, None).startswith("ε = 1 of 1: For each decision: spent once")
+    assert "Nothing is released yet" in reported(0.0, 1.0, None)
+    of_people = reported(0.5, 1.0, Participation(10, 1))
+    assert "at most 10 releases; further releases do not add" in of_people
+    assert reported(1.0, float("inf"), None).startswith("none: ε = ∞")
 
 
 def test_charts_leave_out_unknown_values():
@@ -277,10 +241,9 @@ def test_charts_leave_out_unknown_values():
     assert overview.traffic({}, 5.0) is None
 
 
-def test_shares_are_means_over_made_up_people(settings, play, released):
+async def test_shares_are_means_over_made_up_people(settings, released):
     """By the same policy as decisions, for every kind of column, and without rows of people."""
-
-    async def scenario(service):
+    async with running(settings(plan={"features": EVERY_KIND})) as service:
         for number in range(4):
             context = {"n": 9, "f": True, "c": 1, "h": "x", "t": "2026-03-29T14:05"}
             made = await service.decisions.decide("caller", context)
@@ -309,8 +272,6 @@ def test_shares_are_means_over_made_up_people(settings, play, released):
         page = (await (await entered(service, settings.key())).get("/ui/explorer")).text
         assert "Outcomes of groups are not published" in page
 
-    play(settings(plan={"features": EVERY_KIND}), scenario)
-
 
 def test_an_effect_below_its_error_is_not_known_yet(monkeypatch):
     effects = (Effect("a", -0.2, 0.1), Effect("b", 0.1, 0.1), Effect("c", 0.05, None))
@@ -325,29 +286,14 @@ def test_an_effect_below_its_error_is_not_known_yet(monkeypatch):
     ]
 
 
-def test_documents_have_names():
-    def link(number, kind, release=None):
-        reported = release and SimpleNamespace(number=release)
-        return SimpleNamespace(number=number, kind=kind, release=reported)
-
-    links = [link(0, "genesis"), link(1, "release", 1), link(2, "burn"), link(3, "release", 2)]
-    assert [*experiment_summary.document_names(links).values()] == [
-        "start",
-        "release 1",
-        "batch given up after release 1",
-        "release 2",
-    ]
-    assert experiment_summary.release_counts(links) == {0: 0, 1: 1, 2: 1, 3: 2}
-
-
 async def entered(service, key):
     visitor = Visitor(service)
     assert (await visitor.log_in(key)).status == 303
     return visitor
 
 
-def test_the_first_page_has_state_lift_and_next_release(settings, play, released):
-    async def scenario(service):
+async def test_the_first_page_has_state_lift_and_next_release(settings, released):
+    async with running(settings(plan={**NAMED, **CONTROL})) as service:
         visitor = await entered(service, settings.key())
         first = unescape((await visitor.get("/ui")).text)
         assert "Too early to say" in first
@@ -373,8 +319,6 @@ def test_the_first_page_has_state_lift_and_next_release(settings, play, released
         assert "<figure" not in part.text
         assert json.loads((await visitor.get("/ui/newest")).text) == {"newest": 2}
 
-    play(settings(plan={**NAMED, **CONTROL}), scenario)
-
 
 RULES = (
     "Personal choices have not been shown to help clearly",
@@ -382,8 +326,8 @@ RULES = (
 )
 
 
-def test_the_status_has_the_rule_that_decides(settings, play, released):
-    async def scenario(service):
+async def test_the_status_has_the_rule_that_decides(settings, released):
+    async with running(settings(plan={**NAMED, "policy": {"kind": "AdaptivePO"}})) as service:
         visitor = await entered(service, settings.key())
         before = await service.status()
         assert before["rule"] is None
@@ -397,20 +341,9 @@ def test_the_status_has_the_rule_that_decides(settings, play, released):
         assert rule in after["text"]
         assert rule in unescape((await visitor.get("/ui")).text)
 
-    play(settings(plan={**NAMED, "policy": {"kind": "AdaptivePO"}}), scenario)
 
-
-def test_without_a_control_there_is_no_lift(settings, play):
-    async def scenario(service):
-        page = (await (await entered(service, settings.key())).get("/ui")).text
-        assert "Not compared" in page
-        assert "part_guardrails" not in page
-
-    play(settings(), scenario)
-
-
-def test_the_history_has_time_and_key(settings, play, released):
-    async def scenario(service):
+async def test_the_history_has_time_and_key(settings, released):
+    async with running(settings()) as service:
         visitor = await entered(service, settings.key())
         for _ in range(4):
             await service.decisions.decide("caller", HERE)
@@ -439,11 +372,9 @@ def test_the_history_has_time_and_key(settings, play, released):
         assert page.count("first key (") == 7  # six things that it did, and that it was made
         assert "the service" in page
 
-    play(settings(), scenario)
 
-
-def test_a_link_shows_what_its_sender_saw(settings, play, released):
-    async def scenario(service):
+async def test_a_link_shows_what_its_sender_saw(settings, released):
+    async with running(settings()) as service:
         visitor = await entered(service, settings.key())
         for _ in range(4):
             await service.decisions.decide("caller", HERE)
@@ -463,30 +394,24 @@ def test_a_link_shows_what_its_sender_saw(settings, play, released):
         reply = await guest.send("/ui/login", key=settings.key(), next=kept)
         assert (reply.status, reply.headers["location"]) == (303, link)
 
-    play(settings(), scenario)
-
 
 @pytest.mark.parametrize(
     "place",
     ["//evil.example", "https://evil.example/ui/", "/v1/status", "/uix", "/ui/\r\nx: y", "/ui/é"],
 )
-def test_a_log_in_leads_to_our_pages_only(settings, play, place):
-    async def scenario(service):
+async def test_a_log_in_leads_to_our_pages_only(settings, place):
+    async with running(settings()) as service:
         visitor = Visitor(service)
         await visitor.get("/ui/login")
         reply = await visitor.send("/ui/login", key=settings.key(), next=place)
         assert (reply.status, reply.headers["location"]) == (303, "/ui")
 
-    play(settings(), scenario)
 
-
-def test_what_somebody_tries_is_not_logged(settings, play, capfd):
-    async def scenario(service):
+async def test_what_somebody_tries_is_not_logged(settings, capfd):
+    async with running(settings()) as service:
         visitor = await entered(service, settings.key())
         await visitor.get("/ui/explorer?x0=0.123456")
         await visitor.get("/ui/explorer?x0=7.654321")
-
-    play(settings(), scenario)
     reported = "".join(capfd.readouterr())
     assert "logged in" in reported
     assert "123456" not in reported

@@ -4,6 +4,7 @@ The owner opens the link of ``discreet serve --init``, sets up an experiment by 
 viewer, who sees the lift, prints it, and changes nothing.
 """
 
+import os
 import random
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -17,12 +18,12 @@ from discreet.client import Client
 from discreet.service.settings import Settings
 from service.conftest import time_passes
 from service.dashboard.accessibility import violations
+from service.dashboard.test_browser import save
 from service.served import Server
 from waiting import PATIENCE, until
 
 pytestmark = needs_chromium
 PASSPHRASE = "four plain words here"
-GUARDRAIL = 'guardrails = [{ name = "complaints", limit = 0.02 }]\n'
 DAY = 86_400
 PAGES = ("", "/explorer", "/history", "/batches", "/releases", "/releases/1", "/ledger", "/label")
 
@@ -73,25 +74,48 @@ def served(tmp_path, monkeypatch, capsys):
 
 
 def set_up(owner):
-    """Fill the form, add a guardrail in the file, and begin; the admin key.
+    """Fill the form and begin; the admin key. With DISCREET_SCREENSHOTS=1 the picture of the form
+    in docs/images is taken again.
 
     At this ε the control has 96 decisions by the second release, whose number has noise of 1.4.
     """
     page = owner.page
     owner.fills("nav >> text=New experiment")
     page.fill("#question", "Which greeting makes more visitors <b>book</b>?")
-    page.fill("#name", "greeting")
+    page.fill("#name", "Greeting!")
     owner.fills("[value=add-action]", **{"action-0": "nothing", "action-1": "discount"})
     page.fill("#action-2", "newsletter")
-    for name, low, high in (("age", "16", "96"), ("visits", "0", "20")):
-        owner.fills("[value=add-col]")
-        place = page.locator("[name=col_name]").count() - 1
-        for key, text in (("name", name), ("low", low), ("high", high)):
-            page.fill(f"#col-{key}-{place}", text)
+    rows = [f"{16 + i % 81},{i % 21},v{i}@example.org" for i in range(81)]
+    owner.fills("[value=sample]", sample="\n".join(["age,visits,email", *rows]))
+    assert "It identifies people" in page.inner_text("main")
+    owner.fills("[value=add-rail]")
+    owner.fills("[value=check]", **{"rail-name-0": "two words"})
+    assert "must be a letter" in page.inner_text("#wrong-rail-0")
+    page.fill("#rail-name-0", "complaints")
+    page.fill("#rail-limit-0", "0.02")
     page.select_option("#control_action", "nothing")
-    owner.fills("[value=file]", share="30", epsilon="20", first_batch="128")
-    text = page.input_value("#toml").replace("first_batch", f"{GUARDRAIL}first_batch")
-    owner.fills("[value=form]", toml=text)
+    owner.fills("[value=check]", share="30", epsilon="20", first_batch="128")
+    before = page.inner_text("#forecast")
+    page.fill("#per_day", "64")
+    page.keyboard.press("Tab")  # no button: the forecast follows what was typed
+    until(lambda: page.inner_text("#forecast") != before)
+    page.check("[name=outcome][value=reward]")
+    assert page.is_visible("#low")
+    page.check("[name=outcome][value=click]")
+    assert not page.is_visible("#low"), "a click has no range"
+    page.check("[name=actions_kind][value=items]")
+    page.fill("#items", "x" * 300_000)
+    page.click("[value=create]")
+    assert page.is_visible("[data-too-large]"), "too large to be sent, and nothing is lost"
+    page.fill("#items", "")
+    page.check("[name=actions_kind][value=names]")
+    owner.fills("[value=create]")
+    assert "small letters" in page.inner_text("#wrong-name")
+    owner.fills("[value=file]", name="greeting")
+    assert 'name = "complaints"' in page.input_value("#toml")
+    owner.fills("[value=form]")
+    if "DISCREET_SCREENSHOTS" in os.environ and owner.width > 1000:
+        save(page.screenshot(), "dashboard-setup")
     owner.fills("[value=create]")
     assert "greeting has begun" in page.inner_text("main")
     return page.inner_text(".secret")

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import re
 import tomllib
+from contextlib import asynccontextmanager
 from html import unescape
 from html.parser import HTMLParser
 
@@ -19,7 +20,6 @@ from discreet.service.dashboard.setup_pages import (
     arranged,
     drafted,
     outlook,
-    place_of,
     problems,
 )
 from discreet.service.experiment_file import (
@@ -30,7 +30,7 @@ from discreet.service.experiment_file import (
 )
 from discreet.service.runtime.hosted_experiments import HostedExperiments
 from discreet.service.settings import Settings
-from service.hosting import Folder, host
+from service.hosting import Folder, hosting
 
 COLUMNS = """
 [plan.features]
@@ -151,12 +151,11 @@ def folder(tmp_path):
     return Folder(tmp_path / "server", [])
 
 
-def visit(folder, scenario):
-    async def logged_in(asking, hosted):
+@asynccontextmanager
+async def visiting(folder):
+    async with hosting(folder) as (asking, hosted):
         await asking.log_in(folder.key)
-        return await scenario(asking, hosted)
-
-    return host(folder, logged_in)
+        yield asking, hosted
 
 
 async def opened(asking, text):
@@ -179,17 +178,14 @@ FILLED = {
 
 
 @pytest.mark.parametrize("text", FILES.values(), ids=FILES)
-def test_a_file_comes_back_from_the_form_byte_by_byte(folder, text):
+async def test_a_file_comes_back_from_the_form_byte_by_byte(folder, text):
     text = text if text.endswith("\n") else text + "\n"
-
-    async def scenario(asking, _):
+    async with visiting(folder) as (asking, _):
         form = await opened(asking, text)
         assert file_of(form) == text
         back = await asking.send("/ui/new", **sent(form, do="file"))
         assert 'id="toml"' in back.text
         assert file_of(back) == text
-
-    visit(folder, scenario)
 
 
 @pytest.mark.parametrize(
@@ -310,8 +306,8 @@ def test_rows_move_and_leave():
         assert arranged(fields, button)["col_name"] == ["x", "y"]
 
 
-def test_from_an_empty_form_to_an_experiment_that_decides(folder):
-    async def scenario(asking, _):
+async def test_from_an_empty_form_to_an_experiment_that_decides(folder):
+    async with visiting(folder) as (asking, _):
         page = await asking.get("/ui/new")
         assert "appears when actions and columns are complete" in page.text
         page = await asking.send("/ui/new", **sent(page, **FILLED, do="add-action"))
@@ -335,16 +331,11 @@ def test_from_an_empty_form_to_an_experiment_that_decides(folder):
         changes = await asking.call("GET", "/v1/experiments/greeting/changes", key)
         begun = next(each for each in changes[1]["changes"] if each["what"] == "begun")
         assert begun["by"] == folder.key.split("_")[1], "the history names who began it"
-
-    visit(folder, scenario)
     settings = Settings.read(folder.file("greeting", "experiment.toml"))
     assert settings.question == FILLED["question"]
-
-    async def after_a_restart(asking, hosted):
+    async with visiting(folder) as (asking, hosted):  # after a restart
         assert hosted.served["greeting"].service.settings.question == FILLED["question"]
         assert "greeting" in (await asking.get("/ui")).text
-
-    visit(folder, after_a_restart)
 
 
 @pytest.mark.parametrize(
@@ -384,8 +375,8 @@ def test_from_an_empty_form_to_an_experiment_that_decides(folder):
         (rails(name=["a"]) | {"guardrails_share": "95"}, "guardrails_share", "below 1 together"),
     ],
 )
-def test_errors_of_the_library_stand_at_their_field(folder, changes, place, stated):
-    async def scenario(asking, hosted):
+async def test_errors_of_the_library_stand_at_their_field(folder, changes, place, stated):
+    async with visiting(folder) as (asking, hosted):
         page = await asking.get("/ui/new")
         typed = FILLED | changes
         refused = await asking.send("/ui/new", **sent(page, **typed, do="create"))
@@ -401,8 +392,6 @@ def test_errors_of_the_library_stand_at_their_field(folder, changes, place, stat
                 shown_again = [each.strip().replace("\r\n", "\n") for each in kept[name]]
                 assert shown_again[: len(texts)] == texts, name
 
-    visit(folder, scenario)
-
 
 @pytest.mark.parametrize(
     ("typed", "place"),
@@ -415,8 +404,8 @@ def test_errors_of_the_library_stand_at_their_field(folder, changes, place, stat
         ({"difference": "1e999"}, "difference"),
     ],
 )
-def test_errors_of_the_forecast_stand_at_their_field(folder, typed, place):
-    async def scenario(asking, _):
+async def test_errors_of_the_forecast_stand_at_their_field(folder, typed, place):
+    async with visiting(folder) as (asking, _):
         page = await asking.get("/ui/new")
         page = await asking.send("/ui/new", **sent(page, **FILLED, **typed, do="check"))
         assert place in wrong(page)
@@ -424,8 +413,6 @@ def test_errors_of_the_forecast_stand_at_their_field(folder, typed, place):
         assert Form(page.text).fields[place] == [typed[place]]
         made = await asking.send("/ui/new", **sent(page, do="create"))
         assert "dk_" in made.text, "a forecast is no setting"
-
-    visit(folder, scenario)
 
 
 def test_the_mean_of_an_amount_is_no_percentage():
@@ -446,13 +433,8 @@ def test_several_errors_are_shown_at_once():
     assert problems(tomllib.loads(FILES["names"]), lambda: None) == {}
 
 
-def test_an_error_about_the_whole_is_shown_above_the_form():
-    assert place_of("plan must have only known keys; got 'x'.") == ""
-    assert place_of("something else entirely") == ""
-
-
-def test_a_text_that_is_no_toml_stays_as_it_was_typed(folder):
-    async def scenario(asking, _):
+async def test_a_text_that_is_no_toml_stays_as_it_was_typed(folder):
+    async with visiting(folder) as (asking, _):
         typed = "window = \n<b>& é"
         for do in ("form", "check", "create"):
             page = await asking.send("/ui/new", view="file", toml=typed, do=do)
@@ -462,11 +444,9 @@ def test_a_text_that_is_no_toml_stays_as_it_was_typed(folder):
         assert page.status == 422
         assert file_of(page).endswith("x = 1")
 
-    visit(folder, scenario)
 
-
-def test_markup_is_text(folder):
-    async def scenario(asking, _):
+async def test_markup_is_text(folder):
+    async with visiting(folder) as (asking, _):
         nasty = '"><script>alert(1)</script>'
         form = await opened(asking, FILES["names"])
         names = ("name", "question", "epsilon", "window", "share", "per_day", "sample", "items")
@@ -475,11 +455,9 @@ def test_markup_is_text(folder):
         assert "<script>alert" not in page.text
         assert Form(page.text).fields["question"] == [nasty]
 
-    visit(folder, scenario)
 
-
-def test_a_foreign_form_begins_nothing_and_loses_nothing(folder):
-    async def scenario(asking, hosted):
+async def test_a_foreign_form_begins_nothing_and_loses_nothing(folder):
+    async with visiting(folder) as (asking, hosted):
         page = await asking.get("/ui/new")
         forged = sent(page, **FILLED, do="create") | {"token": "foreign"}
         reply = await asking.ask("POST", "/ui/new", forged)
@@ -488,11 +466,9 @@ def test_a_foreign_form_begins_nothing_and_loses_nothing(folder):
         assert (await asking.send("/ui/new", **sent(reply, do="create"))).status == 200
         assert "greeting" in hosted.served
 
-    visit(folder, scenario)
 
-
-def test_a_log_in_that_is_over_loses_nothing(folder):
-    async def scenario(asking, hosted):
+async def test_a_log_in_that_is_over_loses_nothing(folder):
+    async with visiting(folder) as (asking, hosted):
         page = await asking.get("/ui/new")
         typed = sent(page, **FILLED, do="create", sample=SAMPLE)
         await asking.send("/ui/logout")
@@ -507,14 +483,12 @@ def test_a_log_in_that_is_over_loses_nothing(folder):
         assert Form(again.text).fields["question"] == [FILLED["question"]]
         assert (await asking.get("/ui/new")).status == 200
 
-    visit(folder, scenario)
 
-
-def test_a_fault_of_the_server_loses_nothing(folder, monkeypatch):
+async def test_a_fault_of_the_server_loses_nothing(folder, monkeypatch):
     async def full(*_):
         raise OSError("disk full")
 
-    async def scenario(asking, _):
+    async with visiting(folder) as (asking, _):
         page = await asking.get("/ui/new")
         with monkeypatch.context() as patch:
             patch.setattr(HostedExperiments, "create", full)
@@ -523,11 +497,9 @@ def test_a_fault_of_the_server_loses_nothing(folder, monkeypatch):
         assert Form(reply.text).fields["question"] == [FILLED["question"]]
         assert (await asking.send("/ui/new", **sent(reply, do="create"))).status == 200
 
-    visit(folder, scenario)
 
-
-def test_a_form_above_the_limit_loses_nothing(folder):
-    async def scenario(asking, hosted):
+async def test_a_form_above_the_limit_loses_nothing(folder):
+    async with visiting(folder) as (asking, hosted):
         page = await asking.get("/ui/new")
         items = "id,year\n" + "film,1931\n" * 40_000
         typed = FILLED | {"actions_kind": "items", "items": items}
@@ -538,31 +510,13 @@ def test_a_form_above_the_limit_loses_nothing(folder):
         assert kept["items"][0].replace("\r\n", "\n").strip() == items.strip()
         assert "form must be at most 262,144 bytes" in unescape(reply.text).lower()
 
-    visit(folder, scenario)
 
-
-def test_only_the_key_of_the_server_opens_it(folder):
-    folder.add("a")
-
-    async def scenario(asking, _):
-        assert (await asking.get("/ui/new")).headers["location"] == "/ui/login"
-        assert (await asking.log_in(folder.keys["a"])).status == 401
-        assert (await asking.get("/ui/new?from=a")).status == 303
-        await asking.log_in(folder.key)
-        assert (await asking.get("/ui/new?from=a")).status == 200
-        for name in ("none", "../a", "a/../a", ".."):
-            assert (await asking.get(f"/ui/new?from={name}")).status == 404
-
-    host(folder, scenario)
-
-
-def test_a_file_on_the_server_is_not_read(folder, tmp_path):
+async def test_a_file_on_the_server_is_not_read(folder, tmp_path):
     (tmp_path / "items.csv").write_text("id,year,colour\nzz-marker,1931,1\nb,1995,0\n")
     text = FILES["catalogue"].replace(
         re.search(r"items = .*", FILES["catalogue"])[0], f'items = "{tmp_path}/items.csv"'
     )
-
-    async def scenario(asking, _):
+    async with visiting(folder) as (asking, _):
         written_out = await opened(asking, FILES["catalogue"])
         assert "personal choices begin to help" in written_out.text
         for do in ("form", "check", "create"):
@@ -571,11 +525,9 @@ def test_a_file_on_the_server_is_not_read(folder, tmp_path):
             assert "The forecast appears when" in page.text, "nothing was computed from it"
             assert page.status == 200 or "must be left out" in page.text
 
-    visit(folder, scenario)
 
-
-def test_a_sample_is_used_and_neither_stored_nor_logged(folder, capfd):
-    async def scenario(asking, hosted):
+async def test_a_sample_is_used_and_neither_stored_nor_logged(folder, capfd):
+    async with visiting(folder) as (asking, hosted):
         page = await asking.get("/ui/new")
         typed = sent(page, **FILLED, sample=SAMPLE, do="sample")
         page = await asking.send("/ui/new", **typed)
@@ -593,32 +545,12 @@ def test_a_sample_is_used_and_neither_stored_nor_logged(folder, capfd):
         made = await asking.send("/ui/new", **sent(refused, do="create"))
         assert "dk_" in made.text
         assert "greeting" in hosted.served
-
-    visit(folder, scenario)
     logged = "".join(capfd.readouterr())
     assert "experiment created" in logged
     assert "zz-marker" not in logged
     files = [path for path in folder.path.parent.rglob("*") if path.is_file()]
     assert len(files) > 5
     assert [path for path in files if b"zz-marker" in path.read_bytes()] == []
-
-
-def test_warnings_stand_next_to_columns(folder):
-    async def scenario(asking, _):
-        page = await asking.get("/ui/new")
-        names = ["customer_id", "comment", "shop_id", "hour"]
-        typed = {
-            "col_name": names,
-            "col_kind": ["Flag"] * 4,
-            **{f"col_{key}": [""] * 4 for key in ("low", "high", "was", "missing")},
-        }
-        page = await asking.send("/ui/new", **sent(page, **(FILLED | typed), do="add-col"))
-        text = page.text[page.text.index('id="columns"') :]
-        found = re.findall(r'aria-label="Column (\w+)">(.*?)</fieldset>', text, re.S)
-        warned = {name: "warn" in text for name, text in found}
-        assert warned == dict.fromkeys(names[:3], True) | {"hour": False, "5": False}
-
-    visit(folder, scenario)
 
 
 @pytest.mark.parametrize(
@@ -637,14 +569,14 @@ def test_a_sample_in_json_lines():
     assert all(each["indicator"] for each in found.columns), "both are missing once"
 
 
-def test_duplicate_and_archive(folder):
+async def test_duplicate_and_archive(folder):
     text = FILES["names"].replace('experiment = "names"', 'database = "discreet.db"')
     folder.keys["first"] = folder.held.new("first", text).admin_key
     body = {"context": {"at": "2026-01-01", "device": "phone", "stars": 1, "town": "B"}}
     body["context"] |= {"member": True, "age": 3}
     base = "/v1/experiments/first"
 
-    async def scenario(asking, _):
+    async with visiting(folder) as (asking, _):
         key = folder.keys["first"]
         form = await asking.get("/ui/new?from=first")
         assert Form(form.text).fields["name"] == ["first-2"]
@@ -662,11 +594,8 @@ def test_duplicate_and_archive(folder):
         assert Form(form.text).fields["name"] == ["first-3"]
         listed = (await asking.call("GET", "/v1/experiments", folder.key))[1]
         assert listed["archived"] == ["first"]
-        return document.text
-
-    document = visit(folder, scenario)
-
-    async def archived(asking, hosted):
+        document = document.text
+    async with visiting(folder) as (asking, hosted):
         key = folder.keys["first"]
         for path in ("decide", "tickets", "observe", "activate", "admin/mode", "admin/keys"):
             status, answer = await asking.call("POST", f"{base}/{path}", key, body)
@@ -696,18 +625,13 @@ def test_duplicate_and_archive(folder):
         status, answer = await asking.call("POST", f"{base}/decide", key, body)
         assert (status, answer["stored"]) == (200, False)
 
-    visit(folder, archived)
 
-
-def test_an_archived_experiment_that_cannot_be_opened_stops_no_other(folder):
+async def test_an_archived_experiment_that_cannot_be_opened_stops_no_other(folder):
     for name in ("a", "b"):
         folder.add(name)
     folder.held.archive("a")
     folder.path.joinpath("archive/a/experiment.toml").write_text("window = ")
-
-    async def scenario(asking, _):
+    async with visiting(folder) as (asking, _):
         status, answer = await asking.call("GET", "/v1/experiments/a/schema", folder.keys["a"])
         assert (status, answer["error"]["code"]) == (503, "not_ready")
         assert (await asking.decide("b", folder.keys["b"]))[0] == 200
-
-    visit(folder, scenario)

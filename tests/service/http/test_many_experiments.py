@@ -17,11 +17,11 @@ from discreet.service.http.handlers import ExperimentHandlers
 from discreet.service.http.routes import PUBLIC, experiment_routes
 from discreet.service.runtime import hosted_experiments, upkeep
 from discreet.service.runtime.experiment_folder import ExperimentFolder
-from discreet.service.settings import ServerSettings, Settings, experiment_name
+from discreet.service.settings import ServerSettings, Settings
 from discreet.service.storage import api_keys
 from discreet.service.storage.locations import anchor_of, open_database
 from service.conftest import toml
-from service.hosting import Folder, host
+from service.hosting import Folder, host, hosting
 from waiting import PATIENCE
 
 
@@ -61,8 +61,8 @@ def test_each_stores_its_own(folder):
     assert anchor_of(first).path != anchor_of(second).path
 
 
-def test_a_key_opens_no_other_experiment_and_not_the_server(folder):
-    async def scenario(asking, hosted):
+async def test_a_key_opens_no_other_experiment_and_not_the_server(folder):
+    async with hosting(folder) as (asking, hosted):
         plan = hosted.served["a"].service.settings.plan
         for route in experiment_routes(Bodies(plan), ExperimentHandlers(None, None)):
             path = route.path.replace("{number}", "0")
@@ -86,11 +86,9 @@ def test_a_key_opens_no_other_experiment_and_not_the_server(folder):
                 assert (await asking.call(method, path, key, {}))[0] == 401, path
         assert (await asking.call("GET", "/v1/experiments", folder.key))[0] == 200
 
-    host(folder, scenario)
 
-
-def test_a_session_opens_no_other_experiment_and_not_the_server(folder):
-    async def scenario(asking, hosted):
+async def test_a_session_opens_no_other_experiment_and_not_the_server(folder):
+    async with hosting(folder) as (asking, hosted):
         at_a = "/v1/experiments/a/ui"
         await asking.get(f"{at_a}/login")
         reply = await asking.send(f"{at_a}/login", key=folder.keys["a"])
@@ -108,13 +106,10 @@ def test_a_session_opens_no_other_experiment_and_not_the_server(folder):
         assert reply.headers["location"] == "/ui/login"
         assert hosted.served["a"].service.state.mode == "online"
 
-    host(folder, scenario)
 
-
-def test_paths_without_a_name_are_those_of_the_only_one(tmp_path):
+async def test_paths_without_a_name_are_those_of_the_only_one(tmp_path):
     folder = Folder(tmp_path / "server", ["a"])
-
-    async def scenario(asking, hosted):
+    async with hosting(folder) as (asking, hosted):
         key, body = folder.keys["a"], {"context": [0.1, 0.2]}
         assert (await asking.call("POST", "/v1/decide", key, body))[0] == 200
         folder.add("b")
@@ -122,8 +117,6 @@ def test_paths_without_a_name_are_those_of_the_only_one(tmp_path):
         status, reported = await asking.call("POST", "/v1/decide", key, body)
         assert (status, reported["error"]["code"]) == (404, "unknown_experiment")
         assert (await asking.decide("c", key))[0] == 404
-
-    host(folder, scenario)
 
 
 def test_pause_resume_end_and_archive_touch_one(folder):
@@ -177,19 +170,17 @@ def test_pause_resume_end_and_archive_touch_one(folder):
     host(folder, again)
 
 
-def test_an_archive_waits_for_the_servers(folder):
-    async def scenario(asking, _):
+async def test_an_archive_waits_for_the_servers(folder):
+    async with hosting(folder) as (asking, _):
         await asking.decide("a", folder.keys["a"])
         with pytest.raises(StateClaimed, match="must not be served"):
             folder.held.archive("a", burn=True, patience=0.0)
         assert (await asking.decide("b", folder.keys["b"]))[1]["stored"]
-
-    host(folder, scenario)
     assert folder.held.names() == ["a", "b"]
 
 
-def test_created_over_http_and_served_at_once(folder):
-    async def scenario(asking, _):
+async def test_created_over_http_and_served_at_once(folder):
+    async with hosting(folder) as (asking, _):
         text = folder.file("a", "experiment.toml").read_text()
         path, requested = "/v1/admin/experiments", {"name": "c", "toml": text}
         status, made = await asking.call("POST", path, folder.key, requested)
@@ -211,10 +202,8 @@ def test_created_over_http_and_served_at_once(folder):
             assert (await asking.call("POST", path, folder.key, {"name": name}))[0] == 422
         assert not folder.file("d").exists()
 
-    host(folder, scenario)
 
-
-def test_one_child_fits_for_all(tmp_path, monkeypatch):
+async def test_one_child_fits_for_all(tmp_path, monkeypatch):
     folder = Folder(tmp_path / "server", [])
     for name in ("a", "b"):
         folder.add(name, window=0.1)
@@ -226,8 +215,7 @@ def test_one_child_fits_for_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(hosted_experiments, "SHARE", 0.0)
     monkeypatch.setattr(subprocess, "Popen", counted)
-
-    async def scenario(asking, hosted):
+    async with hosting(folder) as (asking, hosted):
         for name, key in folder.keys.items():
             for _ in range(4):  # the whole first batch
                 assert (await asking.decide(name, key))[1]["stored"]
@@ -243,19 +231,16 @@ def test_one_child_fits_for_all(tmp_path, monkeypatch):
         reported = (await asking.call("GET", "/v1/experiments/a/metrics", folder.keys["a"]))[1]
         assert 'experiment="a"' in reported
         assert 'experiment="b"' not in reported
-
-    host(folder, scenario)
     assert len(started) == 1
     assert started[0].poll() is not None  # it ended with the server
 
 
-def test_one_that_is_broken_stops_no_other(folder, capsys, monkeypatch):
+async def test_one_that_is_broken_stops_no_other(folder, capsys, monkeypatch):
     monkeypatch.setattr(hosted_experiments, "AGAIN", 0.0)
     secret = folder.file("b", "vault", "signing.key")
     kept = secret.read_bytes()
     secret.unlink()
-
-    async def scenario(asking, hosted):
+    async with hosting(folder) as (asking, hosted):
         assert (await asking.decide("a", folder.keys["a"]))[1]["stored"]
         status, reported = await asking.decide("b", folder.keys["b"])
         assert (status, reported["error"]["code"]) == (503, "not_ready")
@@ -278,10 +263,8 @@ def test_one_that_is_broken_stops_no_other(folder, capsys, monkeypatch):
         await hosted.look()
         assert (await asking.decide("a", folder.keys["a"]))[0] == 404
 
-    host(folder, scenario)
 
-
-def test_an_experiment_that_cannot_start_is_in_log_and_lists_with_its_reason(folder, capsys):
+async def test_an_experiment_that_cannot_start_is_in_log_and_lists_with_its_reason(folder, capsys):
     edited, reached = folder.file("a", "experiment.toml"), folder.file("b", "vault", "mac.key")
     edited.write_text(edited.read_text().replace("epsilon = ", "epsilon = 1"))
     reached.chmod(0o644)
@@ -289,13 +272,10 @@ def test_an_experiment_that_cannot_start_is_in_log_and_lists_with_its_reason(fol
     assert [found[name].mode for name in "ab"] == ["online", "online"]
     assert "plan.budget.epsilon must stay" in found["a"].wrong
     assert f"{reached} has mode 0644" in found["b"].wrong
-
-    async def scenario(asking, _):
+    async with hosting(folder) as (asking, _):
         listed = (await asking.call("GET", "/v1/experiments", folder.key))[1]["experiments"]
         assert [each["state"] for each in listed] == ["broken", "broken"]
         assert [each["reason"] for each in listed] == [found[name].wrong for name in "ab"]
-
-    host(folder, scenario)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     reported = [
         (each["experiment"], each.get("keys")) for each in lines if "refused" in each["event"]
@@ -303,22 +283,10 @@ def test_an_experiment_that_cannot_start_is_in_log_and_lists_with_its_reason(fol
     assert reported == [("a", ["plan.budget.epsilon"])]
 
 
-def test_no_experiment_that_can_decide_is_not_ready(tmp_path):
-    folder = Folder(tmp_path / "server", ["a"])
-    folder.file("a", "vault", "mac.key").unlink()
-
-    async def scenario(asking, _):
-        assert (await asking.call("GET", "/readyz"))[0] == 503
-        assert (await asking.call("GET", "/healthz"))[0] == 200
-
-    host(folder, scenario)
-
-
-def test_an_experiment_that_sleeps_refuses_a_revoked_key(folder, monkeypatch):
+async def test_an_experiment_that_sleeps_refuses_a_revoked_key(folder, monkeypatch):
     monkeypatch.setattr(upkeep, "QUIET", 0.0)
     monkeypatch.setattr(upkeep, "NAP", 60.0)
-
-    async def scenario(asking, hosted):
+    async with hosting(folder) as (asking, hosted):
         state = hosted.served["a"].service.state
         async with asyncio.timeout(PATIENCE):
             while not state.asleep:
@@ -331,27 +299,9 @@ def test_an_experiment_that_sleeps_refuses_a_revoked_key(folder, monkeypatch):
         assert (await asking.decide("a", folder.keys["a"]))[0] == 401
         assert not state.asleep
 
-    host(folder, scenario)
 
-
-def test_an_experiment_with_a_waiting_batch_stays_awake(folder, monkeypatch):
-    monkeypatch.setattr(upkeep, "QUIET", 0.0)
-
-    async def scenario(asking, hosted):
-        hosted_a = hosted.served["a"].service
-        for _ in range(4):
-            await asking.decide("a", folder.keys["a"])
-        await hosted_a.state.refresh()
-        assert hosted_a.state.live
-        assert not hosted_a.upkeep._quiet()
-        assert hosted.served["b"].service.upkeep._quiet()
-
-    folder.add("c")
-    host(folder, scenario)
-
-
-def test_the_page_of_a_server(folder):
-    async def scenario(asking, hosted):
+async def test_the_page_of_a_server(folder):
+    async with hosting(folder) as (asking, hosted):
         assert (await asking.log_in(folder.keys["a"])).status == 401
         assert (await asking.log_in(folder.key)).status == 303
         page = (await asking.get("/ui")).text
@@ -376,15 +326,12 @@ def test_the_page_of_a_server(folder):
         await asking.send("/ui/logout")
         assert (await asking.get("/ui")).headers["location"] == "/ui/login"
 
-    host(folder, scenario)
 
-
-def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
+async def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
     control = "[plan]\ncontrol = { share = 0.25, action = 0 }"
     folder.held.new("c", toml(waiting="pipeline").replace("[plan]", control))
     folder.file("b", "experiment.toml").write_text("window = ")
-
-    async def scenario(asking, hosted):
+    async with hosting(folder) as (asking, hosted):
         await asking.log_in(folder.key)
         service = hosted.served["c"].service
         await service.decisions.decide("caller", [0.1, 0.2])
@@ -414,13 +361,10 @@ def test_the_list_agrees_with_the_pages_of_each_experiment(folder):
         assert "cannot be read just now" in page
         assert stated.helped.short in page, "one that cannot be read keeps nobody from the others"
 
-    host(folder, scenario)
 
-
-def test_behind_a_path_prefix(tmp_path):
+async def test_behind_a_path_prefix(tmp_path):
     folder = Folder(tmp_path / "server", prefix="/bandit")
-
-    async def scenario(asking, _):
+    async with hosting(folder) as (asking, _):
         for before in ("", "/bandit"):
             path = f"{before}/v1/experiments/a/decide"
             body = {"context": [0.1, 0.2]}
@@ -429,8 +373,6 @@ def test_behind_a_path_prefix(tmp_path):
         assert reply.headers["location"] == "/bandit/ui/login"
         reply = await asking.get("/v1/experiments/a/ui")
         assert reply.headers["location"] == "/bandit/v1/experiments/a/ui/login"
-
-    host(folder, scenario)
 
 
 def test_files_that_an_experiment_names_come_with_it(folder, tmp_path):
@@ -474,11 +416,3 @@ def test_settings_of_a_server(tmp_path, monkeypatch):
             ServerSettings.read(tmp_path)
     with pytest.raises(InvalidInput, match="--init"):
         ExperimentFolder(tmp_path / "none")
-
-
-def test_names_can_be_schemas():
-    server = ServerSettings(database="postgresql://h/d?x=1")
-    place = "postgresql://h/d?x=1&options=-csearch_path%3Dexperiment_a_b"
-    assert server.schema(experiment_name("a-b")) == place
-    with pytest.raises(InvalidInput, match="small letters"):
-        experiment_name("a_b")

@@ -14,6 +14,7 @@ from discreet.releases.quality import quality
 from discreet.service.runtime import lifecycle
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
+from service.conftest import running as started
 from service.dashboard.visitor import Visitor
 from wording import refused
 
@@ -112,12 +113,11 @@ def test_names_and_rewards_over_http(running, tmp_path, capsys):
     assert "(by chance 10.000" in stated  # a third of the answers at 50, two thirds at −10
 
 
-def test_a_release_has_the_mean_reward(settings, play, released):
+async def test_a_release_has_the_mean_reward(settings, released):
     budget = {"epsilon": float("inf"), "delta": 0.0}
     made = settings(plan=PLAN | {"budget": budget}, allow_idealised=True, default_action="mail")
     assert made.default_action == 1
-
-    async def scenario(service):
+    async with started(made) as service:
         visitor = Visitor(service)
         assert (await visitor.log_in(settings.key())).status == 303
         decisions = [await service.decisions.decide("caller", HERE) for _ in range(4)]
@@ -142,29 +142,22 @@ def test_a_release_has_the_mean_reward(settings, play, released):
         assert "the default action, mail." in (await service.status())["text"]
         assert (await service.decisions.decide("caller", HERE)).action == "mail"
 
-    play(made, scenario)
 
-
-def test_rewards_outside_the_range_are_clipped_by_the_plan(settings, play, released):
+async def test_rewards_outside_the_range_are_clipped_by_the_plan(settings, released):
     budget = {"epsilon": float("inf"), "delta": 0.0}
     plan = PLAN | {"budget": budget, "outcome": REWARD | {"clip": True}}
-
-    async def scenario(service):
+    async with started(settings(plan=plan, allow_idealised=True)) as service:
         for reward in (1e9, -1e9, 50, -10):
             made = await service.decisions.decide("caller", HERE)
             await service.decisions.observe(made.decision, reward)
         assert quality(await released(service))[0].mean == pytest.approx(20, abs=1e-3)
 
-    play(settings(plan=plan, allow_idealised=True), scenario)
 
-
-def test_a_repeated_request_gets_the_same_name(settings, play):
-    async def scenario(service):
+async def test_a_repeated_request_gets_the_same_name(settings):
+    async with started(settings(plan=PLAN)) as service:
         first = await service.decisions.decide("caller", HERE, idempotency="a")
         assert await service.decisions.decide("caller", HERE, idempotency="a") == first
         assert first.action in NAMES
-
-    play(settings(plan=PLAN), scenario)
 
 
 def test_a_default_action_is_one_of_the_plan(settings):

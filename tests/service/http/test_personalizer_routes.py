@@ -6,8 +6,9 @@ import pytest
 
 from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
+from service.conftest import running
 from service.dashboard.visitor import Visitor
-from service.hosting import Folder, host
+from service.hosting import Folder, hosting
 
 CONTEXT = [{"timeOfDay": "morning"}, {"user": {"age": 31}}, {"device": {"mobile": True}}]
 ACTIONS = [
@@ -121,10 +122,9 @@ def test_a_recorded_session(tmp_path, server):
 
 @pytest.mark.parametrize("plan", [PLAN, NAMES], ids=["items", "names"])
 @pytest.mark.parametrize("journal", ["decide", "observe"])
-def test_an_event_is_one_slot_and_its_first_reward_stays(settings, play, released, plan, journal):
+async def test_an_event_is_one_slot_and_its_first_reward_stays(settings, released, plan, journal):
     made = settings(plan=plan, journal=journal)
-
-    async def scenario(service):
+    async with running(made) as service:
         caller = Caller(service, settings.key())
         first = await caller.rank(eventId="a")
         assert first.status == 201
@@ -155,11 +155,9 @@ def test_an_event_is_one_slot_and_its_first_reward_stays(settings, play, release
             "idempotency_key_used",
         )
 
-    play(made, scenario)
 
-
-def test_requests_that_are_refused(settings, play):
-    async def scenario(service):
+async def test_requests_that_are_refused(settings):
+    async with running(settings(plan=PLAN)) as service:
         caller = Caller(service, settings.key())
         for changes in (
             {"actions": []},
@@ -187,24 +185,12 @@ def test_requests_that_are_refused(settings, play):
         assert "slot" in json.loads(reply.text)["error"]["message"]
         assert service.state.live == []  # nothing took a slot
 
-    play(settings(plan=PLAN), scenario)
 
-
-def test_plans_that_cannot_rank(settings, play):
-    async def scenario(service):
-        caller = Caller(service, settings.key())
-        assert (await caller.rank()).status == 400
-        assert (await caller.post("/events/a/reward", {"value": 1.0})).status == 400
-
-    play(settings(), scenario)
-
-
-def test_probabilities_are_those_of_policy_and_control(settings, play):
+async def test_probabilities_are_those_of_policy_and_control(settings):
     """Answers to both parts are alike: the probability is the one before the part is known."""
     control = {"share": 0.5, "action": "NewsArticle"}
     made = settings(plan={**NAMES, "control": control, "first_batch": 64})
-
-    async def scenario(service):
+    async with running(made) as service:
         caller = Caller(service, settings.key())
         shares = {"NewsArticle": 0.5 + 0.5 / 3, "SportsArticle": 0.5 / 3}
         shares["EntertainmentArticle"] = shares["SportsArticle"]
@@ -216,13 +202,10 @@ def test_probabilities_are_those_of_policy_and_control(settings, play):
         reply = await caller.rank()
         assert reply.body["ranking"][0] == {"id": "NewsArticle", "probability": 1.0}
 
-    play(made, scenario)
 
-
-def test_one_experiment_of_a_server(tmp_path):
+async def test_one_experiment_of_a_server(tmp_path):
     folder = Folder(tmp_path / "server", names=("a",))
-
-    async def scenario(asking, _hosted):
+    async with hosting(folder) as (asking, _hosted):
         for before in ("", "/v1/experiments/a"):
             reply = await asking.ask(
                 "POST", f"{before}{RANK}", raw={"actions": ACTIONS},
@@ -230,5 +213,3 @@ def test_one_experiment_of_a_server(tmp_path):
             )  # fmt: skip
             assert reply.status == 400  # a plan with numbers: the request reached it
             assert "Schema" in json.loads(reply.text)["error"]["message"]
-
-    host(folder, scenario)

@@ -73,21 +73,6 @@ class Served:
         return Wire(*await asyncio.open_connection("127.0.0.1", port), self._key)
 
 
-@asynccontextmanager
-async def served(settings, key, protocol=LimitedHttp):
-    service = Service(settings)
-    config = uvicorn.Config(make_app(service), port=0, http=protocol, log_level="warning")
-    server = uvicorn.Server(config)
-    running = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    try:
-        yield Served(service, server, key)
-    finally:
-        server.should_exit = True
-        await asyncio.wait_for(running, PATIENCE)
-
-
 @pytest.fixture
 def database():
     return "discreet.db"
@@ -95,15 +80,22 @@ def database():
 
 @pytest.fixture
 def serve(settings):
-    """``serve(scenario)``: play a scenario against a server."""
+    """``serve()``: a server in this event loop."""
 
-    def run(scenario, protocol=LimitedHttp, **words):
-        async def whole():
-            made = settings(window=60, plan={"first_batch": 64}, **words)
-            async with served(made, settings.key(), protocol) as here:
-                return await scenario(here)
-
-        return asyncio.run(whole())
+    @asynccontextmanager
+    async def run(**words):
+        made = settings(window=60, plan={"first_batch": 64}, **words)
+        service = Service(made)
+        config = uvicorn.Config(make_app(service), port=0, http=LimitedHttp, log_level="warning")
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        try:
+            yield Served(service, server, settings.key())
+        finally:
+            server.should_exit = True
+            await asyncio.wait_for(running, PATIENCE)
 
     return run
 
@@ -114,22 +106,8 @@ def chunked(wire, body=HERE, more=(), trailers=()):
     return head + b"%x\r\n%b\r\n0\r\n%b" % (len(body), body, end if trailers else b"\r\n")
 
 
-@pytest.mark.parametrize("allowed", [["https://a.example"], ["*"]])
-def test_only_allowed_origins_may_read_responses(serve, allowed):
-    async def scenario(here):
-        wire, allowed_origins = await here.wire(), []
-        for origin in ("https://a.example", "https://b.example"):
-            status, headers, _ = await wire.ask(wire.request(more=[f"Origin: {origin}"]))
-            assert status == 200
-            allowed_origins.append(headers.get("access-control-allow-origin"))
-        return allowed_origins
-
-    found = serve(scenario, cors_origins=allowed)
-    assert found == (["*", "*"] if allowed == ["*"] else ["https://a.example", None])
-
-
-def test_expectations_queries_unknown_paths_and_large_bodies(serve):
-    async def scenario(here):
+async def test_expectations_queries_unknown_paths_and_large_bodies(serve):
+    async with serve(body_limit=1500) as here:
         wire = await here.wire()
         wire.send(wire.request(more=["Expect: 100-continue"]))
         assert (await wire.answer())[0] == 100
@@ -138,32 +116,6 @@ def test_expectations_queries_unknown_paths_and_large_bodies(serve):
         assert (await wire.ask(wire.request("/v1/nowhere")))[0] == 404
         large = b'{"context": [0.3, -0.2]' + b" " * 2000 + b"}"
         assert (await wire.ask(wire.request(body=large)))[0] == 413
-
-    serve(scenario, body_limit=1500)
-
-
-def test_a_request_may_come_in_pieces(serve):
-    async def scenario(here):
-        wire = await here.wire()
-        whole = wire.request()
-        for place in (5, 60, len(whole) - len(HERE), len(whole) - 1):
-            wire.send(whole[:place])
-            await asyncio.sleep(0.02)
-            assert (await wire.ask(whole[place:]))[0] == 200
-
-    serve(scenario)
-
-
-async def pipelined(here, early=0):
-    """Statuses of requests that were sent at once; so many come before the first is answered."""
-    wire, other = await here.wire(), await here.wire()
-    gate, _ = held(here)
-    lost = json.dumps({"decision": "none", "loss": 0.5}).encode()
-    wire.send(wire.request() + wire.request("/v1/observe", lost) + wire.request(body=b"{}"))
-    statuses = [(await wire.answer())[0] for _ in range(early)]
-    assert (await other.ask(other.request("/v1/observe", lost)))[0] == 404  # there was time enough
-    gate.set()
-    return statuses + [(await wire.answer())[0] for _ in range(3 - early)]
 
 
 def held(here):
@@ -179,49 +131,8 @@ def held(here):
     return gate, begun
 
 
-def test_answers_come_in_the_order_of_their_requests(serve):
-    assert serve(pipelined) == [200, 404, 422]
-
-
-def test_that_order_is_kept_by_a_check_and_not_by_luck(serve):
-    class Hasty(LimitedHttp):
-        """Believes that the connection is always free."""
-
-        def on_headers_complete(self):
-            self.cycle = None
-            super().on_headers_complete()
-
-    assert serve(lambda here: pipelined(here, early=2), Hasty)[2] == 200
-
-
-@pytest.mark.parametrize(
-    ("version", "more"), [("1.1", ["Connection: close"]), ("1.0", [])], ids=["header", "old"]
-)
-def test_a_connection_is_closed_when_it_should_be(serve, version, more):
-    async def scenario(here):
-        wire = await here.wire()
-        status, headers, _ = await wire.ask(wire.request(version=version, more=more))
-        assert (status, headers["connection"]) == (200, "close")
-        assert await wire.ended()
-
-    serve(scenario)
-
-
-def test_a_closed_connection_disturbs_no_other(serve):
-    async def scenario(here):
-        for cut in (100, None):  # in the middle of a request, and before its answer
-            wire = await here.wire()
-            wire.send(wire.request()[:cut])
-            await asyncio.sleep(0.02)
-            await wire.hang_up()
-        wire = await here.wire()
-        assert [(await wire.ask(wire.request()))[0] for _ in range(3)] == [200] * 3
-
-    serve(scenario)
-
-
-def test_nonsense_is_refused_and_the_server_lives(serve):
-    async def scenario(here):
+async def test_nonsense_is_refused_and_the_server_lives(serve):
+    async with serve() as here:
         wire = await here.wire()
         assert (await wire.ask(b"NONSENSE\r\n\r\n"))[0] == 400
         wire = await here.wire()
@@ -229,24 +140,6 @@ def test_nonsense_is_refused_and_the_server_lives(serve):
         assert (await wire.ask(two))[0] == 400
         wire = await here.wire()
         assert (await wire.ask(wire.request()))[0] == 200
-
-    serve(scenario)
-
-
-def test_a_request_under_way_is_answered_when_the_server_stops(serve):
-    async def scenario(here):
-        wire, idle = await here.wire(), await here.wire()
-        gate, begun = held(here)
-        wire.send(wire.request())
-        await begun.wait()
-        here.server.should_exit = True
-        assert await idle.ended()
-        gate.set()
-        status, headers, _ = await wire.answer()
-        assert (status, headers["connection"]) == (200, "close")
-        assert await wire.ended()
-
-    serve(scenario)
 
 
 # Heads are bounded: whoever sends without end is refused before anything is kept
@@ -266,7 +159,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_head_may_be_as_long_as_the_limit_and_no_longer(serve, way):
+async def test_a_head_may_be_as_long_as_the_limit_and_no_longer(serve, way):
     def padded(wire, content):
         """The request with one more header, which brings its headers to exactly that length."""
         plain = WAYS[way](wire, ["X: "]).split(b"\r\n\r\n")[0]
@@ -274,7 +167,7 @@ def test_a_head_may_be_as_long_as_the_limit_and_no_longer(serve, way):
         room = content - sum(len(line) + 2 for line in lines)
         return WAYS[way](wire, ["X: " + "x" * room])
 
-    async def scenario(here):
+    async with serve() as here:
         wire = await here.wire()
         assert (await wire.ask(padded(wire, bounds.HEAD)))[0] == 200
         assert (await wire.ask(wire.request()))[0] == 200  # and the connection goes on
@@ -284,33 +177,26 @@ def test_a_head_may_be_as_long_as_the_limit_and_no_longer(serve, way):
         assert (await wire.ask(WAYS[way](wire, many)))[0] == 200
         await refused(wire, WAYS[way](wire, [*many, "X: x"]), 431, "headers_too_large")
 
-    serve(scenario)
 
-
-def test_a_url_may_be_as_long_as_the_limit_and_no_longer(serve):
-    async def scenario(here):
+async def test_a_url_may_be_as_long_as_the_limit_and_no_longer(serve):
+    async with serve() as here:
         wire = await here.wire()
         path = "/" + "x" * (bounds.URL - 1)
         assert (await wire.ask(wire.request(path)))[0] == 404
         await refused(wire, wire.request(path + "x"), 414, "url_too_long")
 
-    serve(scenario)
 
-
-def test_trailers_count_with_the_headers(serve):
-    async def scenario(here):
+async def test_trailers_count_with_the_headers(serve):
+    async with serve() as here:
         wire = await here.wire()
         assert (await wire.ask(chunked(wire, trailers=["X: x"] * 50)))[0] == 200
         assert (await wire.ask(wire.request()))[0] == 200
         await refused(wire, chunked(wire, trailers=["X: x"] * 100), 431, "headers_too_large")
 
-    serve(scenario)
 
-
-def test_an_endless_pipelined_head_gets_no_answer_of_another_request(serve):
+async def test_an_endless_pipelined_head_gets_no_answer_of_another_request(serve):
     """The first request is under way: what is said now would be taken for its answer."""
-
-    async def scenario(here):
+    async with serve() as here:
         wire = await here.wire()
         gate = asyncio.Event()
 
@@ -322,11 +208,9 @@ def test_an_endless_pipelined_head_gets_no_answer_of_another_request(serve):
         assert await wire.ended()
         gate.set()
 
-    serve(scenario)
 
-
-def test_a_few_requests_may_wait_for_an_answer_and_no_more(serve):
-    async def scenario(here):
+async def test_a_few_requests_may_wait_for_an_answer_and_no_more(serve):
+    async with serve() as here:
         wire = await here.wire()
         gate, _ = held(here)
         wire.send(wire.request() * (1 + bounds.WAITING))
@@ -336,13 +220,10 @@ def test_a_few_requests_may_wait_for_an_answer_and_no_more(serve):
         gate.set()
         assert {(await wire.answer())[0] for _ in range(1 + bounds.WAITING)} == {200}
 
-    serve(scenario)
 
-
-def test_a_head_that_comes_too_slowly_is_not_awaited(serve, monkeypatch):
+async def test_a_head_that_comes_too_slowly_is_not_awaited(serve, monkeypatch):
     monkeypatch.setattr(bounds, "HEAD_SECONDS", 60.0)
-
-    async def scenario(here):
+    async with serve() as here:
         here.server.config.timeout_keep_alive = 600.0
         wire = await here.wire()
         assert (await wire.ask(wire.request()))[0] == 200
@@ -354,13 +235,10 @@ def test_a_head_that_comes_too_slowly_is_not_awaited(serve, monkeypatch):
         passes(11.0)
         await refused(wire, b"", 408, "too_slow")
 
-    serve(scenario)
 
-
-def test_a_head_that_waits_for_us_is_not_too_slow(serve, monkeypatch):
+async def test_a_head_that_waits_for_us_is_not_too_slow(serve, monkeypatch):
     monkeypatch.setattr(bounds, "HEAD_SECONDS", 60.0)
-
-    async def scenario(here):
+    async with serve() as here:
         wire = await here.wire()
         slow = here.service.decisions.decide
 
@@ -375,11 +253,9 @@ def test_a_head_that_waits_for_us_is_not_too_slow(serve, monkeypatch):
         assert (await wire.answer())[0] == 200
         assert (await wire.ask(second[40:]))[0] == 200
 
-    serve(scenario)
-
 
 @pytest.mark.parametrize("length", [200, 100_000])
-def test_a_body_that_comes_too_slowly_is_not_awaited(serve, monkeypatch, length):
+async def test_a_body_that_comes_too_slowly_is_not_awaited(serve, monkeypatch, length):
     monkeypatch.setattr(bounds, "BODY_SECONDS", 60.0)
     began, complete = asyncio.Event(), LimitedHttp.on_headers_complete
 
@@ -388,8 +264,7 @@ def test_a_body_that_comes_too_slowly_is_not_awaited(serve, monkeypatch, length)
         began.set()
 
     monkeypatch.setattr(LimitedHttp, "on_headers_complete", spying)
-
-    async def scenario(here):
+    async with serve() as here:
         wire = await here.wire()
         head = wire.request(body=b"{" * length).split(b"\r\n\r\n")[0] + b"\r\n\r\n"
         wire.send(head + b"{")
@@ -399,13 +274,10 @@ def test_a_body_that_comes_too_slowly_is_not_awaited(serve, monkeypatch, length)
         await refused(wire, b"", 408, "too_slow")
         assert (await (await here.wire()).ask(wire.request()))[0] == 200
 
-    serve(scenario)
 
-
-def test_connections_are_limited(serve, monkeypatch):
+async def test_connections_are_limited(serve, monkeypatch):
     monkeypatch.setattr(bounds, "SPARE_SECONDS", 60.0)  # it is refused for what it asks
-
-    async def scenario(here):
+    async with serve(connections=3) as here:
         kept = [await here.wire() for _ in range(3)]
         for wire in kept:
             assert (await wire.ask(wire.request()))[0] == 200
@@ -416,14 +288,11 @@ def test_connections_are_limited(serve, monkeypatch):
         assert (await (await here.wire()).ask(kept[1].request()))[0] == 200
         assert (await kept[1].ask(kept[1].request()))[0] == 200
 
-    serve(scenario, connections=3)
 
-
-def test_health_checks_are_answered_beyond_the_limit_of_connections(serve, monkeypatch):
+async def test_health_checks_are_answered_beyond_the_limit_of_connections(serve, monkeypatch):
     monkeypatch.setattr(bounds, "SPARE", 2)
     monkeypatch.setattr(bounds, "SPARE_SECONDS", 60.0)
-
-    async def scenario(here):
+    async with serve(connections=3) as here:
         kept = [await here.wire() for _ in range(3)]
         for wire in kept:
             assert (await wire.ask(wire.request()))[0] == 200
@@ -437,22 +306,9 @@ def test_health_checks_are_answered_beyond_the_limit_of_connections(serve, monke
         for wire in silent:
             await wire.hang_up()
 
-    serve(scenario, connections=3)
 
-
-def test_a_silent_connection_beyond_the_limit_is_closed(serve, monkeypatch):
-    monkeypatch.setattr(bounds, "SPARE_SECONDS", 0.05)
-
-    async def scenario(here):
-        wire = await here.wire()
-        assert (await wire.ask(wire.request()))[0] == 200
-        await refused(await here.wire(), b"", 503, "too_many_connections")
-
-    serve(scenario, connections=1)
-
-
-def test_a_service_may_lie_below_a_path(serve):
-    async def scenario(here):
+async def test_a_service_may_lie_below_a_path(serve):
+    async with serve(prefix="/bandit") as here:
         wire = await here.wire()
         plain = wire.request()
         below = plain.replace(b"POST /v1", b"POST /bandit/v1")
@@ -464,19 +320,9 @@ def test_a_service_may_lie_below_a_path(serve):
         other = plain.replace(b"POST /v1", b"POST /bandits/v1")
         assert (await wire.ask(other))[0] == 404
 
-    serve(scenario, prefix="/bandit")
 
-
-def test_a_silent_connection_is_closed(serve):
-    async def scenario(here):
-        here.server.config.timeout_keep_alive = 0.2
-        assert await (await here.wire()).ended()
-
-    serve(scenario)
-
-
-def test_an_idle_connection_is_closed_after_a_while_and_not_before(serve):
-    async def scenario(here):
+async def test_an_idle_connection_is_closed_after_a_while_and_not_before(serve):
+    async with serve() as here:
         here.server.config.timeout_keep_alive = 60.0
         wire = await here.wire()
         for _ in range(4):  # longer than that in all
@@ -484,8 +330,6 @@ def test_an_idle_connection_is_closed_after_a_while_and_not_before(serve):
             passes(20.0)
         passes(40.0)
         assert await wire.ended()
-
-    serve(scenario)
 
 
 GET = b"GET /healthz HTTP/1.1\r\n"

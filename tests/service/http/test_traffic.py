@@ -15,12 +15,11 @@ from discreet.client import Client, Decision
 from discreet.data import load
 from discreet.data.dataset import Dataset
 from discreet.errors import ServiceError
-from discreet.lab.traffic import Habits, Played, contexts, play, summary
+from discreet.lab.traffic import Habits, contexts, play, summary
 from discreet.plan.config import to_config
 from discreet.service.settings import Settings
 from service.conftest import dump
 from waiting import PATIENCE, until
-from wording import refused
 
 BALL = {"n_actions": 3, "features": {"kind": "UnitBall", "dimension": 3}}
 FIELDS = [
@@ -101,13 +100,6 @@ def test_a_report_has_the_figures_of_its_play(written, server, traffic, two_colu
         assert 0 < times["p50"] <= times["p90"] <= times["p99"] <= times["max"]
 
 
-def test_users_are_named_where_the_unit_needs_them(written, server, traffic, two_columns):
-    folder, key = written(window=60, unit="user", batches_per_user=2, records_per_batch=1)
-    running = server(folder)
-    code, reported = traffic(running, key, "--data", two_columns, "--rows", "6", "--rate", "50")
-    assert (code, reported["answers"]["decide"]) == (0, {"200": 6})
-
-
 def test_failures_are_counted_and_set_the_exit_code(written, server, traffic, two_columns):
     folder, admin = written()
     running = server(folder)
@@ -116,18 +108,6 @@ def test_failures_are_counted_and_set_the_exit_code(written, server, traffic, tw
     assert code == 1
     assert reported["answers"] == {"decide": {"200": 8}, "observe": {"403 forbidden": 8}}
     assert reported["errors"] == 8
-
-
-def test_in_words(written, server, two_columns, capsys):
-    folder, key = written()
-    running = server(folder)
-    url = f"http://127.0.0.1:{running.port}"
-    arguments = ["--url", url, "--key", key, "--data", two_columns, "--rows", "10"]
-    assert main(["simulate-traffic", *arguments]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("10 of 10 decisions on ")
-    assert "answers to decide: 10 × 200" in out
-    assert "by chance 0.667" in out
 
 
 @pytest.mark.parametrize(
@@ -145,11 +125,6 @@ def test_what_cannot_be_played_is_refused(flags, word, two_columns, capsys):
     given = ["simulate-traffic", "--url", "http://127.0.0.1:9", "--data", two_columns, *flags]
     assert main(given) == 2
     assert word in capsys.readouterr().err
-
-
-def test_arrays_go_as_they_are():
-    data = load("linear", rows=5)
-    assert contexts(data, BALL) == data.contexts.tolist()
 
 
 def test_columns_become_the_fields_of_a_schema():
@@ -171,15 +146,6 @@ def test_every_kind_of_field_gets_values_that_it_takes():
     rows = contexts(data, {"n_actions": 3, "features": to_config(schema)})
     assert len(np.unique(schema.map(rows), axis=0)) > 20
     assert {row["f"] for row in rows} == {True, False}
-
-
-@pytest.mark.parametrize(
-    ("columns", "classes", "schema"), [(2, 3, BALL), (4, 3, BALL), (1, 3, WORDS), (3, 4, BALL)]
-)
-def test_sets_that_do_not_fit_are_refused(columns, classes, schema):
-    data = Dataset("misfit", np.zeros((9, columns)), np.arange(9) % classes, classes)
-    with refused(ValueError, "misfit"):
-        contexts(data, schema)
 
 
 class Slow:
@@ -247,9 +213,3 @@ def test_a_connection_that_the_service_closed_costs_no_request():
                 assert client.status() == {}
                 assert closed.acquire(timeout=PATIENCE)
         served.join(PATIENCE)
-
-
-def test_a_summary_of_nothing():
-    reported = summary(Played())
-    assert (reported["loss"], reported["loss_over_time"], reported["errors"]) == (None, [], 0)
-    assert reported["latency_ms"] == {"decide": None, "observe": None}

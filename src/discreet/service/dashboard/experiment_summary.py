@@ -10,23 +10,21 @@ from discreet.client.chain import Link
 from discreet.design.action_names import action_name
 from discreet.design.outcome import Outcome
 from discreet.plan.plan import Plan
-from discreet.privacy.budget import Budget, Participation
-from discreet.privacy.ledger import Spent
 from discreet.releases.lift import Lift, within
-from discreet.service.dashboard.page_frame import lasting, minute
+from discreet.service.dashboard.page_frame import counted, lasting, minute
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import ServiceStatus
 from discreet.service.storage import document_table
 from discreet.service.storage.database import Connection
 from discreet.service.storage.document_table import HOUR
-from discreet.text import about, epsilon_text
+from discreet.text import about
 
-MOST_NAMED = 6
-"""The most actions that a sentence names."""
 SHORTEST = 30.0
 """Seconds without a decision that say nothing: counts are stored every ten seconds."""
 UNLIKELY = -math.log(0.001)
 EARLY = "Too early to say"
+MODES = {"online": "running", "shadow": "shadow", "frozen": "paused", "ended": "ended"}
+"""Modes as the pages call them."""
 DOCUMENT_KINDS = {
     "genesis": "start",
     "release": "release",
@@ -34,11 +32,6 @@ DOCUMENT_KINDS = {
     "restore": "backup restored",
     "actions": "actions changed",
 }
-
-
-def counted(count: int, word: str) -> str:
-    """``1 release``, or ``1,000 releases``."""
-    return f"{count:,} {word}{'s' * (count != 1)}"
 
 
 def document_names(links: Iterable[Link]) -> dict[int, str]:
@@ -158,26 +151,10 @@ class Headline:
     text: str
 
 
-def tried(plan: Plan, actions: list[str] | None, count: int) -> str:
-    """Describe the actions, the outcome that is reported, and the control share."""
-    named = [f"“{name}”" for name in actions or []]
-    choice, outcome = f"one of {count:,} actions", plan.outcome
-    if 2 <= len(named) <= MOST_NAMED:
-        choice = f"one of {', '.join(named[:-1])} or {named[-1]}"
-    better = "smaller is better" if outcome.best == "low" else "larger is better"
-    text = (
-        f"Each decision picks {choice} for a person. Later its {outcome.word} is reported "
-        f"({outcome.low:g} to {outcome.high:g}, {better}), and the policy learns from it."
-    )
+def control(plan: Plan) -> str | None:
+    """Name the action of the control share, if there is one."""
     if plan.control is None:
-        return text
-    whose = "decisions" if plan.participation is None else "people"
-    share = f"{100 * plan.control.share:g}\N{NO-BREAK SPACE}%"
-    return f"{text} {share} of the {whose} are the control group and get {control(plan)}."
-
-
-def control(plan: Plan) -> str:
-    """Name the action of the control share."""
+        return None
     played = plan.control_action
     return "an action at random" if played is None else quoted(action_name(plan, played))
 
@@ -185,19 +162,6 @@ def control(plan: Plan) -> str:
 def quoted(action: str | int) -> str:
     """Return an action within a sentence, where a name such as none would be misread."""
     return f"“{action}”" if isinstance(action, str) else f"action {action}"
-
-
-def state(status: ServiceStatus, default: str | int | None) -> Headline:
-    """Describe the state of the experiment."""
-    if status["ended"]:
-        return Headline("ended", "Decisions follow the last release. Nothing more is learned.")
-    given = "the first action that is offered" if default is None else quoted(default)
-    shadow = f"Everyone gets {given}; the policy learns in the background."
-    return {
-        "online": Headline("running", "Each release improves the policy that decides."),
-        "shadow": Headline("shadow", shadow),
-        "frozen": Headline("paused", "Decisions follow the last release. Nothing new is learned."),
-    }[status["mode"]]
 
 
 @dataclass(frozen=True)
@@ -264,40 +228,26 @@ def _rounded(seconds: float) -> str:
     return counted(max(1, round(seconds / length)), unit) if seconds < math.inf else ""
 
 
-def privacy(spent: Spent, budget: Budget, often: Participation | None) -> Headline:
-    """Describe the cost of all releases together for one person, who takes part ``often``.
-
-    Where ``often`` is None, each decision is protected by itself.
-    """
-    if math.isinf(budget.epsilon):
-        text = "ε = ∞: what people say is not protected. This is an experiment only."
-        return Headline("none", text)
-    text = "For each decision: spent once, with its release. More releases do not add to it."
-    if often is not None:
-        text = (
-            "For each person, all releases together. A person counts in at most "
-            f"{counted(often.batches, 'release')}; further releases do not add to it."
-        )
-    elif not spent.epsilon:
-        text = "For each decision: spent once, with its release. Nothing is released yet."
-    return Headline(f"ε = {epsilon_text(spent.epsilon)} of {epsilon_text(budget.epsilon)}", text)
-
-
 @dataclass(frozen=True)
 class Summary:
     """Public facts and words; ``hours`` has the decisions of each hour, and ``deciding`` is the
-    release that decides now, 0 at the start."""
+    release that decides now, 0 at the start. ``control`` and ``default`` name actions."""
 
+    plan: Plan
     status: ServiceStatus
     lift: Lift | None
-    tried: str
-    state: Headline
+    control: str | None
+    default: str
     coming: Headline
     helped: LiftAnswer
     began: float
     hours: dict[int, int]
     released: dict[int, float]
     deciding: int
+
+    @property
+    def state(self) -> str:
+        return "ended" if self.status["ended"] else MODES[self.status["mode"]]
 
     @property
     def releases(self) -> str:
@@ -333,20 +283,22 @@ async def summary(service: Service) -> Summary:
     """Read the summary from the database and the newest release."""
     plan, status, lift = service.settings.plan, await service.status(), service.lift()
     began, batches, hours, latest, times = await service.state.read(_facts)
+    default, named = service.settings.default_name, control(plan)
     links, unstored = service.state.serving.chain.links, service.state.decided
     if unstored:  # by this worker, in the last seconds
         latest, hour = status["now"], int(status["now"] // HOUR) * HOUR
         hours[hour] = hours.get(hour, 0) + unstored
     flow = pace(hours, latest, began, status["now"])
     return Summary(
+        plan=plan,
         status=status,
         lift=lift,
-        tried=tried(plan, status["actions"], status["n_actions"]),
-        state=state(status, service.settings.default_name),
+        control=named,
+        default="the first action that is offered" if default is None else quoted(default),
         coming=coming(status, service.state.slots.size(batches + 1), flow),
         helped=answer(
             lift,
-            None if plan.control is None else control(plan),
+            named,
             ended=status["ended"] and not status["batches"],
             taken=sum(batch["taken"] for batch in status["batches"]),
         ),

@@ -1,4 +1,4 @@
-"""Pages of operators: batches, releases, ledger, label, history, settings, keys, exact figures."""
+"""Pages of operators: batches, releases, ledger, label, history, settings, keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import Response
 
 from discreet.client.documents import digest, verify
@@ -17,8 +16,8 @@ from discreet.privacy.events import Composed, Event
 from discreet.privacy.ledger import Ledger
 from discreet.releases.quality import quality
 from discreet.service.dashboard.experiment_summary import (
+    MODES,
     document_names,
-    privacy,
     release_counts,
     summary,
 )
@@ -163,7 +162,7 @@ async def ledger(page: PageRequest, service: Service) -> Response:
         lines=lines[::-1],
         spent=found.spent(),
         budget=found.budget,
-        privacy=privacy(found.spent(), found.budget, found.participation),
+        often=found.participation,
     )
 
 
@@ -197,8 +196,6 @@ async def _label(service: Service) -> JsonObject:
 KEPT = 256
 """Labels in memory, by the digest of the newest document: one for each experiment."""
 _LABELS: dict[str, JsonObject] = {}
-MODE_WORDS = {"online": "running", "shadow": "shadow", "frozen": "paused", "ended": "ended"}
-"""Modes as the first page calls them."""
 CHANGES = {
     "invited": "Invited somebody as {role}{where}",
     "member joined": "{member} joined",
@@ -258,7 +255,7 @@ def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
         "batch": "",
         **details,
         "where": f" for {details['experiment']}" if details.get("experiment") else "",
-        "mode": MODE_WORDS.get(str(value), ""),
+        "mode": MODES.get(str(value), ""),
         "serving": back if value is None else f"Went back to {names.get(value, f'entry {value}')}",
         "label": f"{known.label} " if known and known.label else "",
         "name": names.get(change.document or 0, "release").capitalize(),
@@ -300,19 +297,6 @@ def _whole(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise InvalidInput(f"{name} must be a whole number; got text. Choose it from the list.")
     return int(text)
-
-
-async def exact(page: PageRequest, _service: Service) -> Response:
-    """Requests of all routes by status, with the same protection as /internal/metrics."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    text = page.metrics.internal(page.address).decode()
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            labels = sample.labels
-            if "route" in labels and sample.name.endswith(("_count", "_sum")):
-                row = found.setdefault((labels["route"], labels["status"]), {})
-                row[sample.name.rpartition("_")[2]] = sample.value
-    return page.render("exact.html", rows=sorted(found.items()))
 
 
 async def keys(page: PageRequest, service: Service) -> Response:

@@ -14,7 +14,7 @@ from discreet.releases.lift import Lift
 from discreet.releases.quality import Quality, quality
 from discreet.service.dashboard.charts import Chart, Line
 from discreet.service.dashboard.example_people import example_shares
-from discreet.service.dashboard.experiment_summary import privacy, summary
+from discreet.service.dashboard.experiment_summary import summary
 from discreet.service.dashboard.page_frame import PageRequest
 from discreet.service.runtime.service import Service
 from discreet.service.storage.document_table import HOUR
@@ -46,7 +46,8 @@ async def overview(page: PageRequest, service: Service) -> Response:
         "part_overview.html" if page.partial else "overview.html",
         found=found,
         status=found.status,
-        privacy=privacy(ledger.spent(), ledger.budget, plan.participation),
+        spent=ledger.spent(),
+        budget=ledger.budget,
         question=service.settings.question,
         guardrails=service.guardrails(),
         **drawn,

@@ -49,8 +49,13 @@ SharedValues = Callable[[bool], dict[str, object]]
 """The values that all pages of an experiment show; the argument: whether the visitor may look."""
 
 
+def counted(count: int, word: str) -> str:
+    """``1 release``, or ``1,000 releases``."""
+    return f"{count:,} {word}{'s' * (count != 1)}"
+
+
 @cache
-def _environment() -> Environment:
+def templates() -> Environment:
     made = environment("discreet.service.dashboard")
     made.filters |= {
         "moment": moment,
@@ -58,6 +63,7 @@ def _environment() -> Environment:
         "minute": minute,
         "duration": lasting,
         "number": lambda value: f"{value:,}",
+        "counted": counted,
         "share": lambda value: f"{100 * value:.1f} %",
         "listed": listed,
         "sentence": lambda text: text[:1].upper() + text[1:],
@@ -157,7 +163,6 @@ class PageRequest:
 
     request: Request
     access: Access
-    metrics: Metrics
     shared_values: SharedValues
     session: Session
     visitor: Visitor | None = None
@@ -223,7 +228,7 @@ class PageRequest:
             "done": self.given("done"),
             "limit": self.access.body_limit,
         }
-        return HTMLResponse(_environment().get_template(name).render(values), code)
+        return HTMLResponse(templates().get_template(name).render(values), code)
 
 
 View = Callable[[PageRequest], Awaitable[Response]]
@@ -258,7 +263,7 @@ class Page:
         if session is None:
             session, text = sessions.begin("", 0.0)
             cookie = (COOKIE, text)
-        page = PageRequest(request, self.access, self.metrics, self.shared_values, session)
+        page = PageRequest(request, self.access, self.shared_values, session)
         page.cookie = cookie
         try:
             response = await self._permitted(page)

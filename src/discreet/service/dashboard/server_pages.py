@@ -64,7 +64,6 @@ PAGES: tuple[tuple[str, ExperimentView, str | None, tuple[str, ...]], ...] = (
     ("/ui/settings/mode", operator_pages.change_settings, ADMIN, POST),
     ("/ui/settings/serving", operator_pages.change_settings, ADMIN, POST),
     ("/ui/settings/burn", operator_pages.change_settings, ADMIN, POST),
-    ("/ui/exact", operator_pages.exact, ADMIN, GET),
 )
 PageRoute = tuple[str, View, str | None, tuple[str, ...], Again | None]
 HOME = "/ui"
