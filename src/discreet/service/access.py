@@ -151,8 +151,9 @@ class Access(ABC):
     experiment = ""
     """Name by which members have a role for this experiment alone; empty for a whole server."""
 
-    def __init__(self, log: Log, settings: ServerSettings) -> None:
+    def __init__(self, log: Log, settings: ServerSettings, vault: Vault) -> None:
         self.log, self.body_limit, self.prefix = log, settings.body_limit, settings.prefix
+        self._vault = vault
         self.rate, self.refusals = RateLimit(settings.rate_limit), Refusals(log)
         self.public_releases = False
         self.storage_errors: tuple[type[Exception], ...] = ()
@@ -163,9 +164,9 @@ class Access(ABC):
         """API keys by id."""
 
     @property
-    @abstractmethod
     def session_secret(self) -> bytes:
         """Secret that encrypts the cookies of the dashboard."""
+        return self._vault.mac
 
     def note_use(self, key: str) -> None:  # noqa: B027
         """Note that a key was used; the keys of a server have no such note."""
@@ -187,7 +188,7 @@ class ExperimentAccess(Access):
 
     def __init__(self, service: Service, members: Members | None = None) -> None:
         settings, state = service.settings, service.state
-        super().__init__(state.log, settings.server)
+        super().__init__(state.log, settings.server, state.vault)
         self._service, self._state = service, state
         self.experiment = "" if members is None else settings.folder.name
         self.members = members or Members(
@@ -199,10 +200,6 @@ class ExperimentAccess(Access):
     @property
     def keys(self) -> dict[str, Key]:
         return self._state.keys
-
-    @property
-    def session_secret(self) -> bytes:
-        return self._state.vault.mac
 
     def note_use(self, key: str) -> None:
         self._state.used.add(key)
@@ -227,9 +224,9 @@ class ServerAccess(Access):
     """
 
     def __init__(self, settings: ServerSettings) -> None:
-        super().__init__(Log(""), settings)
         folder = settings.folder
-        self._database, self._vault = Sqlite(folder / DATABASE), Vault(folder / VAULT)
+        super().__init__(Log(""), settings, Vault(folder / VAULT))
+        self._database = Sqlite(folder / DATABASE)
         if not self._database.path.exists():
             raise StateClaimed(
                 f"folder must have the keys of its server; {self._database.path} is missing. Put "
@@ -259,10 +256,6 @@ class ServerAccess(Access):
     @property
     def keys(self) -> dict[str, Key]:
         return {key.id: key for key in api_keys.listed(self._database, self._connection)}
-
-    @property
-    def session_secret(self) -> bytes:
-        return self._vault.mac
 
     async def now(self) -> float:
         return float(self._connection.execute(f"SELECT {self._database.now}").fetchone()[0])

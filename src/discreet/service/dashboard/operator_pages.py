@@ -12,7 +12,7 @@ from discreet.client.documents import digest, verify
 from discreet.client.label import label_document, label_values
 from discreet.errors import CorruptRelease, InvalidInput, ServiceError
 from discreet.privacy.accounting import epsilon
-from discreet.privacy.events import Composed, Event
+from discreet.privacy.events import Composed
 from discreet.privacy.ledger import Ledger
 from discreet.releases.quality import quality
 from discreet.service.dashboard.experiment_summary import (
@@ -128,30 +128,17 @@ def _no_document() -> ServiceError:
     return ServiceError(text, status=404, code="unknown_release")
 
 
-@dataclass(frozen=True)
-class ChargeLine:
-    """A charge: its own cost, and the total cost for one unit so far."""
-
-    partition: str
-    mechanism: str
-    cost: float
-    spent: float
-
-
-def charges(ledger: Ledger) -> list[ChargeLine]:
-    """Return the ledger as a table."""
+def charges(ledger: Ledger) -> list[tuple[str, str, float, float]]:
+    """Return for each charge whose data it is for, the names of the noise (of several things that
+    are published together, each once), its own cost, and the total cost for one unit so far."""
     lines = []
     for count, entry in enumerate(ledger.entries, start=1):
+        event = entry.event
         so_far = replace(ledger, entries=ledger.entries[:count]).spent().epsilon
-        cost = epsilon(entry.event, ledger.budget.delta)
-        lines.append(ChargeLine(entry.partition, _mechanism(entry.event), cost, so_far))
+        parts = event.events if isinstance(event, Composed) else (event,)
+        names = " and ".join(dict.fromkeys(type(part).__name__ for part in parts))
+        lines.append((entry.partition, names, epsilon(event, ledger.budget.delta), so_far))
     return lines
-
-
-def _mechanism(event: Event) -> str:
-    """Return the name of the noise; of several things that are published together, each once."""
-    parts = event.events if isinstance(event, Composed) else (event,)
-    return " and ".join(dict.fromkeys(type(part).__name__ for part in parts))
 
 
 async def ledger(page: PageRequest, service: Service) -> Response:
