@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import threading
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from html import unescape
 
 import pytest
@@ -83,6 +83,15 @@ def add(place, name, role="viewer", passphrase=PASSPHRASE, email="", **grants):
     return changed(place, operation)
 
 
+@asynccontextmanager
+async def people(settings, **roles):
+    """A service with these members by name, and the members."""
+    made = settings()
+    members = {name: add(made, name, role) for name, role in roles.items()}
+    async with running(made) as service:
+        yield service, members
+
+
 async def signed_in(app, name, passphrase=PASSPHRASE, at="", **options):
     visitor = Visitor(None, app=app, **options)
     visitor.reply = await enter(visitor, name, passphrase, at)
@@ -146,9 +155,8 @@ async def test_a_viewer_changes_nothing_and_an_editor_is_named_in_the_history(se
 
 
 async def test_logs_have_the_id_and_never_a_passphrase(settings, capfd):
-    made = settings()
-    member = add(made, "Ed", "editor")
-    async with running(made) as service:
+    async with people(settings, Ed="editor") as (service, ids):
+        member = ids["Ed"]
         editor = await signed_in(Visitor(service).app, "Ed")
         await editor.send("/ui/settings/mode", mode="frozen")
         await enter(Visitor(service, app=editor.app), "Ed", "a wrong but long one")
@@ -162,9 +170,7 @@ async def test_logs_have_the_id_and_never_a_passphrase(settings, capfd):
 
 
 async def test_a_session_is_new_ends_and_does_not_come_back(settings):
-    made = settings()
-    add(made, "Ada", "owner")
-    async with running(made) as service:
+    async with people(settings, Ada="owner") as (service, _):
         visitor = Visitor(service)
         reply = await visitor.get("/ui/login")
         before = visitor.cookie
@@ -193,9 +199,7 @@ async def test_a_session_is_new_ends_and_does_not_come_back(settings):
 
 
 async def test_forms_of_members_need_the_token_of_their_session(settings):
-    made = settings()
-    add(made, "Ada", "owner")
-    async with running(made) as service:
+    async with people(settings, Ada="owner") as (service, _):
         owner = await signed_in(Visitor(service).app, "Ada")
         other = await signed_in(owner.app, "Ada")
         for path, _, needed, methods in PAGES:
@@ -230,10 +234,8 @@ async def test_sessions_end_with_the_rights(settings, ending):
 
 
 async def test_the_last_owner_stays(settings):
-    made = settings()
-    ada = add(made, "Ada", "owner")
-    add(made, "Ed", "editor")
-    async with running(made) as service:
+    async with people(settings, Ada="owner", Ed="editor") as (service, ids):
+        ada = ids["Ada"]
         owner = await signed_in(Visitor(service).app, "Ada")
         for form in ({"what": "role", "role": "viewer"}, {"what": "remove"}):
             reply = await owner.send("/ui/members", id=ada.id, **form)
@@ -268,9 +270,7 @@ def test_two_owners_who_demote_each_other_leave_one(settings):
 
 @EITHER
 async def test_an_invitation_works_once(settings):
-    made = settings()
-    add(made, "Ada", "owner")
-    async with running(made) as service:
+    async with people(settings, Ada="owner") as (service, _):
         owner = await signed_in(Visitor(service).app, "Ada")
         page = await owner.send("/ui/members", what="invite", role="editor", expires_in="1d")
         link = unescape(re.search(r"http://localhost(/ui/join[^<]+)", page.text)[1])
@@ -321,10 +321,9 @@ async def test_invitations_end_and_are_withdrawn(settings):
 
 
 async def test_a_link_for_a_new_passphrase(settings):
-    made = settings()
-    ada = add(made, "Ada", "owner")
-    member = add(made, "Ed", "editor")
-    async with running(made) as service:
+    async with people(settings, Ada="owner", Ed="editor") as (service, ids):
+        ada = ids["Ada"]
+        member = ids["Ed"]
         owner, editor = [await signed_in(Visitor(service).app, name) for name in ("Ada", "Ed")]
         page = await owner.send("/ui/members", what="reset", id=member.id)
         link = unescape(re.search(r"http://localhost(/ui/join[^<]+)", page.text)[1])
