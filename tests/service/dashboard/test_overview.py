@@ -320,28 +320,6 @@ async def test_the_first_page_has_state_lift_and_next_release(settings, released
         assert json.loads((await visitor.get("/ui/newest")).text) == {"newest": 2}
 
 
-RULES = (
-    "Personal choices have not been shown to help clearly",
-    "Predicted outcomes differ clearly",
-)
-
-
-async def test_the_status_has_the_rule_that_decides(settings, released):
-    async with running(settings(plan={**NAMED, "policy": {"kind": "AdaptivePO"}})) as service:
-        visitor = await entered(service, settings.key())
-        before = await service.status()
-        assert before["rule"] is None
-        assert not any(each in before["text"] for each in RULES)
-        while (made := await service.decisions.decide("caller", HERE)).stored:
-            await service.decisions.observe(made.decision, 50)
-        rule = (await released(service)).rule_text
-        assert rule.startswith(RULES)
-        after = await service.status()
-        assert after["rule"] == rule
-        assert rule in after["text"]
-        assert rule in unescape((await visitor.get("/ui")).text)
-
-
 async def test_the_history_has_time_and_key(settings, released):
     async with running(settings()) as service:
         visitor = await entered(service, settings.key())

@@ -106,18 +106,6 @@ def chunked(wire, body=HERE, more=(), trailers=()):
     return head + b"%x\r\n%b\r\n0\r\n%b" % (len(body), body, end if trailers else b"\r\n")
 
 
-async def test_expectations_queries_unknown_paths_and_large_bodies(serve):
-    async with serve(body_limit=1500) as here:
-        wire = await here.wire()
-        wire.send(wire.request(more=["Expect: 100-continue"]))
-        assert (await wire.answer())[0] == 100
-        assert (await wire.answer())[0] == 200
-        assert (await wire.ask(wire.request("/v1/decide?")))[0] == 200
-        assert (await wire.ask(wire.request("/v1/nowhere")))[0] == 404
-        large = b'{"context": [0.3, -0.2]' + b" " * 2000 + b"}"
-        assert (await wire.ask(wire.request(body=large)))[0] == 413
-
-
 def held(here):
     """What lets decisions go on, and what tells that one is under way."""
     gate, begun, decide = asyncio.Event(), asyncio.Event(), here.service.decisions.decide
@@ -305,31 +293,6 @@ async def test_health_checks_are_answered_beyond_the_limit_of_connections(serve,
         await refused(await here.wire(), b"", 503, "too_many_connections")
         for wire in silent:
             await wire.hang_up()
-
-
-async def test_a_service_may_lie_below_a_path(serve):
-    async with serve(prefix="/bandit") as here:
-        wire = await here.wire()
-        plain = wire.request()
-        below = plain.replace(b"POST /v1", b"POST /bandit/v1")
-        assert [(await wire.ask(each))[0] for each in (plain, below)] == [200, 200]
-        for path in (b"/bandit/healthz", b"/healthz", b"/bandit/v1/releases/0"):
-            request = plain.split(b"\r\n\r\n")[0].replace(b"POST /v1/decide", b"GET " + path)
-            head = re.sub(rb"(?i)content-length: \d+", b"Content-Length: 0", request)
-            assert (await wire.ask(head + b"\r\n\r\n"))[0] == 200
-        other = plain.replace(b"POST /v1", b"POST /bandits/v1")
-        assert (await wire.ask(other))[0] == 404
-
-
-async def test_an_idle_connection_is_closed_after_a_while_and_not_before(serve):
-    async with serve() as here:
-        here.server.config.timeout_keep_alive = 60.0
-        wire = await here.wire()
-        for _ in range(4):  # longer than that in all
-            assert (await wire.ask(wire.request()))[0] == 200
-            passes(20.0)
-        passes(40.0)
-        assert await wire.ended()
 
 
 GET = b"GET /healthz HTTP/1.1\r\n"

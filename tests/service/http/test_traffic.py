@@ -100,16 +100,6 @@ def test_a_report_has_the_figures_of_its_play(written, server, traffic, two_colu
         assert 0 < times["p50"] <= times["p90"] <= times["p99"] <= times["max"]
 
 
-def test_failures_are_counted_and_set_the_exit_code(written, server, traffic, two_columns):
-    folder, admin = written()
-    running = server(folder)
-    made = running.call("POST", "/v1/admin/keys", {"scopes": ["decide"]}, admin)[1]
-    code, reported = traffic(running, made["key"], "--data", two_columns, "--rows", "8")
-    assert code == 1
-    assert reported["answers"] == {"decide": {"200": 8}, "observe": {"403 forbidden": 8}}
-    assert reported["errors"] == 8
-
-
 @pytest.mark.parametrize(
     ("flags", "word"),
     [
