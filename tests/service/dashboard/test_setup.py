@@ -367,7 +367,6 @@ async def test_from_an_empty_form_to_an_experiment_that_decides(folder):
         ({"actions_kind": "count", "n_actions": "1"}, "n_actions", "at least 2"),
         (rails(name=["two words"]), "rail-0", "letter"),
         (rails(name=["ok", "m"], low=["0", "5"]), "rail-1", "low < high"),
-        (rails(name=["m"], worse=["larger"]), "rail-0", "orse of m must"),
         (rails(name=["m"], limit=["many"]), "rail-0", "limit must be a number"),
         (rails(name=["a", "b", "c", "d"]), "guardrails", "one to 3"),
         (rails(name=["a"]) | {"control": "none"}, "guardrails", "control share"),

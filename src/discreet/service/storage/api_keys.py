@@ -112,15 +112,14 @@ def note_use(database: Database, connection: Connection, ids: Iterable[str]) -> 
 
 def revoke(database: Database, connection: Connection, id: str, by: str = "") -> Key:
     """Revoke a key; workers notice within a second."""
+    if id not in {key.id for key in listed(database, connection)}:
+        raise InvalidInput(f"key must be one of those listed; got {id!r}. See discreet keys list.")
     gone = connection.execute(
         f"UPDATE keys SET revoked = {database.now} WHERE id = ? AND revoked IS NULL", (id,)
     )
     if gone.rowcount:
         document_table.note_change(database, connection, "key revoked", by, key=id)
-    for key in listed(database, connection):
-        if key.id == id:
-            return key
-    raise InvalidInput(f"key must be one of those listed; got {id!r}. See discreet keys list.")
+    return next(key for key in listed(database, connection) if key.id == id)
 
 
 def end_sessions(database: Database, connection: Connection, id: str) -> None:
