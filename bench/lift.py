@@ -28,7 +28,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.design.schedule import Schedule
-from discreet.releases.lift_intervals import batch_factors, pooled
+from discreet.releases.lift_intervals import DIFFERENCE, PooledSums, batch_factors
 
 HEADER = ("world", "ε", "control", "rounds", "answers", "once", "ever wrong", "available")
 HEADER += ("once, of available", "± once", "± any time")
@@ -216,14 +216,15 @@ def measured(world: World, runs: int, seed: int) -> tuple[list[str], bool]:
     variance = np.full((runs, len(lengths)), sigma**2)
     public = lengths[:, None] * np.array([1.0 - world.share, world.share])
     often = world.often or (1, 1)
-    found = pooled(told, variance, public, often, 0.95)
+    found, alpha = PooledSums(told, variance, public, often), 0.05
+    fixed, anytime = found.fixed(DIFFERENCE, alpha), found.anytime(DIFFERENCE, alpha)
     weight = batch_factors(told, variance, public, often[1]) * counts.prod(-1)
     total = np.cumsum(weight, axis=-1)
     true = np.cumsum(weight * (means[:, 0] - means[:, 1]), axis=-1) / np.where(total, total, 1.0)
-    finite = np.isfinite(found.anytime)
-    away = np.where(finite, np.abs(found.difference - true), 0.0)
-    once = (away[:, -1] <= found.fixed[:, -1]).mean()
-    ever = (away > found.anytime).any(axis=-1).mean()
+    finite = np.isfinite(anytime)
+    away = np.where(finite, np.abs(found.excess @ DIFFERENCE - true), 0.0)
+    once = (away[:, -1] <= fixed[:, -1]).mean()
+    ever = (away > anytime).any(axis=-1).mean()
     answers = world.answers
     shown = "90→50, 50→90 %" if callable(answers) else f"{answers[0]:.0%}, {answers[1]:.0%}"
     row = [world.name, f"{world.epsilon:g}", f"{world.share:g}", f"{world.rounds:,}", shown]

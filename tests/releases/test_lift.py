@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from discreet.privacy.budget import Participation
 from discreet.releases.lift import Lift, LiftLine, lift_of
 from discreet.releases.lift_intervals import (
     CONTROL,
+    DIFFERENCE,
     POLICY,
     PooledSums,
     batch_factors,
@@ -23,7 +25,6 @@ from discreet.releases.lift_intervals import (
     error_of_release,
     largest_variance,
     more_decisions,
-    pooled,
     quotient,
 )
 from discreet.releases.release import Predictor, Release
@@ -45,6 +46,21 @@ def told(runs, sigma, seed=0, lengths=LENGTHS, losses=LOSSES, share=SHARE, answe
     noise = sigma * rng.standard_normal((runs, *slots.shape, 2)) * [1.0, np.sqrt(4 / 3)]
     sums = np.stack([lost - counts / 2, counts], -1) + noise
     return sums, np.full((runs, len(lengths)), sigma**2), slots, counts
+
+
+class Pooled(NamedTuple):
+    """Mean losses up to each batch, their difference and half-widths."""
+
+    means: np.ndarray
+    difference: np.ndarray
+    fixed: np.ndarray
+    anytime: np.ndarray
+
+
+def pooled(sums, variance, slots, often, confidence):
+    found, alpha = PooledSums(sums, variance, slots, often), 1.0 - confidence
+    widths = found.fixed(DIFFERENCE, alpha), found.anytime(DIFFERENCE, alpha)
+    return Pooled(0.5 + found.excess, found.excess @ DIFFERENCE, *widths)
 
 
 def coverage(found, true):

@@ -57,14 +57,14 @@ class ActionChange:
         try:
             rows, batch = document["rows"], document["batch"]
             change = cls(
-                number=int(document["number"]),
-                releases=int(document["releases"]),
-                added=tuple(str(each) for each in document["added"]),
-                removed=tuple(str(each) for each in document["removed"]),
-                rows=None if rows is None else decode_array(rows),
-                batch=None if batch is None else int(batch),
-                plan_digest=document["plan"],
-                previous=document["previous"],
+                int(document["number"]),
+                int(document["releases"]),
+                tuple(map(str, document["added"])),
+                tuple(map(str, document["removed"])),
+                None if rows is None else decode_array(rows),
+                None if batch is None else int(batch),
+                document["plan"],
+                document["previous"],
             )
             whole = change.rows is None or (
                 change.rows.ndim == 2

@@ -127,10 +127,15 @@ def item_rows(schema: UnitBall | Schema, items: object) -> tuple[tuple[str, ...]
         return ids, schema.map(items)
     if isinstance(items, Mapping):
         pairs = [*items.items()]
-    elif isinstance(items, Iterable) and not isinstance(items, (str, bytes)):
-        pairs = [_apart(item) for item in items]
     else:
-        raise _no_items(items)
+        listed = [*items] if np.iterable(items) and not isinstance(items, (str, bytes)) else [items]
+        for item in listed:
+            if not isinstance(item, Mapping) or ID not in item:
+                raise InvalidInput(
+                    "items must be a mapping of ids to features, a frame or dicts with 'id'; "
+                    f"got {type(item).__name__}. Write {{'a': {{'year': 1999}}}}."
+                )
+        pairs = [(item[ID], {name: item[name] for name in item if name != ID}) for item in listed]
     ids = checked_ids([item for item, _ in pairs])
     rows = [item_row(schema, item, features) for item, features in pairs]
     return ids, np.stack(rows) if rows else np.empty((0, schema.p))
@@ -168,17 +173,3 @@ def checked_ids(ids: Any, name: str = "items") -> tuple[str, ...]:
             )
         seen[word] = None
     return tuple(seen)
-
-
-def _apart(item: object) -> tuple[Any, Any]:
-    """The id and the features of one dict."""
-    if not isinstance(item, Mapping) or ID not in item:
-        raise _no_items(item)
-    return item[ID], {name: value for name, value in item.items() if name != ID}
-
-
-def _no_items(items: object) -> InvalidInput:
-    return InvalidInput(
-        "items must be a mapping of ids to features, a frame or dicts with 'id'; "
-        f"got {type(items).__name__}. Write {{'a': {{'year': 1999}}}} with names of yours."
-    )

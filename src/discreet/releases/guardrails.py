@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 from discreet.design.outcome import Guardrail, declared_guardrails
 from discreet.errors import CorruptRelease
-from discreet.releases.lift import Lift, lift, within
+from discreet.releases.lift import Lift, lift
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.statistics import PartLosses
 from discreet.types import JsonObject
@@ -35,30 +35,22 @@ class GuardrailLift:
     @property
     def means(self) -> tuple[str, str]:
         """Mean values of policy and control, within the range; dashes where they are unknown."""
-        line, outcome = self.lift.pooled, self.lift.outcome
-        values = (outcome.value_of(within(each)) for each in (line.policy, line.control))
-        policy, control = map(outcome.figure, values)
-        return policy, control
+        line, mean = self.lift.pooled, self.lift.mean_text
+        return mean(line.policy), mean(line.control)
 
     @property
     def difference(self) -> str:
         """``+0.011 ± 0.004``: policy less control, in the interval that is valid at any time."""
-        line, outcome = self.lift.pooled, self.lift.outcome
-        if not self.known:
-            return "–"
-        apart = outcome.figure(outcome.difference_of(line.difference), "+")
-        return f"{apart} ± {outcome.figure(outcome.error_of(line.anytime))}"
+        return self.lift.difference_text(self.lift.pooled.anytime)
 
     @property
     def verdict(self) -> str:
         """Result of the alert rule, in words."""
-        limit = self.guardrail.limit
-        more = f" by more than {limit:g}" if limit else ""
         if not self.known:
             return "not known yet: the counts of observed values are within their noise"
-        if self.alert:
-            return f"alert: worse than the control{more}"
-        return "no alert"
+        limit = self.guardrail.limit
+        more = f" by more than {limit:g}" if limit else ""
+        return f"alert: worse than the control{more}" if self.alert else "no alert"
 
     @property
     def text(self) -> str:

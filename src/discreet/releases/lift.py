@@ -112,8 +112,8 @@ class Lift:
         line = self.pooled
         if not line.known:
             return "lift is not known yet; the counts of observed losses are within their noise"
-        means = f"policy {self._mean(line.policy)}, control {self._mean(line.control)}"
-        return f"{means}, lift {self._apart(line, line.anytime)}; valid at any time"
+        means = f"policy {self.mean_text(line.policy)}, control {self.mean_text(line.control)}"
+        return f"{means}, lift {self.difference_text(line.anytime)}; valid at any time"
 
     @property
     def verdict(self) -> str:
@@ -151,10 +151,8 @@ class Lift:
     @property
     def relative_figures(self) -> tuple[str, str]:
         """``+9.1 %`` and ``+4.4 % to +13.5 %``, or that it is not known yet, and why."""
-        why = "the control's mean is not surely above zero"
-        return self.relative(self.pooled).figures(
-            lambda x: f"{100 * x:+.1f}\N{NO-BREAK SPACE}%", why
-        )
+        why, text = "the control's mean is not surely above zero", "{:+.1f}\N{NO-BREAK SPACE}%"
+        return self.relative(self.pooled).figures(lambda x: text.format(100 * x), why)
 
     @property
     def gained_figures(self) -> tuple[str, str]:
@@ -173,19 +171,20 @@ class Lift:
         words = "relative lift {} ({}); " + self.gained_word + " so far {} ({})"
         return words.format(*self.relative_figures, *self.gained_figures)
 
-    def _mean(self, loss: float) -> str:
+    def mean_text(self, loss: float) -> str:
         """A mean within the range, or a dash where it is unknown."""
         return self.outcome.figure(self.outcome.value_of(within(loss)))
 
-    def _apart(self, line: LiftLine, wide: float) -> str:
+    def difference_text(self, wide: float, line: LiftLine | None = None) -> str:
+        """``−0.023 ± 0.011`` with this half-width, or a dash: of a line, or of all releases."""
         if not math.isfinite(wide):
             return "–"
-        outcome = self.outcome
+        outcome, line = self.outcome, line or self.pooled
         apart, wide = outcome.difference_of(line.difference), outcome.error_of(wide)
         return f"{outcome.figure(apart, '+')} ± {outcome.figure(wide)}"
 
     def __repr__(self) -> str:
-        fixed = self._apart(self.pooled, self.pooled.fixed)
+        fixed = self.difference_text(self.pooled.fixed)
         return (
             f"Lift(mean {self.outcome.word}: {self.text}; {fixed} for one look at a time fixed "
             f"before; {self.confidence:.0%} intervals; {self.verdict}; assumed: {self.assumes})"
@@ -195,8 +194,8 @@ class Lift:
         rows = [
             (
                 *(f"{line.number}", f"{line.records:,}"),
-                *(self._mean(each) for each in (line.policy, line.control)),
-                *(self._apart(line, line.fixed), self._apart(line, line.anytime)),
+                *(self.mean_text(each) for each in (line.policy, line.control)),
+                *(self.difference_text(wide, line) for wide in (line.fixed, line.anytime)),
             )
             for line in self.so_far
         ]
@@ -210,42 +209,41 @@ class Lift:
         Means are within the range; differences are those of the lines. NaN and infinity stand for
         what is not known yet.
         """
-        apart, wide = self.outcome.difference_of, self.outcome.error_of
+        outcome, wide = self.outcome, self.outcome.error_of
         batch, whole = _columns(self.batches), _columns(self.so_far)
-        return {
-            "number": batch["number"].astype(np.int64),
-            "records": batch["records"].astype(np.int64),
-            "policy": self.outcome.value_of(within(batch["policy"])),
-            "control": self.outcome.value_of(within(batch["control"])),
-            "lift": apart(batch["policy"] - batch["control"]),
+        columns = {
+            "number": batch["number"],
+            "records": batch["records"],
+            "policy": outcome.value_of(within(batch["policy"])),
+            "control": outcome.value_of(within(batch["control"])),
+            "lift": outcome.difference_of(batch["policy"] - batch["control"]),
             "half_width": wide(batch["fixed"]),
-            "policy_so_far": self.outcome.value_of(within(whole["policy"])),
-            "control_so_far": self.outcome.value_of(within(whole["control"])),
-            "lift_so_far": apart(whole["policy"] - whole["control"]),
+            "policy_so_far": outcome.value_of(within(whole["policy"])),
+            "control_so_far": outcome.value_of(within(whole["control"])),
+            "lift_so_far": outcome.difference_of(whole["policy"] - whole["control"]),
             "half_width_fixed_time": wide(whole["fixed"]),
             "half_width_any_time": wide(whole["anytime"]),
             "policy_half_width_any_time": wide(whole["policy_error"]),
             "control_half_width_any_time": wide(whole["control_error"]),
-            **_three("relative", [self.relative(line) for line in self.so_far]),
-            **_three("gained", [self.gained(line) for line in self.so_far]),
         }
+        for name, estimate in (("relative", self.relative), ("gained", self.gained)):
+            found = np.asarray([estimate(line) for line in self.so_far]).T
+            columns |= zip((f"{name}_so_far", f"{name}_low", f"{name}_high"), found, strict=True)
+        return columns
 
     def to_json(self) -> JsonObject:
         """``table`` row by row, with the words, as a document for everyone.
 
         Null stands for what is not known yet.
         """
-        columns = {
-            name: [value if math.isfinite(value) else None for value in values.tolist()]
-            for name, values in self.table.items()
-        }
+        table = self.table
+        rows = zip(*(values.tolist() for values in table.values()), strict=True)
+        known = ([value if math.isfinite(value) else None for value in row] for row in rows)
         return {
             "format": FORMAT,
             "outcome": {"kind": type(self.outcome).__name__, **asdict(self.outcome)},
             "confidence": self.confidence,
-            "batches": [
-                dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-            ],
+            "batches": [dict(zip(table, row, strict=True)) for row in known],
             "text": self.text,
             "verdict": self.verdict,
             "relative_text": self.relative_text,
@@ -269,8 +267,7 @@ def lift(released: PolicyView, *, confidence: float = 0.95) -> Lift:
 
     The intervals cover sampling and privacy noise. The one that is ``valid at any time`` holds for
     all releases at once, so that looking every day is no mistake; the other one is narrower, and
-    holds for one look at a time that was fixed before. Where so few losses were observed that their
-    count is within its noise, half-widths are infinite. ``assumes`` of the result says what the
+    holds for one look at a time that was fixed before. ``assumes`` of the result says what the
     intervals take for granted. [docs/lift.md]
 
     Args:
@@ -373,11 +370,6 @@ def next_sizes(schedule: Schedule, released: PolicyView) -> list[int]:
     return sizes[: int(enough) + 1]
 
 
-def _three(name: str, found: Sequence[LiftEstimate]) -> dict[str, NumpyArray]:
-    columns = (f"{name}_so_far", f"{name}_low", f"{name}_high")
-    return dict(zip(columns, np.asarray(found).T, strict=True))
-
-
 def within(loss: Numbers) -> Numbers:
     """The loss in [0, 1] that is nearest."""
     return np.clip(loss, 0.0, 1.0)
@@ -387,12 +379,9 @@ def _lines(
     numbers: list[int], records: NumpyArray, excess: Numbers, *others: Numbers
 ) -> tuple[LiftLine, ...]:
     """A line for each release."""
-    return tuple(
-        LiftLine(
-            number, int(records[i]), *(0.5 + excess[i]).tolist(), *(float(w[i]) for w in others)
-        )
-        for i, number in enumerate(numbers)
-    )
+    columns = np.column_stack([0.5 + excess, *others]).tolist()
+    parts = zip(numbers, records.tolist(), columns, strict=True)
+    return tuple(LiftLine(number, count, *line) for number, count, line in parts)
 
 
 def _columns(lines: Sequence[LiftLine]) -> dict[str, NumpyArray]:

@@ -25,33 +25,10 @@ MANY = 512
 """Beyond so many batches most have one size, so that their people may be the same in all."""
 ROUNDS = 8
 """How often a half-width narrows the range of differences for which its variance is computed."""
-
-
 JOINT = 0.05
 """The share of the error that a second quantity takes where an interval combines two."""
 DIFFERENCE, POLICY, CONTROL = np.array([[1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
 """Weights of the mean losses of policy and control in what an interval is about."""
-
-
-class Pooled(NamedTuple):
-    """Up to each batch (..., B): mean losses (..., B, 2), their difference and half-widths.
-
-    Where the counts are within their noise, means are NaN and half-widths infinite.
-    """
-
-    means: Numbers
-    difference: Numbers
-    fixed: Numbers
-    anytime: Numbers
-
-
-def pooled(
-    sums: Numbers, variance: Numbers, slots: Numbers, often: tuple[int, int], confidence: float
-) -> Pooled:
-    """Differences within batches, pooled over the batches up to each one."""
-    found, alpha = PooledSums(sums, variance, slots, often), 1.0 - confidence
-    widths = found.fixed(DIFFERENCE, alpha), found.anytime(DIFFERENCE, alpha)
-    return Pooled(0.5 + found.excess, found.excess @ DIFFERENCE, *widths)
 
 
 class PooledSums:
@@ -65,7 +42,8 @@ class PooledSums:
 
     an average of w₀e₀ + w₁e₁ within batches, e the mean loss of a part less ½: batch b has the
     weight a·c₀·c₁, where c counts the losses observed in each part. Weights of 1 and −1 give the
-    difference; 1 and 0, or 0 and 1, the mean of one part.
+    difference; 1 and 0, or 0 and 1, the mean of one part. ``excess`` (..., B, 2) are e of both
+    parts, NaN where the counts are within their noise; half-widths are infinite there.
     """
 
     def __init__(
@@ -90,8 +68,7 @@ class PooledSums:
         self._enough = pairs > ENOUGH * np.sqrt(self._square.sum(-1))
         self._pairs = pairs = np.where(self._enough, pairs, 1.0)
         excess = np.where(self._enough[..., None], np.cumsum(each * losses, axis=-2), np.nan)
-        excess = excess / pairs[..., None]
-        self.excess = excess
+        self.excess = excess / pairs[..., None]
 
     def half_width(
         self, weights: Numbers, shrink: float, limit: Callable[[Numbers], Numbers]
@@ -189,24 +166,18 @@ def batch_factors(sums: Numbers, variance: Numbers, slots: Numbers, records: int
     forecast, so that a batch has no say in its own factor.
     """
     noise = COUNT_VARIANCE * np.asarray(variance)[..., None]
-    before = [_earlier(part) for part in (sums[..., 0], sums[..., 1], slots, noise)]
-    losses, counts, taken, noisy = before
+    parts = sums[..., 0], sums[..., 1], slots, noise
+    losses, counts, taken, noisy = (np.cumsum(part, axis=-2) - part for part in parts)
     counts = np.maximum(counts, 0.0)
     rate = np.minimum(1.0, (counts + ENOUGH * np.sqrt(noisy) + 1.0) / (taken + 1.0))
     certain = counts > ENOUGH * np.sqrt(noisy)
     excess = np.where(certain, losses / np.where(certain, counts, 1.0), 0.0)
     known = counts**2 / np.maximum(counts + 4.0 * noisy, 1.0)
     spread = records * largest_variance(excess, known, -2.0 * math.log(0.025))
-    count = rate * slots
+    count, noise = rate * slots, noise[..., 0]
     other = count[..., ::-1]
-    noise = noise[..., 0]
     whole = (count * other**2 * spread).sum(-1) + noise * (count**2).sum(-1) + 1.5 * noise**2
     return count.prod(-1) / np.where(whole > 0.0, whole, 1.0)
-
-
-def _earlier(values: Numbers) -> Numbers:
-    """Sums over earlier batches (..., B, 2)."""
-    return np.cumsum(values, axis=-2) - values
 
 
 def largest_variance(excess: Numbers, known: Numbers, shrink: float) -> Numbers:

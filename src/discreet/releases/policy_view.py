@@ -91,21 +91,14 @@ class PolicyView:
         """Return the number of actions that have separate weights in a batch."""
         if (self.plan or {}).get("features", {}).get("kind") == "Joint":
             return 1
-        names = set(self.actions or ())
-        for change in self.changes:
-            names |= set(change.added) if (change.batch or 0) <= batch else set()
-        return len(names) or self.n_actions
+        added = [change.added for change in self.changes if (change.batch or 0) <= batch]
+        return len(set(self.actions or ()).union(*added)) or self.n_actions
 
     @property
     def possible_blocks(self) -> set[int]:
         """Numbers of actions with separate weights, after none, some or all of the changes."""
-        if (self.plan or {}).get("features", {}).get("kind") == "Joint":
-            return {1}
-        names, counts = set(self.actions or ()), {self.n_actions}
-        for change in self.changes:
-            names |= set(change.added)
-            counts.add(len(names))
-        return counts
+        batches = {0, *(change.batch or 0 for change in self.changes)}
+        return {self.blocks(batch) for batch in batches}
 
     @cached_property
     def actions(self) -> tuple[str, ...] | None:
@@ -211,15 +204,9 @@ class PolicyView:
             grams = [self._summed, *grams]
         ages = range(len(grams) - 1, -1, -1)  # what was summed before is as old as its newest
         parts = [share(age, self.schedule.half_life) for age in ages]
-        shape = grams[-1].values.shape
-        dense = grams[-1].dense
-        axes = (-2, -1) if dense else (-3,)
-        each = (
-            padded(gram.values, shape, axes)
-            if part == 1.0
-            else part * padded(gram.values, shape, axes)
-            for part, gram in zip(parts, grams, strict=True)
-        )
+        shape, axes = grams[-1].values.shape, (-2, -1) if grams[-1].dense else (-3,)
+        values = (padded(gram.values, shape, axes) for gram in grams)
+        each = (one if part == 1.0 else part * one for part, one in zip(parts, values, strict=True))
         return replace(grams[-1], values=reduce(operator.add, each))
 
     @cached_property
@@ -237,15 +224,10 @@ class PolicyView:
 
     def _runs(self, some: slice) -> Self:
         """For simulations: some runs of a stack, which is axis −3 of weights (..., R, A, p)."""
-        items = [
-            replace(
-                item,
-                predictor=replace(
-                    item.predictor, weights=_some_runs(item.predictor.weights, some, 2)
-                ),
-            )
-            for item in self.items
-        ]
+        items = []
+        for item in self.items:
+            weights = _some_runs(item.predictor.weights, some, 2)
+            items.append(replace(item, predictor=replace(item.predictor, weights=weights)))
         if self.signal is not None and items[-1].statistics is not None:
             signal = _some_runs(self.signal, some, 1)
             newest = replace(items[-1].statistics, signal=signal)

@@ -65,8 +65,8 @@ class Prior:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Prior):
             return NotImplemented
-        pairs = [(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)]
-        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+        names = [each.name for each in fields(self)]
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     def __hash__(self) -> int:
         return hash((self.source, self.weight, self.records, self.variance))
@@ -103,15 +103,12 @@ def prior_of(plan: JsonMapping | None) -> Statistics | None:
     written = (plan or {}).get("prior")
     if written is None:
         return None
-    arrays = ("gram", "response", *PUBLISHED)
     try:
-        facts: JsonObject = {
-            name: decode_array(value) if name in arrays and value is not None else value
-            for name, value in written.items()
-            if name != "kind"
-        }
-        for name in ("weight", "variance"):
-            facts[name] = float(facts[name])
+        facts: JsonObject = {name: value for name, value in written.items() if name != "kind"}
+        for name in ("gram", "response", *PUBLISHED):
+            if facts.get(name) is not None:
+                facts[name] = decode_array(facts[name])
+        facts |= {name: float(facts[name]) for name in ("weight", "variance")}
         return Prior(**facts).statistics
     except (KeyError, TypeError, ValueError, AttributeError, InvalidInput):
         raise CorruptRelease(

@@ -1,9 +1,4 @@
-"""Mean outcomes of batches, from what is published anyway.
-
-A release holds noisy sums of centred losses and noisy counts, which give the mean loss of its
-batch, or the mean reward where the plan declares rewards. This is post-processing: no budget is
-spent on it.
-"""
+"""Mean outcomes of batches, from noisy sums and counts that are published anyway, at no cost."""
 
 from __future__ import annotations
 
@@ -17,7 +12,6 @@ from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import assumptions, event_json
 from discreet.releases.policy_view import PolicyView
-from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
 from discreet.types import JsonObject
@@ -59,21 +53,16 @@ def quality(released: PolicyView) -> list[Quality]:
     """
     plan = released.plan or {}
     weight = float(plan.get("oracle", {}).get("response_weight", 1.0))
-    return [
-        _of(item.number, item.records, item.statistics, weight, released.outcome)
-        for item in released.items
-        if item.statistics is not None and _of_bandit(item.statistics)
-    ]
+    lines = []
+    for item in released.items:
+        sums = item.statistics
+        if sums is not None and sums.gram.shape[-3] == sums.response.shape[-2]:  # one per action
+            lines.append(Quality(item.number, item.records, *_mean(sums, weight), released.outcome))
+    return lines
 
 
-def _of_bandit(statistics: Statistics) -> bool:
-    """Return whether each action has separate sums, instead of one block for all."""
-    return bool(statistics.gram.shape[-3] == statistics.response.shape[-2])
-
-
-def _of(
-    number: int, records: int, statistics: Statistics, response_weight: float, outcome: Outcome
-) -> Quality:
+def _mean(statistics: Statistics, response_weight: float) -> tuple[float, float]:
+    """Return the mean loss and its standard error."""
     if statistics.outcome_sums is not None:  # N and, for each action, ½·Q, each with noise σ
         halves = statistics.outcome_sums[2::2]
         total, count = 2.0 * float(halves.sum()), float(statistics.outcome_sums[0])
@@ -84,44 +73,41 @@ def _of(
         actions = statistics.response.shape[-2]
         total_variance, count_variance = 2.0 * actions / response_weight**2, 4.0 * actions
     # Slots whose loss never came are not counted; the noisy count is kept within its bounds.
-    observed = float(np.clip(count, 1.0, records))
+    observed = float(np.clip(count, 1.0, statistics.records))
     excess = total / observed
     variance = total_variance + count_variance * min(abs(excess), 0.5) ** 2
-    loss = min(max(0.5 + excess, 0.0), 1.0)
     error = math.sqrt(statistics.variance * variance) / observed
-    return Quality(number, records, loss, error, outcome)
+    return min(max(0.5 + excess, 0.0), 1.0), error
 
 
 def released_document(released: Released) -> JsonObject:
     """Return the plan, and of each release its cost, its shape and the mean of its batch."""
     plan: Any = released.plan
-    delta = float(plan["budget"]["delta"])
-    known = {each.number: each for each in quality(released)}
-    sentences = [sentence for item in released.items for sentence in assumptions(item.event)]
+    delta, word = float(plan["budget"]["delta"]), released.outcome.word
+    means = {each.number: (each.mean, each.mean_error) for each in quality(released)}
+    releases, sentences = [], list[str]()
+    for item in released.items:
+        pure = epsilon(item.event, 0.0)
+        cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
+        mean, error = means.get(item.number, (None, None))
+        document = {
+            "number": item.number,
+            "records": item.records,
+            "epsilon": cost,
+            "delta": at,
+            "event": event_json(item.event),
+            "link": item.predictor.link,
+            "shape": list(item.predictor.weights.shape),
+            "gram": item.gram is not None,
+            f"mean_{word}": mean,
+            f"mean_{word}_error": error,
+            "digest": item.digest,
+        }
+        releases.append(document)
+        sentences += assumptions(item.event)
     return {
         "plan": plan,
         "rounds": released.rounds,
         "assumptions": list(dict.fromkeys(sentences)),
-        "releases": [
-            _release_document(item, delta, known.get(item.number), released.outcome.word)
-            for item in released.items
-        ],
-    }
-
-
-def _release_document(item: Release, delta: float, known: Quality | None, word: str) -> JsonObject:
-    pure = epsilon(item.event, 0.0)
-    cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
-    return {
-        "number": item.number,
-        "records": item.records,
-        "epsilon": cost,
-        "delta": at,
-        "event": event_json(item.event),
-        "link": item.predictor.link,
-        "shape": list(item.predictor.weights.shape),
-        "gram": item.gram is not None,
-        f"mean_{word}": None if known is None else known.mean,
-        f"mean_{word}_error": None if known is None else known.mean_error,
-        "digest": item.digest,
+        "releases": releases,
     }

@@ -15,7 +15,7 @@ from discreet.features.offered import OfferedRows
 from discreet.privacy import events
 from discreet.releases.canonical import decode_array, digest_of, encode_array
 from discreet.releases.statistics import PartLosses, Statistics
-from discreet.types import Array, JsonMapping, JsonObject, Numbers, NumpyArray
+from discreet.types import Array, JsonMapping, JsonObject, Numbers
 
 FORMAT = "discreet-release/1"
 LINKS = ("identity", "logistic", "clip")
@@ -81,13 +81,11 @@ class Fit:
 class Release:
     """One published fit: number and public size of its batch, predictor, Gram if radii need it.
 
-    ``previous`` is the digest of the release before, or of the plan for the first one;
-    ``statistics`` are the noisy sums of its batch, which later fits use again, if the oracle pools;
-    ``part_losses`` are the loss sums of policy and control, if the plan has a control share, and
-    ``guardrails`` those of its guardrails.
-
     ``records`` are the slots of the batch, ``gram`` the noisy second moments, ``event`` says what
-    the fit cost, and ``plan_digest`` names the plan.
+    the fit cost, and ``plan_digest`` names the plan. ``previous`` is the digest of the release
+    before, or of the plan for the first one; ``statistics`` are the noisy sums of its batch, which
+    later fits use again, if the oracle pools; ``part_losses`` are the loss sums of policy and
+    control, if the plan has a control share, and ``guardrails`` those of its guardrails.
 
     >>> import numpy as np
     >>> release = Release(1, 16, Predictor(np.zeros((2, 3)), "identity"))
@@ -137,12 +135,9 @@ class Release:
             "predictor": predictor,
             "gram": gram,
         }
-        if self.statistics is not None:
-            document["statistics"] = self.statistics.to_json()
-        if self.part_losses is not None:
-            document["part_losses"] = self.part_losses.to_json()
-        if self.guardrails is not None:
-            document["guardrails"] = self.guardrails.to_json()
+        for name in ("statistics", "part_losses", "guardrails"):
+            if (sums := getattr(self, name)) is not None:
+                document[name] = sums.to_json()
         return document
 
     @classmethod
@@ -227,22 +222,4 @@ def altered(number: int) -> CorruptRelease:
 
 def publishable(release: Release) -> Release:
     """The release with numbers rounded as the document has them, so all readers agree."""
-    predictor = replace(release.predictor, weights=_rounded(release.predictor.weights))
-    gram = release.gram
-    if gram is not None:
-        gram = replace(gram, values=_rounded(gram.values), step=float(gram.step))
-    statistics = release.statistics
-    if statistics is not None:
-        statistics = Statistics.from_json(statistics.to_json())
-    parts = release.part_losses
-    if parts is not None:
-        parts = PartLosses.from_json(parts.to_json())
-    rails = release.guardrails
-    if rails is not None:
-        rails = PartLosses.from_json(rails.to_json(), guardrails=True)
-    made = replace(release, predictor=predictor, gram=gram, statistics=statistics)
-    return replace(made, part_losses=parts, guardrails=rails)
-
-
-def _rounded(array: Array) -> NumpyArray:
-    return decode_array(encode_array(array))
+    return replace(Release.from_json(release.to_json()), event=release.event)

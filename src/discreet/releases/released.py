@@ -60,22 +60,20 @@ class Released(PolicyView):
         return published if self.prior is None else (self.prior, *published)
 
     def __repr__(self) -> str:
-        return f"Released({'; '.join(f'{name} {value}' for name, value in self._facts)})"
+        return f"Released({self._facts})"
 
     def _repr_html_(self) -> str:
         rows = [(str(each.number), f"{each.records:,}", each.text) for each in self._qualities]
-        facts = "; ".join(f"{name} {value}" for name, value in self._facts)
-        return html_table(facts, rows, ("release", "records", f"mean {self.outcome.word}"))
+        return html_table(self._facts, rows, ("release", "records", f"mean {self.outcome.word}"))
 
     @property
-    def _facts(self) -> list[tuple[str, str]]:
-        facts = [("releases", f"{len(self.items)}"), ("records", f"{self.rounds:,}")]
-        facts.append(("actions", listed(self.actions or [str(self.n_actions)])))
-        if self.plan is not None:
-            facts.insert(0, ("plan", digest_of(self.plan)[:12]))
+    def _facts(self) -> str:
+        facts = [] if self.plan is None else [f"plan {digest_of(self.plan)[:12]}"]
+        facts += [f"releases {len(self.items)}", f"records {self.rounds:,}"]
+        facts.append(f"actions {listed(self.actions or [str(self.n_actions)])}")
         if self._qualities:
-            facts.append((f"mean {self.outcome.word} of the newest", self._qualities[-1].text))
-        return facts
+            facts.append(f"mean {self.outcome.word} of the newest {self._qualities[-1].text}")
+        return "; ".join(facts)
 
     @property
     def _qualities(self) -> list[Quality]:
@@ -89,16 +87,16 @@ class Released(PolicyView):
 
         The frame is of the first library that is installed; means are NaN where none is published.
         """
-        means_of = {each.number: (each.mean, each.mean_error) for each in self._qualities}
-        means = np.asarray([means_of.get(item.number, (np.nan, np.nan)) for item in self.items])
-        means = means.reshape(len(self.items), 2)
+        means = {each.number: (each.mean, each.mean_error) for each in self._qualities}
+        unknown = (np.nan, np.nan)
+        lines = [
+            (each.number, each.records, *means.get(each.number, unknown)) for each in self.items
+        ]
+        table = np.asarray(lines).reshape(len(lines), 4).T
+        names = "number", "records", f"mean_{self.outcome.word}", "standard_error"
+        kinds = np.int64, np.int64, np.float64, np.float64
         return new_frame(
-            {
-                "number": np.asarray([item.number for item in self.items], dtype=np.int64),
-                "records": np.asarray([item.records for item in self.items], dtype=np.int64),
-                f"mean_{self.outcome.word}": means[:, 0],
-                "standard_error": means[:, 1],
-            }
+            {name: row.astype(kind) for name, row, kind in zip(names, table, kinds, strict=True)}
         )
 
     def plot(self, ax: object = None) -> Any:
