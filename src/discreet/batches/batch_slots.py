@@ -56,6 +56,10 @@ class CheckedLosses(NamedTuple):
     guardrails: NumpyArray | None = None
 
 
+ROWS = ("features", "losses", "actions", "counts", "control", "guardrails")
+"""Arrays of a batch with a row per slot; the last two are None where the plan has none."""
+
+
 class BatchSlots:
     """Slots ``start`` … ``start + size − 1``, taken in order; their losses come in any order.
 
@@ -126,11 +130,14 @@ class BatchSlots:
 
     def close_to_slots(self, sealed: Moment) -> None:
         """End the batch before it is full: slots that were not taken are no records of it."""
-        self.size, self.sealed, taken = self.taken, sealed, slice(self.taken)
-        self.features, self.losses = self.features[taken], self.losses[taken]
-        self.actions, self.counts = self.actions[taken], self.counts[taken]
-        self.control = None if self.control is None else self.control[taken]
-        self.guardrails = None if self.guardrails is None else self.guardrails[taken]
+        self.size, self.sealed = self.taken, sealed
+        for name, rows in self.rows().items():
+            setattr(self, name, rows)
+
+    def rows(self) -> dict[str, NumpyArray]:
+        """Return the arrays of the slots that are taken, by name."""
+        held = {name: getattr(self, name) for name in ROWS}
+        return {name: rows[: self.taken] for name, rows in held.items() if rows is not None}
 
     def checked(
         self, ids: NumpyArray, losses: NumpyArray, guardrails: NumpyArray | None = None
@@ -180,14 +187,9 @@ class BatchSlots:
 
     def forget(self) -> None:
         """Overwrite the rows before their memory is freed."""
-        self.features.fill(0.0)
-        self.losses.fill(0.0)
-        self.actions.fill(0)
-        self.counts.fill(True)
-        if self.control is not None:
-            self.control.fill(False)
-        if self.guardrails is not None:
-            self.guardrails.fill(0.0)
+        for name in ROWS:
+            if (rows := getattr(self, name)) is not None:
+                rows.fill(0)
 
 
 def batch_of(

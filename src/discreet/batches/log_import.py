@@ -84,10 +84,10 @@ def logged_rows(
     features = plan.features.map(given.contexts)
     rows = len(features)
     if full != (actions is None):
+        rule, got = ("left out", "some") if full else ("given", "none")
         raise InvalidInput(
-            f"actions must be {'left out with full feedback' if full else 'given'}; got "
-            f"{'some' if full else 'none'}. "
-            + ("Pass None: all losses are known." if full else "Pass what was played, row by row.")
+            f"actions must be {rule} with {plan.feedback} feedback; got {got}. Pass what was "
+            "played, row by row, or None where all losses are known."
         )
     shape = (rows, plan.n_actions) if full else (rows,)
     values = plan.outcome.losses_of(given.columns[plan.outcome.plural], shape)

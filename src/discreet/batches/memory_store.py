@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -220,11 +221,8 @@ class MemoryStore:
             return
         self.seal_by_clock()
         self._refuse_unknown_or_past(ids.min(), ids.max())
-        parts = []
-        for batch in self.batches:
-            inside = (ids >= batch.start) & (ids < batch.end)
-            if inside.any():
-                parts.append((batch, inside))
+        found = [(batch, (ids >= batch.start) & (ids < batch.end)) for batch in self.batches]
+        parts = [(batch, inside) for batch, inside in found if inside.any()]
         if sum(int(inside.sum()) for _, inside in parts) < ids.size:
             raise unknown_decision()  # a slot that was not taken before its batch was closed
         if any(self.over(batch) for batch, _ in parts):
@@ -248,7 +246,8 @@ class MemoryStore:
         self._refuse_unknown_or_past(id, id)
         batch = self.batches[-1]
         if id < batch.start:
-            batch = self.batches[bisect_right(self.batches, id, key=_start) - 1]
+            places = bisect_right(self.batches, id, key=attrgetter("start"))
+            batch = self.batches[places - 1]
         if id >= batch.end:
             raise unknown_decision()  # a slot that was not taken before its batch was closed
         if self.over(batch):
@@ -288,29 +287,16 @@ class MemoryStore:
     def _not_ready(self) -> NotReady:
         """Error that names why nothing is released; free slots are public."""
         if not self.batches:
-            return NotReady(
-                "batch must be under way to be released; the horizon is reached. "
-                "Make a plan with a longer horizon."
-            )
-        if self.batches[0].sealed is None:
-            return NotReady(
-                "batch must be full to be released; slots are still free. Go on deciding."
-            )
-        if not self.on_last_answer:  # the same words for all answers
-            return NotReady(
-                "batch must be closed to be released; its window is not over. Go on deciding, or "
-                "call close() at a moment that is public: no answer decides when it is released."
-            )
-        return NotReady(
-            "batch must be full, with all losses, to be released; this one lacks some. "
-            "Observe the remaining losses, or declare them missing with close()."
-        )
+            state, why = "under way", "the horizon is reached. Make a plan with a longer horizon."
+        elif self.batches[0].sealed is None:
+            state, why = "full", "slots are still free. Go on deciding."
+        elif not self.on_last_answer:  # the same words for all answers
+            state, why = "closed", "its window is not over. Go on deciding, or call close()."
+        else:
+            state, why = "full, with all losses,", "this one lacks some. Observe them, or close()."
+        return NotReady(f"batch must be {state} to be released; {why}")
 
     def release_ready(self, compute: Compute, coming: int) -> None:
         """Release what is ready when ``coming`` more decisions are made, the oldest first."""
         while self.ready(coming):
             self.release(compute, coming)
-
-
-def _start(batch: BatchSlots) -> int:
-    return batch.start

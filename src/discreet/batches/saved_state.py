@@ -12,7 +12,7 @@ import threading
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -163,40 +163,21 @@ def waiting_facts(store: MemoryStore) -> dict[str, Any]:
 
 def private_rows(store: MemoryStore) -> Arrays:
     """Return the rows of all batches under way in the order of slots, and the people's counts."""
-    batches, no_features = store.batches, np.empty((0, store.p))
-    widest, no_actions = store.released.blocks(store.open_number), np.empty(0, np.int64)
-    losses = [np.empty((0, widest)), *(_widened(b.losses[: b.taken], widest) for b in batches)]
+    batches, width = store.batches, store.released.blocks(store.open_number)
+    empty = BatchSlots(0, 0, 0, store.p, width, 0.0, store.parts, store.guardrails)
+    parts = [empty.rows(), *(batch.rows() for batch in batches)]
+    for part in parts:  # actions that joined later cannot have a loss yet
+        missing = ((0, 0), (0, width - part["losses"].shape[1]))
+        part["losses"] = np.pad(part["losses"], missing, constant_values=np.nan)
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     sealed = [batch.sealed for batch in batches if batch.sealed is not None]
-    control = [b.control[: b.taken] for b in batches if b.control is not None]
-    rails = [b.guardrails[: b.taken] for b in batches if b.guardrails is not None]
-    no_rails = np.empty((0, store.guardrails))
-    return {
-        "features": np.vstack([no_features, *(b.features[: b.taken] for b in batches)]),
-        "losses": np.vstack(losses),
-        "actions": np.hstack([no_actions, *(b.actions[: b.taken] for b in batches)]),
-        "counts": np.hstack([np.empty(0, bool), *(b.counts[: b.taken] for b in batches)]),
-        "sealed_decisions": np.array([moment.decisions for moment in sealed], dtype=np.int64),
-        "sealed_seconds": np.array([moment.seconds for moment in sealed], dtype=np.float64),
-        "closed": np.asarray(bool(batches) and batches[0].closed),
-        **({} if store.released.schedule.every is None else _clock_of(batches)),
-        **({"control": np.hstack([np.empty(0, bool), *control])} if store.parts else {}),
-        **({"guardrails": np.vstack([no_rails, *rails])} if store.guardrails else {}),
-        **({} if store.people is None else store.people.arrays()),
-    }
-
-
-def _widened(losses: NumpyArray, width: int) -> NumpyArray:
-    """Add columns for actions that joined later, whose losses cannot have been observed."""
-    missing = ((0, 0), (0, width - losses.shape[1]))
-    return np.pad(losses, missing, constant_values=np.nan)
-
-
-def _clock_of(batches: Sequence[BatchSlots]) -> Arrays:
-    """Return taken slots and opening time per batch, since a clock may close one early."""
-    return {
-        "taken": np.array([batch.taken for batch in batches], dtype=np.int64),
-        "opened": np.array([batch.opened for batch in batches], dtype=np.float64),
-    }
+    rows["sealed_decisions"] = np.array([moment.decisions for moment in sealed], dtype=np.int64)
+    rows["sealed_seconds"] = np.array([moment.seconds for moment in sealed], dtype=np.float64)
+    rows["closed"] = np.asarray(bool(batches) and batches[0].closed)
+    if store.released.schedule.every is not None:  # a clock may close a batch early
+        rows["taken"] = np.array([batch.taken for batch in batches], dtype=np.int64)
+        rows["opened"] = np.array([batch.opened for batch in batches], dtype=np.float64)
+    return rows | ({} if store.people is None else store.people.arrays())
 
 
 def restore(
@@ -223,10 +204,8 @@ def restore(
     done = 0
     for batch in store.batches:
         part = slice(done, done := done + batch.taken)
-        batch.losses[: batch.taken] = rows["losses"][part, : batch.losses.shape[1]]
-        batch.counts[: batch.taken] = rows["counts"][part]
-        if batch.guardrails is not None:
-            batch.guardrails[: batch.taken] = rows["guardrails"][part]
+        for name, held in batch.rows().items():
+            held[:] = rows[name][part] if held.ndim == 1 else rows[name][part, : held.shape[1]]
         batch.unobserved = int(np.isnan(rows["losses"][part]).all(axis=-1).sum())
     _restore_moments(store, rows)
     if participation is not None:

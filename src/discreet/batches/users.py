@@ -28,8 +28,6 @@ class Count(NamedTuple):
 
 
 NEVER = Count()
-
-
 Person = TypeVar("Person", bound=Hashable)
 
 
@@ -215,18 +213,18 @@ def user_ids(
     name: str, given: Values, rows: int, *, needed: bool, single: bool
 ) -> list[str] | None:
     """Return one id per row as text, so that 7 and "7" are one person; None if none is needed."""
-    if needed and given is None:
+    if needed != (given is not None):
+        rule, got = (
+            ("given with the unit 'user'", "none")
+            if needed
+            else ("left out with the unit 'decision'", "one")
+        )
         raise InvalidInput(
-            f"{name} must be given with the unit 'user'; got none. "
-            f"Add {name}=…, the id of the person behind each context."
+            f"{name} must be {rule}; got {got}. The id of the person behind each context belongs "
+            "to plans with unit='user', batches_per_user and records_per_batch."
         )
     if given is None:
         return None
-    if not needed:
-        raise InvalidInput(
-            f"{name} must be left out with the unit 'decision'; got one. "
-            "Leave it out, or plan with unit='user', batches_per_user and records_per_batch."
-        )
     if single:
         return [user_id(name, given)]
     listed = given.tolist() if isinstance(given, np.ndarray) else given
