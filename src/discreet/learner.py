@@ -147,8 +147,7 @@ class Learner:
     @property
     def _facts(self) -> list[tuple[str, str]]:
         """Public facts alone: nothing about rows, nor about losses that came."""
-        plan = self.plan
-        protects = self.ledger.budget  # seeded noise buys nothing
+        plan, protects = self.plan, self.ledger.budget  # seeded noise buys nothing
         return [
             ("plan", plan.digest[:12]),
             ("actions", listed(plan.actions or [str(plan.n_actions)])),

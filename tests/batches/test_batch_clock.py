@@ -106,48 +106,6 @@ def test_answers_move_no_slot_and_no_close(calls, chosen):
     assert worlds[0] == worlds[1]
 
 
-def test_an_id_that_nobody_took_is_unknown_and_a_late_loss_of_a_closed_batch_is_refused():
-    clock = Clock()
-    one = learner(clock, window="1d")
-    decide(one, 2)
-    clock.now += 7 * DAY
-    decide(one, 1)
-    for unknown in (3, [1, 3], [3]):
-        with pytest.raises(dc.UnknownDecision):
-            one.observe(unknown, 0.0 if unknown == 3 else np.zeros(len(unknown)))
-    one.observe(1, 0.0)  # batch 1 still hears losses for a day
-    clock.now += DAY
-    with pytest.raises(dc.DecisionClosed):
-        one.observe(0, 0.0)
-
-
-def test_nobody_has_to_decide_for_the_clock_to_count():
-    """The window of a batch runs from the tick that closed it, whenever somebody looks."""
-    clock = Clock()
-    one = learner(clock, window="1d")
-    decide(one, 2)
-    clock.now += 8 * DAY
-    with pytest.raises(dc.DecisionClosed):
-        one.observe(0, 0.0)
-    one.release()
-    assert records(one) == [2]
-
-
-def test_a_clock_that_is_set_back_shows_the_old_time():
-    clock = Clock()
-    one = learner(clock)
-    decide(one, 2)
-    clock.now += 3 * DAY
-    decide(one, 1)
-    clock.now -= 100 * DAY
-    before = str(one.status())
-    assert decide(one, 0) == []
-    assert str(one.status()) == before
-    clock.now += 104 * DAY
-    decide(one, 1)
-    assert records(one) == [3]
-
-
 @pytest.mark.parametrize("shown", [math.nan, math.inf, -math.inf])
 def test_a_clock_that_shows_no_time_is_refused_and_nothing_is_stored_or_spent(shown):
     clock = Clock()
@@ -161,21 +119,6 @@ def test_a_clock_that_shows_no_time_is_refused_and_nothing_is_stored_or_spent(sh
         one.observe(0, 0.5)
     clock.now = 1_000.0
     assert state_of(one._store) == before
-
-
-def test_in_a_gap_the_next_clock_runs_from_the_release():
-    clock = Clock()
-    one = learner(clock, window=None, waiting="gap")
-    decide(one, 2)
-    clock.now += 7 * DAY
-    assert decide(one, 2) == [-1, -1]
-    clock.now += 3 * DAY
-    one.close()
-    assert decide(one, 1) == [4]
-    clock.now += 7 * DAY - 1
-    assert decide(one, 1) == [5]
-    clock.now += 1
-    assert decide(one, 1) == [-1]
 
 
 def test_the_status_says_what_the_clock_does():
@@ -223,17 +166,6 @@ def test_a_tick_is_never_in_the_future_and_closes_slots_alone(every, opened, tak
     assert opened <= since <= max(opened, now * (1 + 1e-12))
     assert closed == (taken > 0 and now - opened >= every)
     assert closed or now - since < every or taken
-
-
-def test_what_was_published_loads_again(tmp_path):
-    clock = Clock()
-    one = learner(clock)
-    decide(one, 2)
-    clock.now += 7 * DAY
-    decide(one, 1)
-    one.released.save(tmp_path / "released.json")
-    again = dc.Released.load(tmp_path / "released.json")
-    assert (again.schedule.every, again.latest.records) == ("7d", 2)
 
 
 @pytest.mark.parametrize("every", ["", "7", "7w", "0d", 7, 7.0, True])

@@ -75,21 +75,6 @@ def test_releases_are_made_in_the_order_of_the_batches():
     assert records(one) == [2, 4, 8]
 
 
-def test_several_batches_are_heard_in_one_call_or_none_is():
-    one = learner()
-    ids = decide(one, 14)
-    one.observe([0, 3, 7], [0.0, 0.25, 1.0])
-    before = state_of(one._store)
-    for bad in ([1, 4, 7], [1, 4, 400]):
-        with pytest.raises((dc.LossConflict, dc.UnknownDecision)):
-            one.observe(bad, [0.5, 0.5, 0.5])
-        assert state_of(one._store) == before
-    silent = np.setdiff1d(ids, [0, 3, 7])
-    one.observe(silent, np.zeros(11))
-    decide(one, 1)
-    assert records(one) == [2, 4, 8]
-
-
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("window", [3, "10s"])
 def test_a_loss_after_the_window_is_refused(window, many):
@@ -128,30 +113,6 @@ def test_who_answered_moves_no_window(window, heard):
         clock.now += 1.0
         decide(one, 1)
     assert left == ([7, 6, 5, 4, 3, 2, 1] if window == "7s" else [7, 6, 5, 4, 3, 2, 1, 0])
-
-
-def test_without_a_window_only_close_ends_the_waiting():
-    one = learner(window=None)
-    ids = decide(one, 6)
-    decide(one, 100_000)
-    one.observe(int(ids[0]), 0.5)
-    one.close()
-    with refused(dc.DecisionClosed):
-        one.observe(1, 0.5)
-    one.observe(2, 0.5)  # of the next batch, which nobody closed
-    decide(one, 1)
-    assert records(one) == [2]
-
-
-def test_a_clock_that_is_set_back_opens_no_window_again():
-    clock = Clock()
-    one = learner(clock, window="10s")
-    decide(one, 2)
-    clock.now += 11.0
-    for _ in range(2):
-        with refused(dc.DecisionClosed):
-            one.observe(0, 0.5)
-        clock.now -= 11.0
 
 
 def test_a_failed_release_leaves_the_other_batches_alone():

@@ -9,7 +9,6 @@ import discreet as dc
 from discreet.batches.log_import import logged_rows
 from discreet.errors import InvalidInput, NotReady
 from discreet.plan.plan import Plan
-from discreet.releases.released import Released
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(-0.5, 0.5, size=(1_200, 3))
@@ -90,17 +89,6 @@ def test_the_rows_are_forgotten(tmp_path):
     cold = learner(replace(PLAN, imported=None))
     cold.save(tmp_path / "other")
     assert held < (tmp_path / "other").stat().st_size + 40_000  # eight releases, and no rows
-
-
-def test_what_was_released_is_read_again(tmp_path):
-    warm = begun()
-    warm.released.save(tmp_path / "released.json")
-    read = Released.load(tmp_path / "released.json")
-    assert read.schedule == PLAN.schedule
-    np.testing.assert_array_equal(
-        PLAN.policy.probabilities(read, PLAN.features.map(X)),
-        PLAN.policy.probabilities(warm.released, PLAN.features.map(X)),
-    )
 
 
 def test_a_state_is_saved_before_and_after_the_import(tmp_path):
@@ -257,10 +245,6 @@ def test_an_import_is_announced_comes_first_and_comes_once():
     for wrong in (0, 1.5, 2**40 + 1):
         with pytest.raises(InvalidInput, match="imported must be"):
             replace(PLAN, imported=wrong)
-
-
-def test_explain_says_so():
-    assert "private log of 1,000 rows" in " ".join(PLAN.explain().split())
 
 
 def test_an_evaluation_refuses_what_it_cannot_import():

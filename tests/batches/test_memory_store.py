@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from discreet import (
     Budget,
-    DecisionClosed,
     InvalidInput,
     Ledger,
     LossConflict,
@@ -42,17 +41,6 @@ def fit(batch, released, ledger):
     number = len(released.items) + 1
     release = Release(number, batch.records, Predictor(np.zeros((ACTIONS, P)), "identity"))
     return release, ledger.charge(f"batch {number}", NonPrivate("a test"))
-
-
-def test_slots_are_counted_through_all_batches():
-    gap, pipeline = store(first=2, waiting="gap"), store(first=2)
-    assert take(gap, 5).tolist() == [0, 1, -1, -1, -1]
-    gap.observe(np.array([0, 1]), np.array([0.0, 1.0]))
-    gap.release(fit)
-    assert take(gap, 5).tolist() == [2, 3, 4, 5, -1]
-    assert take(pipeline, 5).tolist() == [0, 1, 2, 3, 4]
-    shown = [(each.number, each.start, each.size, each.taken) for each in pipeline.batches]
-    assert shown == [(1, 0, 2, 2), (2, 2, 4, 3)]
 
 
 def test_a_batch_that_is_never_fitted_has_no_slots():
@@ -116,36 +104,6 @@ def test_an_id_that_was_never_handed_out_is_unknown(id):
     assert state_of(one) == before
 
 
-def test_a_closed_batch_hears_nothing_more():
-    one = store(first=2)
-    take(one, 2)
-    one.close()
-    before = state_of(one)
-    for call in (
-        lambda: one.observe_one(0, 0.5),
-        lambda: one.observe(np.array([1]), np.array([0.5])),
-    ):
-        with refused(DecisionClosed, "its batch is over"):
-            call()
-    assert state_of(one) == before
-
-
-def test_an_earlier_batch_hears_nothing_more():
-    one = store(first=1)
-    take(one, 1)
-    one.observe_one(0, 0.5)
-    one.release(fit)
-    take(one, 2)
-    before = state_of(one)
-    for call in (
-        lambda: one.observe_one(0, 0.5),
-        lambda: one.observe(np.array([1, 0]), np.array([0.5, 0.5])),
-    ):
-        with refused(DecisionClosed):
-            call()
-    assert state_of(one) == before
-
-
 def test_ids_repeat_in_one_call_only_where_nothing_is_stored():
     one = store()
     take(one, 4)
@@ -168,15 +126,6 @@ def test_a_conflict_in_bulk_stores_nothing():
     assert "0.5" not in str(caught.value)
     one.observe(np.array([1, 2]), np.array([0.25, 0.5]))  # the same again, and a new one
     assert one.batches[0].unobserved == 2
-
-
-def test_closing_waits_for_the_count():
-    one = store(first=2)
-    take(one, 1)
-    before = state_of(one)
-    with refused(NotReady, "sealed"):
-        one.close()
-    assert state_of(one) == before
 
 
 def seen_by_fit(one):

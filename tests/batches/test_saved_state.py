@@ -305,14 +305,6 @@ def test_a_missing_part_is_refused_and_put_back(path, part):
     assert path.exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"PK\x03\x04 nonsense"])
-def test_something_else_is_refused_and_put_back(path, content):
-    path.write_bytes(content)
-    with refused(dc.CorruptRelease):
-        dc.Learner.load(path)
-    assert path.read_bytes() == content
-
-
 def test_a_missing_file_and_a_folder_are_refused(path, tmp_path):
     with refused(dc.StateClaimed, "the path is wrong"):
         dc.Learner.load(path)

@@ -124,12 +124,6 @@ def test_true_gradients_keep_the_public_tolerance(noise, seed, solved):
     check(solved, noise, seed, ORDERS[seed % 3])
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("noise", "order"), list(product(["gamma", "gaussian"], ORDERS)))
-def test_true_gradients_keep_the_public_tolerance_in_every_order(noise, order, solved):
-    check_seeds(solved, noise, order, range(100, 140))
-
-
 @pytest.mark.parametrize("noise", ["gamma", "gaussian"])
 def test_a_plain_float_sum_is_caught(noise, solved, monkeypatch):
     monkeypatch.setattr(newton, "exact_sums", sequential)
@@ -241,18 +235,6 @@ def test_sums_lose_nothing(rows):
         assert np.abs(plain / found - 1.0).max() > 6 * UNIT
 
 
-def test_leading_axes_are_many_problems():
-    grid, rng = integers(50, 4), np.random.default_rng(0)
-    theta, factors = rng.normal(size=(3, 2, 4)), rng.uniform(-1, 1, size=(3, 50, 2))
-    for run in range(3):
-        np.testing.assert_array_equal(
-            exact_scores(grid, theta)[run], exact_scores(grid, theta[run])
-        )
-        np.testing.assert_array_equal(
-            exact_sums(grid, factors)[run], exact_sums(grid, factors[run])
-        )
-
-
 def test_the_exponential_is_as_accurate_as_the_event_assumes():
     """Within 4 units in the last place: in the array function that gradients use."""
     assert any("4 units in the last place" in text for text in logistic.CONTINUOUS)
@@ -312,17 +294,6 @@ def test_plain_gradient_steps_alone_reach_what_is_attainable(records, ridge, siz
     theta = newton.minimise(legal.features, *given, legal.grid)
     certified = true_norm(theta, legal.grid, legal.weights, legal.targets, ridge, tilt)
     assert certified <= math.sqrt(2) * 1.25 * tolerance
-
-
-def test_a_solver_without_its_last_steps_is_caught(monkeypatch):
-    monkeypatch.setattr(newton, "NEWTON_STEPS", 0)
-    monkeypatch.setattr(newton, "gradient_steps", stays)
-    legal = legal_rows(batch(2, "sorted by label", 200), "bandit", "general")
-    tilt = np.ones((2, WIDTH))
-    theta = newton.minimise(
-        legal.features, legal.weights, legal.targets, np.full(2, 5.0), tilt, 1e-9, legal.grid
-    )
-    assert true_norm(theta, legal.grid, legal.weights, legal.targets, 5.0, tilt) > 1e-3
 
 
 def test_a_far_start_goes_back_to_zero():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from catalogue import ACTIONS, WIDTH, batch
-from discreet.batch import Batch
 from discreet.oracles.mechanisms import moments
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, second_moments
 from discreet.privacy.sensitivities import centre
@@ -47,16 +46,6 @@ def test_exact_moments_agree_within_the_grid(feedback, losses, rows):
     response = np.abs(exact.response * exact.response_unit - floating.response).max()
     assert response <= rows * 2.0**-20 * 2.0 / 2**0.5 + slack
     assert exact.gram.dtype == exact.response.dtype == np.int64
-
-
-def test_floats_do_depend_on_order():
-    """Why the integers exist: floating sums of the same rows differ in their last bits."""
-    data = batch(9000, "bandit", 3)
-    order = np.random.default_rng(0).permutation(9000)
-    arrays = data.features, data.losses, data.observed
-    shuffled = Batch(*(each[order] for each in arrays))
-    one, other = (floating_moments(rows, "bandit", 0.5) for rows in (data, shuffled))
-    assert (one.gram != other.gram).any()
 
 
 @pytest.mark.parametrize(

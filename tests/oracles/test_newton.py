@@ -77,15 +77,6 @@ def test_accelerated_gradient_alone_certifies(steps, ridge, size, monkeypatch):
     np.testing.assert_allclose(theta.reshape(-1), expected, rtol=0, atol=1e-7 / ridge)
 
 
-def test_too_few_gradient_steps_are_caught(monkeypatch):
-    """The fallback is what certifies in the test above: a tenth of its steps would not do."""
-    monkeypatch.setattr(newton, "NEWTON_STEPS", 0)
-    honest = newton.math.ceil
-    monkeypatch.setattr(newton.math, "ceil", lambda value: honest(value / 10))
-    with pytest.raises(AssertionError):
-        check(batch(30, "bandit", 2), 0.05, np.ones((ACTIONS, WIDTH)))
-
-
 @pytest.mark.parametrize(("steps", "tolerance"), [(60, 1e-3), (60, TOLERANCE), (0, TOLERANCE)])
 def test_runs_do_not_hear_of_each_other(steps, tolerance, monkeypatch):
     """Newton leaves a solved problem where it is; the fallback goes on, within the certificate."""

@@ -10,7 +10,7 @@ import pytest
 import discreet as dc
 from catalogue import ACTIONS, DIMENSION, FEATURES, NONE, PRIVATE, WIDTH, OracleCase, batch_for
 from discreet.batch import Batch
-from discreet.oracles.mechanisms import geometry, moments, perturb, pooled_statistics
+from discreet.oracles.mechanisms import geometry, perturb, pooled_statistics
 from discreet.releases.canonical import decode_array
 from discreet.releases.statistics import Statistics
 from discreet.simulate.played_batches import shuffle
@@ -138,71 +138,6 @@ def assert_close(found, expected, tolerance=SOLVER):
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-def normalised_less(features, weights, heard, matrix, *_):
-    """Σ M b bᵀ Mᵀ: stretched, and as long as M makes them."""
-    rows = features @ matrix.mT
-    return np.einsum("ni,na,nj->aij", rows, weights, rows), heard.mT @ rows
-
-
-WRONG = {
-    "another weight": (Batch, "records", 11),
-    "another centre": (pooled_statistics, "centre", lambda *_: 0.25),
-    "no pool": (pooled_statistics, "pooled", lambda all_, *rest: geometry.pooled(all_[-1:], *rest)),
-    "no svec": (perturb, "triangle", lambda p: (np.triu_indices(p)[0],) * 2),  # σ off it too
-    "not stretched": (
-        moments,
-        "stretched_sums",
-        lambda x, w, h, *_: moments_stretched(x, w, h, np.eye(WIDTH)),
-    ),
-    "not normalised": (moments, "stretched_sums", normalised_less),
-    "pooled in the wrong coordinates": (Statistics, "inverse", np.eye(WIDTH)),
-    "another floor of variances": (geometry, "FLOOR", 0.31),
-    "all slots heard": (Statistics, "observed_count", property(lambda self: self.records)),
-    "another matrix": (
-        geometry.Pool,
-        "following",
-        lambda self, share=None, right=geometry.Pool.following: 1.001 * right(self, share),
-    ),
-    "another spread that is clear": (geometry, "CLEAR_SPREAD", 0.4),
-    "other rewards that are rare": (geometry, "RARE_REWARD", 1.0),
-    "another doubt": (geometry, "DOUBT", 5.1),
-    "another error of slopes": (geometry, "SLOPE_ERROR", 0.11),
-    "action means from other sums": (
-        geometry.Pool,
-        "excess_losses",
-        property(lambda self: (2.0 * self.outcome_sums[..., 2::2], self.sum_noise)),
-    ),
-    "another floor where contexts are unclear": (pooled_statistics, "UNCLEAR_FLOOR", 5.1),
-    "other bounds of rows": (pooled_statistics, "UNCLEAR", 3.1),
-    "rows and losses divided alike": (
-        pooled_statistics.PooledStatistics,
-        "row_bounds",
-        lambda *_: pooled_statistics.SHORTENED,
-    ),
-    "no longer constant": (
-        geometry.Pool,
-        "following",
-        lambda self, _, right=geometry.Pool.following: right(self),
-    ),
-    "another length": (geometry.Pool, "typical_length", property(lambda self: self.records**0.0)),
-}
-PLAIN_TOO = 4
-moments_stretched = moments.stretched_sums
-
-
-def check_both_chains(kind):
-    for clicks in (False, True):
-        check_chain("bandit", "general", NUMBERS, dc.Budget(50.0, 1e-5), kind, clicks=clicks)
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_release_is_caught(monkeypatch, wrong):
-    monkeypatch.setattr(*WRONG[wrong])
-    for kind in ["learned", "plain"] if wrong in list(WRONG)[:PLAIN_TOO] else ["learned"]:
-        with pytest.raises(AssertionError):
-            check_both_chains(kind)
-
-
 def joined(batches):
     return Batch(*(np.concatenate(parts) for parts in zip(*map(arrays, batches), strict=True)))
 
@@ -301,21 +236,6 @@ def test_one_batch_or_several_say_the_same_without_a_budget():
         parts = chain(case.calibrated, batches)[-1].predictor.weights
         whole = case.calibrated.fit(joined(batches), dc.SeededNoise(SEED)).predictor.weights
         np.testing.assert_allclose(parts, whole, rtol=SOLVER, atol=SOLVER)
-
-
-def test_more_releases_predict_better_than_the_last_one_alone():
-    """Twenty batches of 200 at ε = 1, against one: noise averages over batches."""
-    case = OracleCase(dc.PooledRidge(), dc.Budget(1.0, 1e-5), "full")
-    truth = np.array([0.3, 0.5, 0.7])
-    batches = []
-    for number in range(20):
-        data = batch_for(case, 200, seed=number)
-        batches.append(replace(data, losses=np.broadcast_to(truth, data.losses.shape)))
-    rows = batches[0].features
-    pooled = chain(case.calibrated, batches)[-1].predictor
-    alone = case.calibrated.fit(batches[-1], dc.SeededNoise(SEED, 20)).predictor
-    errors = [np.abs(each.losses(rows) - truth).mean() for each in (pooled, alone)]
-    assert errors[0] < errors[1]
 
 
 # Where it runs
@@ -557,21 +477,6 @@ def test_rows_are_stretched_by_what_was_published_before_them(feedback, losses):
         later = case.calibrated.fit(batch_for(case, 30, seed), dc.SecureNoise(fast=True), (first,))
         assert later.statistics.matrix is first.following
         assert (later.statistics.following != first.following).any()
-
-
-class ByAnswers(pooled_statistics.PooledStatistics):
-    """Weighs a batch by the losses that were heard, which are not public."""
-
-    def fit(self, batch, noise, earlier=()):
-        made = super().fit(batch, noise, earlier)
-        return replace(made, statistics=replace(made.statistics, records=batch.observed.sum()))
-
-
-def test_a_fit_that_counts_answers_is_caught(monkeypatch):
-    case = OracleCase(dc.PooledRidge(), PRIVATE)
-    careless = ByAnswers.of(case.oracle, dc.Problem(ACTIONS, WIDTH), PRIVATE)
-    with pytest.raises(AssertionError, match="observed was read"):
-        sealed_after_noise(careless, batch_for(case, 9), dc.SeededNoise(1), monkeypatch)
 
 
 def test_void_slots_count_in_the_weight():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from catalogue import OracleCase, batch_for
-from discreet.batch import Batch
 from discreet.client.recomputation import recompute
 from discreet.design.schedule import Schedule
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
@@ -153,24 +152,6 @@ def test_noise_may_dominate_for_thousands_of_releases(tmp_path):
     items[-1] = replace(forged, statistics=numbers)
     with pytest.raises(dc.CorruptRelease, match=r"statistics\.matrix of release"):
         recompute(replace(released, items=tuple(items)))
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("feedback", ["bandit", "full"])
-@pytest.mark.parametrize(("width", "rows"), [(2, 2), (4, 3)])
-def test_matrices_stay_of_one_size_over_thousands_of_noisy_releases(width, rows, feedback, seed):
-    """Two or three records a release; losses are in the middle, or far from it."""
-    problem = dc.Problem(ACTIONS, width, feedback, half_life=1)
-    mechanism, kept = dc.PooledRidge().calibrate(problem, BUDGET), ()
-    rng = np.random.default_rng(seed)
-    for number in range(1, 1_101):
-        x = dc.UnitBall(width - 1).map(np.full((rows, width - 1), 0.3))
-        losses = np.where(seed < 2, 0.0, 0.9) + 0.1 * rng.integers(2, size=(rows, ACTIONS))
-        observed = np.eye(ACTIONS, dtype=bool)[rng.integers(ACTIONS, size=rows)]
-        data = Batch(x, losses, observed | (feedback == "full"))
-        found = mechanism.fit(data, dc.SeededNoise(seed, number), kept).statistics
-        assert 2.0**-20 < np.abs(found.following).max() < 2.0**20
-        kept = (*kept, found)[-(HALF_LIVES + 1) :]
 
 
 def learnt(plan):

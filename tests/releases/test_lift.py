@@ -105,15 +105,6 @@ def test_intervals_hold_where_few_people_answer(rate, losses):
     assert np.nanmean(found.difference[:, -1]) == pytest.approx(losses[0] - losses[1], abs=0.02)
 
 
-@pytest.mark.parametrize("answers", [(0.1, 0.03), (0.03, 0.1)])
-def test_parts_that_answer_differently_are_not_taken_for_a_lift(answers):
-    sums, variance, slots, _ = told(2000, 4.0, losses=(0.1, 0.1), share=0.5, answers=answers)
-    found = pooled(sums, variance, slots, ONCE, 0.95)
-    once, ever = coverage(found, 0.0)
-    assert once >= 0.93
-    assert ever <= 0.05
-
-
 @pytest.mark.parametrize("longest", [None, 1_000])
 def test_batches_that_differ_are_compared_each_with_itself(longest):
     """Simpson's paradox: equal parts in every batch, whose means fall while answers cross."""
@@ -364,14 +355,6 @@ def test_the_forecast_is_what_more_batches_of_the_same_kind_show(sigma):
     assert more_decisions(sums[first], variance[first], slots[first], ONCE, 0.95, slots[:2]) is None
 
 
-def test_before_a_lift_is_known_the_forecast_is_until_it_is():
-    sums, _, slots, _ = told(1, 50.0)
-    early = (sums[0][:3], np.full(3, 2500.0), slots[:3], ONCE, 0.95)
-    until = more_decisions(*early, slots[3:])
-    known = np.isfinite(pooled(sums[0], np.full(len(slots), 2500.0), slots, ONCE, 0.95).anytime)
-    assert until == pytest.approx(slots[3 : 1 + int(np.argmax(known))].sum(), rel=0.6)
-
-
 @pytest.mark.parametrize("lengths", [[3600] * 3, LENGTHS[-12:]])
 def test_losses_that_are_alike_within_a_person_are_covered(lengths):
     repeats = 2
@@ -514,12 +497,6 @@ def test_a_mean_is_shown_within_its_range_and_the_difference_as_it_is():
     assert found.table["lift_so_far"] == pytest.approx([-0.004])
 
 
-@pytest.mark.parametrize(("losses", "word"), [((0.1, 0.6), "helps"), ((0.6, 0.1), "worse")])
-def test_the_verdict_names_the_better_part(losses, word):
-    assert word in lift_of(releases(told(1, 1.0, losses=losses)[0][0]), SHARE).verdict
-    assert "do not tell yet" in lift_of(releases(told(1, 1.0)[0][0])[:9], SHARE).verdict
-
-
 def test_the_verdict_is_that_of_the_interval_for_any_time():
     """Whoever looks after every release would be misled by the narrower one."""
     line = LiftLine(1, 100, policy=0.4, control=0.5, fixed=0.05, anytime=0.2)
@@ -636,25 +613,6 @@ def test_torch_plays_the_control_too():
     features = plans[0].features.map(contexts)
     mine, yours = (run(plans, features, labels, [3], Machine(on)) for on in ("numpy", "cpu"))
     np.testing.assert_allclose(yours, mine)
-
-
-def test_releases_of_people_are_recomputed(tmp_path):
-    users = {"unit": "user", "batches_per_user": 9, "records_per_batch": 1}
-    plan = dc.Plan(
-        n_actions=2,
-        features=dc.UnitBall(2),
-        budget=dc.Budget(4.0, 1e-5),
-        control=dc.Control(0.25),
-        **users,
-    )
-    learner = dc.Learner(plan, noise=dc.SecureNoise(fast=True), window=0)
-    made = learner.decide(np.zeros((50, 2)), user=list(range(50)))
-    learner.observe(made.id, np.ones(50))
-    learner.decide(np.zeros(2), user="x")
-    assert len(recompute(learner.released)) == 2
-    assert len(dc.lift(learner.released).batches) == 2
-    learner.released.save(tmp_path / "released.json")
-    assert main(["ledger", "verify", str(tmp_path / "released.json")]) == 0
 
 
 def test_people_of_a_simulation_are_in_one_part():

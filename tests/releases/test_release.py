@@ -202,23 +202,6 @@ def test_every_altered_byte_is_found(tmp_path):
     assert set(passed) <= {len(original) - 1}
 
 
-@pytest.mark.parametrize("digit", '0123456789e.,- "]}')
-def test_every_altered_digit_is_found(document, digit):
-    """Numbers are where an altered byte most often leaves good JSON."""
-    text = canonical(document)
-    places = [place for place, byte in enumerate(text) if chr(byte).isdigit()]
-    for place in random.Random(1).sample(places, 40):
-        altered = text[:place] + digit.encode() + text[place + 1 :]
-        if altered == text:
-            continue
-        try:
-            wrong = json.loads(altered)
-        except ValueError:
-            continue
-        with pytest.raises(CorruptRelease):
-            Released.from_document(wrong)
-
-
 def test_a_release_of_exponential_size_is_refused_and_does_not_overflow(document):
     document["releases"][0]["release"]["records"] = float("1e400")  # "16384" as "1e384"
     with pytest.raises(CorruptRelease):
@@ -265,36 +248,6 @@ def test_an_altered_chain_is_refused(document, change):
     Released.from_document(document)  # good before
     with refused(CorruptRelease):
         Released.from_document(altered(document, change))
-
-
-def rehashed(document, number, change):
-    """An alteration whose author also recomputed the digest of that release."""
-    copied = copy.deepcopy(document)
-    entry = copied["releases"][number]
-    change(entry["release"])
-    entry["digest"] = digest_of(entry["release"])
-    if number == len(copied["releases"]) - 1:
-        copied["head"] = entry["digest"]
-    return copied
-
-
-def test_a_rehashed_release_breaks_the_link_of_the_next(document):
-    with refused(CorruptRelease, "release 2"):
-        Released.from_document(rehashed(document, 0, lambda r: r.update(records=2)))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda r: r.update(more=1),  # a hidden message
-        lambda r: r.update(records=float(r["records"])),  # another spelling of a number
-        lambda r: r.update(plan="0" * 64),  # a release of another plan
-        lambda r: r["gram"].update(step=r["gram"]["step"] + "0"),
-    ],
-)
-def test_the_last_release_says_nothing_beyond_its_schema(document, change):
-    with refused(CorruptRelease, "release 3"):
-        Released.from_document(rehashed(document, 2, change))
 
 
 @pytest.mark.parametrize("name", [None, "discreet-released/2", "discreet-plan/1", 1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,6 @@ from discreet.features.joint import Joint, feature_groups
 from discreet.features.offered import Offered
 from discreet.features.unit_ball import SQRT_HALF
 from discreet.oracles.mechanisms.pooled_statistics import (
-    PooledStatistics,
     mean_row,
     weight_covariance,
 )
@@ -139,15 +138,15 @@ class Explanation:
 
     def to_frame(self) -> Frame:
         """A row per feature, in the units of ``outcome``."""
-        errors = [np.nan if each.error is None else each.error for each in self.effects]
-        losses = np.array([each.loss for each in self.effects])
-        names = np.array([each.feature for each in self.effects], dtype=object)
-        columns = {
-            "feature": names,
-            self.outcome.word: self.outcome.difference_of(losses),
-            "standard_error": self.outcome.error_of(np.array(errors)),
-        }
-        return new_frame(columns)
+        columns = zip(*self.effects, strict=True) if self.effects else ((), (), ())
+        names, losses, errors = (np.array(each, dtype=object) for each in columns)
+        return new_frame(
+            {
+                "feature": names,
+                self.outcome.word: self.outcome.difference_of(losses.astype(float)),
+                "standard_error": self.outcome.error_of(errors.astype(float)),
+            }
+        )
 
     @property
     def _lines(self) -> list[tuple[str, str]]:
@@ -155,8 +154,9 @@ class Explanation:
 
     def __repr__(self) -> str:
         width = max([len(name) for name, _ in self._lines], default=0)
-        lines = [f"  {name:<{width}}  {text}" for name, text in self._lines]
-        return "\n".join([self._head, *lines])
+        return "\n".join(
+            [self._head, *(f"  {name:<{width}}  {text}" for name, text in self._lines)]
+        )
 
     def _repr_html_(self) -> str:
         return html_table(self._head, self._lines, ("feature", f"adds to the {self.outcome.word}"))
@@ -227,7 +227,11 @@ def explain_decision(
     offers = read_offers(plan, available, features, actions, single=True)
     names = list(offers.offered_names()[0])
     chances = offers.chances(plan.played_policy, released, None)[0]
-    place = int(np.argmax(chances)) if action is None else _place(names, action)
+    if action is not None and action not in names:
+        raise InvalidInput(
+            "action must be one of those offered; got another. Offer it with actions=[…]."
+        )
+    place = int(np.argmax(chances)) if action is None else names.index(action)
     offered = offers.groups[0].offered
     losses = np.asarray(released.latest.predictor.losses(offered))[0]
     return Explanation(
@@ -314,31 +318,16 @@ def _usual(plan: Plan, mean: Floats | None, like: Floats) -> Floats:
 
 
 def _noise(plan: Plan, released: Released) -> tuple[Floats | None, Floats | None]:
-    """The covariance of the newest weights, and the mean row; None where nothing tells them."""
+    """The covariance of the newest weights, and the mean row; None where nothing tells them.
+
+    The newest release keeps both, since a page explains several decisions by it.
+    """
     pooling, latest = plan.pooling, released.latest
     if pooling is None or latest is None or latest.statistics is None:
         return None, None
-    return _weight_noise(_Pooled(latest.digest, pooling, released))
-
-
-@dataclass(frozen=True)
-class _Pooled:
-    """Releases of a mechanism, identified by the digest of the newest."""
-
-    digest: str
-    pooling: PooledStatistics = field(compare=False)
-    released: Released = field(compare=False)
-
-
-@lru_cache(maxsize=4)
-def _weight_noise(pooled: _Pooled) -> tuple[Floats, Floats]:
-    statistics = pooled.released.statistics
-    return weight_covariance(pooled.pooling, statistics), mean_row(pooled.pooling, statistics)
-
-
-def _place(names: list[ActionName], action: object) -> int:
-    if action in names:
-        return names.index(action)
-    raise InvalidInput(
-        "action must be one of those offered; got another. Offer it with actions=[…]."
-    )
+    if "_noise" not in vars(latest):
+        told = released.statistics
+        found = weight_covariance(pooling, told), mean_row(pooling, told)
+        vars(latest)["_noise"] = found
+    covariance, mean = vars(latest)["_noise"]
+    return covariance, mean

@@ -79,14 +79,12 @@ class LearnerStatus:
         return html_table(" ".join(self.sentences), rows, ("batch", "state", "taken", "slots"))
 
     def __repr__(self) -> str:
-        batches = ", ".join(
+        counts = f"{self.releases:,} releases, {self.decisions:,} decisions"
+        batches = [
             f"batch {each.number} {each.state} ({each.taken:,} of {each.size:,})"
             for each in self.batches
-        )
-        return (
-            f"LearnerStatus({self.releases:,} releases, {self.decisions:,} decisions"
-            f"{'; ' if batches else ''}{batches})"
-        )
+        ]
+        return f"LearnerStatus({'; '.join(filter(None, [counts, ', '.join(batches)]))})"
 
 
 def learner_status(store: MemoryStore, automatic: bool, outcomes: str) -> LearnerStatus:
@@ -99,14 +97,14 @@ def learner_status(store: MemoryStore, automatic: bool, outcomes: str) -> Learne
     batches = []
     for batch in store.batches:
         after = left = None
-        state = "open" if batch.sealed is None else "closed" if store.over(batch) else "waiting"
-        if batch.sealed is not None and state == "waiting":
-            if store.window.decisions is not None:
-                after = store.window.decisions - (now.decisions - batch.sealed.decisions)
-            if store.window.seconds is not None:
-                left = store.window.seconds - (now.seconds - batch.sealed.seconds)
-        if state == "open" and schedule.seconds is not None:
+        sealed, window = batch.sealed, store.window
+        state = "open" if sealed is None else "closed" if store.over(batch) else "waiting"
+        if sealed is None and schedule.seconds is not None:
             left = schedule.seconds - (now.seconds - batch.opened)
+        if sealed is not None and state == "waiting" and window.decisions is not None:
+            after = window.decisions - (now.decisions - sealed.decisions)
+        if sealed is not None and state == "waiting" and window.seconds is not None:
+            left = window.seconds - (now.seconds - sealed.seconds)
         early = batch.size < schedule.length(batch.number)
         counts = batch.number, batch.size, batch.taken
         batches.append(BatchStatus(*counts, state, after, left, early))
