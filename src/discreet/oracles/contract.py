@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.batch import Batch
 from discreet.privacy.budget import ONCE, Budget, Participation
@@ -120,7 +120,5 @@ class Calibrated(Generic[Configuration]):
         """False: each action has separate noise."""
         return False
 
-    @property
-    def summable(self) -> bool:
-        """True if a fit reads exact sums of rows and no row, so that rows may lie in partitions."""
-        return False
+    summable: ClassVar[bool] = False
+    """True if a fit reads exact sums of rows and no row, so that rows may lie in partitions."""

@@ -38,7 +38,6 @@ class FiniteChoice(Calibrated["FiniteClass"]):
 
     @classmethod
     def of(cls, oracle: FiniteClass, problem: Problem, budget: Budget) -> Self:
-        """With its ε fixed; refuses radii, which a finite class cannot give."""
         if problem.radii:
             raise InvalidInput(
                 "policy must not use radii with a FiniteClass; got a policy that uses them. "

@@ -76,7 +76,6 @@ class StructuredLogistic(Calibrated["Logistic"]):
 
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
-        """With its noise fixed; refuses combinations that have no mechanism."""
         requested, least = oracle.noise, oracle.least_ridge
         noise, epsilon, sigma, gram, least, event = _scales(problem, budget, requested, least)
         return cls(oracle, problem, noise, epsilon, sigma, gram, least, event=event)
@@ -89,7 +88,6 @@ class StructuredLogistic(Calibrated["Logistic"]):
         return float(2.0 * self.problem.p * self.problem.losses_per_record / self.epsilon)
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
-        """Statistics → noise → solve."""
         problem, shape = self.problem, (self.problem.n_actions, self.problem.p)
         ridge, scale = self._ridge_and_scale(batch.records)
         tolerance = self._tolerance(batch.records)
@@ -278,7 +276,6 @@ class PaperLogistic(Calibrated["Logistic"]):
         return float(2.0 * size * self.problem.losses_per_record / self.epsilon)
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
-        """Statistics → noise → solve."""
         problem = self.problem
         A, p = problem.n_actions, problem.p
         ridge, scale = self._ridge_and_scale(batch.records)
@@ -290,7 +287,6 @@ class PaperLogistic(Calibrated["Logistic"]):
         return Fit(Predictor(theta, "logistic"), self._gram(batch, noise))
 
     def _ridge_and_scale(self, records: int) -> tuple[Numbers, Numbers]:
-        """Λ on the sum scale and the scale of the noise, both public."""
         ridge, rows = self.oracle.ridge, records * self.problem.losses_per_record
         extra, share = chaudhuri(
             np.asarray(self.epsilon) / self.problem.losses_per_record, rows, ridge

@@ -78,9 +78,10 @@ class PooledStatistics(Calibrated["PooledRidge"]):
     response: float
     stretched: bool
 
+    summable = True
+
     @classmethod
     def of(cls, oracle: PooledRidge, problem: Problem, budget: Budget) -> Self:
-        """With its noise fixed; refuses δ = 0."""
         weight = float(oracle.response_weight) if problem.feedback == "bandit" else 1.0
         # Radii need Grams in plain coordinates.
         stretched = oracle.geometry == "learned" and not problem.radii
@@ -89,13 +90,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
 
     @property
     def pooling(self) -> PooledStatistics:
-        """This mechanism."""
         return self
-
-    @property
-    def summable(self) -> bool:
-        """True: one joint release of sums."""
-        return True
 
     @property
     def noise_norm(self) -> float:

@@ -47,16 +47,12 @@ class StructuredRidge(Calibrated["Ridge"]):
     gram: float
     response: float
 
+    summable = True
+
     @classmethod
     def of(cls, oracle: Ridge, problem: Problem, budget: Budget) -> Self:
-        """With its noise fixed; refuses δ = 0."""
         gram, response, event = structured_scales(problem, budget)
         return cls(oracle, problem, gram, response, event=event)
-
-    @property
-    def summable(self) -> bool:
-        """True: one joint release of sums."""
-        return True
 
     @property
     def noise_norm(self) -> float:
@@ -64,7 +60,6 @@ class StructuredRidge(Calibrated["Ridge"]):
         return float(self.gram * math.sqrt(2 * self.problem.p))
 
     def fit(self, batch: Batch, noise: Noise, _earlier: Sequence[Statistics] = ()) -> Fit:
-        """Statistics → noise → solve."""
         scales, ridge = (self.gram, self.response), self.oracle.ridge
         gram, response, _ = noisy_statistics(batch, self.problem, *scales, noise, ridge=ridge)
         p = gram.shape[-1]
