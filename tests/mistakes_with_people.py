@@ -213,7 +213,7 @@ OBSERVATIONS = [
     (
         "waits.release()",
         "batch must be full, with all losses, to be released; this one lacks some",
-        "Observe the remaining losses, or declare them missing with close().",
+        "Observe them, or close().",
         "waits.close() or waits.release()",
     ),
     (

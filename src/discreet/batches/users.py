@@ -221,7 +221,7 @@ def user_ids(
         )
         raise InvalidInput(
             f"{name} must be {rule}; got {got}. The id of the person behind each context belongs "
-            "to plans with unit='user', batches_per_user and records_per_batch."
+            "to plans with the unit 'user'."
         )
     if given is None:
         return None
