@@ -205,13 +205,6 @@ class Answering:
         return job
 
 
-def test_a_part_that_is_computed_twice_counts_once(folder):
-    def again(call, part, _):
-        return [call(part), call(part)][1]
-
-    assert documents(imported(folder, Answering(again))) == documents(imported(folder))
-
-
 def test_rows_that_are_counted_twice_or_not_at_all_release_nothing(folder):
     learner = dc.Learner(PLAN)
     for instead in (lambda call, _, first: call(first), lambda call, part, _: (0, call(part)[1])):

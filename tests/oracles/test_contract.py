@@ -1,9 +1,6 @@
 """What every oracle promises, checked over the catalogue."""
 
-import ast
-import inspect
 from dataclasses import FrozenInstanceError, fields, replace
-from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ from catalogue import (
     ACTIONS,
     FEATURES,
     ORACLES,
-    PRIVATE,
     WIDTH,
     OracleCase,
     batch_for,
@@ -248,25 +244,6 @@ def test_an_oracle_is_configuration_alone(case):
             assert each.init
             with pytest.raises(FrozenInstanceError):
                 setattr(item, each.name, 1.0)
-
-
-@pytest.mark.parametrize("case", every_oracle)
-def test_a_mechanism_keeps_what_it_was_calibrated_from(case):
-    problem = dc.Problem(ACTIONS, WIDTH, case.feedback, case.losses, case.radii)
-    assert case.calibrated.oracle is case.oracle
-    assert case.calibrated.problem == problem == case.plan().problem
-    assert repr(case.plan()) == repr(replace(case.plan()))  # nothing derived is shown
-
-
-@pytest.mark.parametrize("oracle", [dc.Ridge, dc.Logistic])
-def test_the_paper_has_mechanisms_of_its_own(oracle):
-    """A configuration looks its mechanism up and decides nothing itself."""
-    source = ast.parse(dedent(inspect.getsource(oracle)))
-    assert not any(isinstance(each, (ast.If, ast.IfExp, ast.Match)) for each in ast.walk(source))
-    problem = dc.Problem(ACTIONS, WIDTH)
-    for name in ("structured", "paper"):
-        made = oracle(mechanism=name).calibrate(problem, PRIVATE)
-        assert type(made).__name__ == name.capitalize() + oracle.__name__
 
 
 def test_what_cannot_be_had_is_refused():

@@ -21,11 +21,8 @@ from discreet import (
     SeededNoise,
     UnitBall,
 )
-from discreet.audit.event_coverage import exact_guardrails, exact_parts
-from discreet.audit.finding import HOLDS
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.second_accountant import agree, epsilon_of, recompute
-from discreet.audit.subjects import DEFAULT_PLAN, Subject
 from discreet.batch import Batch
 from discreet.oracles.mechanisms.loss_sums import SENSITIVITY, LossSums, fit_budget
 from discreet.privacy.accounting import epsilon, person_event
@@ -171,13 +168,6 @@ def test_parts_that_cost_differently_are_both_charged():
     ledger = ledger.charge("batch 1, policy", cheap).charge("batch 1, control", dear)
     assert ledger.spent().epsilon > epsilon(dear, 1e-6)
     assert agree(ledger.spent().epsilon, recompute(ledger.to_json()).epsilon)
-
-
-@pytest.mark.parametrize("audit", [exact_parts, exact_guardrails])
-def test_the_audit_finds_what_is_declared(audit):
-    found = audit(Subject(DEFAULT_PLAN, "bandit", "general", 2.0))
-    assert found.verdict == HOLDS
-    assert found.exact == pytest.approx(2.0, rel=1e-4)
 
 
 RAILS = [Guardrail("complaints"), Guardrail("latency", 0, 10), Guardrail("visits", worse="lower")]

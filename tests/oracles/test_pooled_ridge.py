@@ -228,16 +228,6 @@ def test_where_contexts_are_unclear_the_error_vanishes_with_the_records(offset):
     assert errors[2] < 1e-4
 
 
-def test_one_batch_or_several_say_the_same_without_a_budget():
-    """Rows in plain coordinates; where they are stretched, only the first batch is not weighed."""
-    for feedback, losses in SHAPES:
-        case = OracleCase(dc.PooledRidge(ridge=0.1, geometry="plain"), NONE, feedback, losses)
-        batches = batches_for(case)
-        parts = chain(case.calibrated, batches)[-1].predictor.weights
-        whole = case.calibrated.fit(joined(batches), dc.SeededNoise(SEED)).predictor.weights
-        np.testing.assert_allclose(parts, whole, rtol=SOLVER, atol=SOLVER)
-
-
 # Where it runs
 
 
@@ -521,8 +511,3 @@ def test_few_answers_do_not_shrink_a_predictor():
 def test_numbers_that_mean_nothing_are_refused(wrong):
     with pytest.raises(dc.InvalidInput, match=next(iter(wrong))):
         dc.PooledRidge(**wrong)
-
-
-def test_a_pure_budget_is_refused():
-    with pytest.raises(dc.InvalidInput, match="delta"):
-        _ = OracleCase(dc.PooledRidge(), dc.Budget(1.0)).calibrated

@@ -63,11 +63,6 @@ def test_without_noise_it_is_the_mean_loss_of_stretched_rows_too():
     assert all(each.standard_error > 0.0 for each in found)  # as the plan's noise would cause
 
 
-def test_silent_slots_are_not_counted():
-    learner, means = play(dc.Budget.none(), [8, 16, 32], silent=(2, 5))
-    assert [each.loss for each in quality(learner.released)] == pytest.approx(means, abs=1e-5)
-
-
 @GEOMETRIES
 def test_silent_slots_are_not_counted_with_a_budget_either(geometry):
     learner, means = play(
