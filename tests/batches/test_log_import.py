@@ -217,7 +217,7 @@ def test_frames_names_and_rewards():
         ({"actions": PLAYED[LOG] + 1}, "actions must be"),
         ({"actions": None}, "actions must be given"),
         ({"losses": 2.0 * LOSSES[LOG]}, "losses must be"),
-        ({"losses": np.where(LOSSES[LOG] > 0, np.nan, 0.0)}, "missing"),
+        ({"losses": np.where(LOSSES[LOG] > 0, np.nan, 0.0)}, "a value outside, or none"),
         ({"losses": None, "reward": LOSSES[LOG]}, "got a reward"),
         ({"user": PLAYED[LOG]}, "user must be left out"),
     ],

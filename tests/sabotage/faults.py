@@ -950,7 +950,7 @@ FAULTS = (
     fault(
         "rows stay in memory after their release",
         "a batch is forgotten",
-        Edit("BatchSlots.forget", "        self.losses.fill(0.0)\n", ""),
+        Edit("BatchSlots.forget", "in ROWS", 'in set(ROWS) - {"losses"}'),
         "batches/test_memory_store.py::test_the_memory_of_released_rows_is_overwritten",
     ),
     fault(
@@ -1005,10 +1005,10 @@ FAULTS = (
         "a record is a slot that was taken",
         Edit(
             "BatchSlots.close_to_slots",
-            "size, self.sealed, taken = self.taken, sealed, slice(self.taken)",
+            "size, self.sealed = self.taken, sealed",
             "losses[self.taken :], self.features[self.taken :] = np.nan, 0.0\n"
             "        self.actions[self.taken :] = 0\n"
-            "        self.size, self.sealed, taken = self.taken, sealed, slice(None)",
+            "        self.size, self.sealed = self.taken, sealed\n        return",
         ),
         "batches/test_batch_clock.py::"
         "test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss",
@@ -1568,7 +1568,7 @@ FAULTS = (
     fault(
         "guardrails that stay in memory after the release",
         "rows are erased with their release",
-        Edit("BatchSlots.forget", "self.guardrails.fill(0.0)", "pass"),
+        Edit("BatchSlots.forget", "in ROWS", 'in set(ROWS) - {"guardrails"}'),
         "releases/test_guardrails.py::test_guardrails_leave_with_their_release",
     ),
     fault(
@@ -1627,7 +1627,7 @@ FAULTS = (
     fault(
         "a batch that weighs itself",
         "a batch has no say in its own weight",
-        Edit("_earlier", "np.cumsum(values, axis=-2) - values", "np.cumsum(values, axis=-2)"),
+        Edit("batch_factors", "axis=-2) - part for", "axis=-2) for"),
         "releases/test_lift.py::test_a_batch_has_no_say_in_its_own_factor",
     ),
     fault(

@@ -128,7 +128,9 @@ def item_rows(schema: UnitBall | Schema, items: object) -> tuple[tuple[str, ...]
     if isinstance(items, Mapping):
         pairs = [*items.items()]
     else:
-        listed = [*items] if np.iterable(items) and not isinstance(items, (str, bytes)) else [items]
+        given: Any = items
+        several = np.iterable(given) and not isinstance(given, (str, bytes))
+        listed = [*given] if several else [given]
         for item in listed:
             if not isinstance(item, Mapping) or ID not in item:
                 raise InvalidInput(
