@@ -369,7 +369,8 @@ def _in_newest(
     ]
     if matrix is None:
         return [(gram, response, None) for _, gram, response in parts]
-    if isinstance(matrix, np.ndarray) and matrix.ndim == 2:  # one run: all batches in one call
+    alike = len({(gram.shape, response.shape) for _, gram, response in parts}) == 1
+    if alike and isinstance(matrix, np.ndarray) and matrix.ndim == 2:  # one run: one call
         return zip(*moved(*map(np.stack, zip(*parts, strict=True))), strict=True)
     return (moved(*each) for each in parts)
 
