@@ -79,7 +79,7 @@ def neighbours(angles: int) -> Iterator[tuple[Record, Record]]:
 
 
 def sums_of(b: NumpyArray, response: float, action: int) -> tuple[NumpyArray, NumpyArray]:
-    """What one record adds: packed Grams (A, p(p + 1)/2) and responses (A, p)."""
+    """Sums of one record: packed Grams (A, p(p + 1)/2) and responses (A, p)."""
     gram, responses = np.zeros((ACTIONS, len(UPPER[0]))), np.zeros((ACTIONS, len(b)))
     gram[action], responses[action] = np.outer(b, b)[UPPER], response * b
     return gram, responses

@@ -89,11 +89,7 @@ def register(kind: C) -> C:
     >>> register(Greedy) is Greedy  # built in already: nothing changes
     True
     """
-    if (
-        not inspect.isclass(kind)
-        or not is_dataclass(kind)
-        or not vars(kind)["__dataclass_params__"].frozen
-    ):
+    if not inspect.isclass(kind) or not is_dataclass(kind) or not _frozen(kind):
         raise InvalidInput(
             f"class must be a frozen dataclass to be registered; got {kind!r}. "
             "Write @discreet.register above @dataclass(frozen=True) above the class."
@@ -154,6 +150,10 @@ def _load_plugin(name: str) -> None:
                 f"entry point {name!r} of {GROUP} must have the name of its class; it loads "
                 f"{kind.__name__!r}. Rename the entry point in its package."
             )
+
+
+def _frozen(kind: Any) -> bool:
+    return bool(kind.__dataclass_params__.frozen)
 
 
 def _origin(kind: type[Any]) -> tuple[str, str]:
