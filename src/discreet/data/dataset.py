@@ -23,8 +23,9 @@ import numpy as np
 
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
+from discreet.features.column_values import Field
 from discreet.features.flag import Flag
-from discreet.features.schema import Field, Schema
+from discreet.features.schema import Schema
 from discreet.features.unit_ball import SQRT_HALF
 from discreet.types import Array, NumpyArray
 from discreet.validate import nearest
@@ -385,4 +386,4 @@ def _schema_values(field: Field, column: NumpyArray) -> Iterable[object]:
         return (TRUTH.get(each.lower(), each) if each is not None else None for each in values)
     if isinstance(field, Category) and field.of_words and numbers:
         return (None if each != each else f"{each:.15g}" for each in values)
-    return values
+    return list(values)

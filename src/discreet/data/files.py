@@ -122,7 +122,8 @@ def csv_columns(path: Path, text: str | None = None) -> SourceColumns:
 
 def _csv_records(path: Path, text: str | None) -> tuple[list[list[str]], list[int]]:
     """All lines, the header too, and the place in the file where each one ends."""
-    records, lines = [], []
+    records: list[list[str]] = []
+    lines: list[int] = []
     opened = path.open(newline="", encoding="utf-8-sig") if text is None else io.StringIO(text)
     with opened as file:
         reader = csv.reader(file)
@@ -216,7 +217,7 @@ def _no_values(place: str, kind: object) -> InvalidInput:
 
 
 def _columns_of(
-    name: str, titles: list[str], columns: list[NumpyArray], rows: int
+    name: str, titles: Sequence[str], columns: list[NumpyArray], rows: int
 ) -> SourceColumns:
     if len(titles) < 2 or not rows:
         raise InvalidInput(
