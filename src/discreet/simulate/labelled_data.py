@@ -102,9 +102,9 @@ class LabelledSet:
 
     def context_free(self, order: NumpyArray) -> tuple[float, float]:
         """Return mean losses of the best fixed action and of uniform actions on some rows."""
-        features, truth = self.in_order(order)
-        if isinstance(features, PlayedOffers):
-            return context_free_offer_losses(features, truth)
+        truth = self.truth[order]
+        if isinstance(self.features, PlayedOffers):
+            return context_free_offer_losses(self.features.part(order), truth)
         return context_free_losses(truth, self.plan.n_actions)
 
 
