@@ -85,16 +85,22 @@ def set_up(owner):
     page.fill("#name", "Greeting!")
     owner.fills("[value=add-action]", **{"action-0": "nothing", "action-1": "discount"})
     page.fill("#action-2", "newsletter")
+    for name, low, high in (("age", "16", "96"), ("visits", "0", "20")):
+        owner.fills("[value=add-col]")
+        place = page.locator("[name=col_name]").count() - 1
+        for key, text in (("name", name), ("low", low), ("high", high)):
+            page.fill(f"#col-{key}-{place}", text)
     rows = [f"{16 + i % 81},{i % 21},v{i}@example.org" for i in range(81)]
+    page.click("text=Suggest columns from a sample")
     owner.fills("[value=sample]", sample="\n".join(["age,visits,email", *rows]))
     assert "It identifies people" in page.inner_text("main")
     owner.fills("[value=add-rail]")
-    owner.fills("[value=check]", **{"rail-name-0": "two words"})
+    owner.fills("aside [value=check]", **{"rail-name-0": "two words"})
     assert "must be a letter" in page.inner_text("#wrong-rail-0")
     page.fill("#rail-name-0", "complaints")
     page.fill("#rail-limit-0", "0.02")
     page.select_option("#control_action", "nothing")
-    owner.fills("[value=check]", share="30", epsilon="20", first_batch="128")
+    owner.fills("aside [value=check]", share="30", epsilon="20", first_batch="128")
     before = page.inner_text("#forecast")
     page.fill("#per_day", "64")
     page.keyboard.press("Tab")  # no button: the forecast follows what was typed
