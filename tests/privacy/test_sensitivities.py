@@ -8,6 +8,7 @@ would break the promise. Distances need two context dimensions to be attained.
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from discreet.batch import Batch
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import PooledRidge, Problem, Ridge
-from discreet.oracles.mechanisms import perturb, ridge
+from discreet.oracles.mechanisms import perturb
+from discreet.oracles.mechanisms import ridge as paper_ridge
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
@@ -171,6 +173,18 @@ WEIGHTED = [
 ]
 
 
+def test_sabotage_a_forgotten_weight_is_a_third_too_little_noise():
+    found, _ = climb(structured("bandit", "general", 2.0), 2, "bandit")
+    assert found / ridge_sensitivity("bandit", 2) == pytest.approx(4 / 3, rel=1e-3)
+
+
+@pytest.mark.parametrize("weight", [3.0, math.sqrt(8.0)])
+def test_beyond_its_peak_the_one_label_sensitivity_is_still_a_bound(weight):
+    """ω² > 2A: the parabola peaks at t > 1, which no pair of rows reaches."""
+    found, _ = climb(structured("full", "one_label", weight), 2, "full", one_zero_rows(2))
+    assert found < 0.99 * ridge_sensitivity("full", 2, True, weight)
+
+
 # Stretched rows
 
 SQUEEZED = publishable(np.diag([2.0**-6, 1.0, 1.0]))
@@ -298,6 +312,68 @@ def test_each_part_of_the_sensitivity_of_sums_is_the_maximum_of_its_pairs(weight
     assert (different_actions(h**2) > change_of_actions(1.0, 1.0, h)) == (weight <= 0.86)
 
 
+def test_the_default_pays_a_quarter_for_sums_of_each_action():
+    assert largest_change(2.0) == pytest.approx(4.75, abs=1e-12)
+    assert different_actions_change(2.0) == pytest.approx(4.625, abs=1e-12)
+    assert ridge_sensitivity("bandit", 3, weight=2.0, normalised=True) ** 2 == pytest.approx(4.75)
+    ends = [0.5 * (2.0 + h**2) ** 2 + 0.25 for h in (0.0625, 0.15, 0.25)]
+    inside = [same_action_change(2.0 * h) for h in (0.0625, 0.15, 0.25)]
+    assert (np.array(inside) > 1.003 * np.array(ends)).all()
+    apart = [different_actions_change(2.0 * h) for h in (0.0625, 0.15, 0.25, 0.5, 0.9)]
+    beside = [same_action_change(2.0 * h) for h in (0.0625, 0.15, 0.25, 0.5, 0.9)]
+    assert (np.array(apart) > 1.01 * np.array(beside)).all()
+
+
+@pytest.mark.parametrize(
+    ("weight", "told"),
+    [
+        (2.0, {"half": 1.0}),  # Σ(y − ½) of each action, not halved
+        (2.0, {"counts": 1.0}),  # whole counts of each action
+        (2.0, {"counts": 0.57}),
+        (2.0, {"squares": 6.0}),
+        (1.0, {"squares": 4.0}),
+        (1.0, {"counts": 0.55}),
+        (0.125, {"squares": 4.0}),
+        (0.125, {"squares": 2.2}),
+        (0.125, {"half": 0.55}),
+        (0.125, {"counts": 0.51}),
+        (0.125, {"count": 1.13}),  # of all losses, against a void slot
+    ],
+)
+def test_sabotage_larger_weights_of_the_sums_exceed_it(weight, told):
+    declared = ridge_sensitivity("bandit", 3, weight=weight, normalised=True)
+    assert largest_change(weight, **told) > 1.001 * declared**2
+
+
+@pytest.mark.parametrize(
+    ("weight", "factors", "square"),
+    [
+        (2.0, (1.0, 1.0, 1.0, 2.0), 6.125),  # whole counts of each action
+        (2.0, (1.0, 1.0, 2.0, 1.0), 5.5),  # whole sums
+        (1.0, (1.0, 1.0, 1.0, 2.0), 4.625),
+        (1.0, (1.0, 1.0, 2.0, 1.0), 3.53125),
+        (0.125, (1.0, 2.0, 1.0, 1.0), 3.5625 + 0.0625**2),  # 4·Σ(y − ½)²
+    ],
+)
+def test_sabotage_shipped_sums_of_larger_weight_exceed_it(weight, factors, square):
+    """Climbed with the sums that are shipped, times factors; then in integers."""
+
+    heavier = np.array([*factors[:2], *factors[2:] * 2])
+
+    def heavy(made):
+        return half_vectors(replace(made, outcome_sums=made.outcome_sums * heavier), weight)
+
+    def floating(batch):
+        return heavy(floating_moments(batch, "bandit", 0.5, SQUEEZED))
+
+    found, worst = climb(floating, 2, "bandit", starts=6, tried=INSIDE)
+    one, two = (heavy(exact_moments(each, "bandit", "general", SQUEEZED)) for each in worst)
+    declared = ridge_sensitivity("bandit", 2, weight=weight, normalised=True)
+    for each in (found, float(np.linalg.norm(one - two))):
+        assert each**2 == pytest.approx(square, rel=1e-3)
+        assert each > 1.04 * declared
+
+
 @pytest.mark.parametrize("weight", [0.125, 1.0, 1.7])
 def test_sabotage_two_actions_exceed_the_bound_of_one(weight):
     """With a small weight the maximum needs both: half counts move with the action alone."""
@@ -316,6 +392,84 @@ def test_sabotage_two_actions_exceed_the_bound_of_one(weight):
         assert found > 1.005 * one_action
 
 
+def test_the_largest_loss_is_always_at_an_end():
+    """d/dr of 2 + h²(r² + s²) + h⁴r²s²/2 + (r + s)²/16 + (r² − s²)²/4 is positive for r ≥ s."""
+    r, s = np.meshgrid(np.linspace(0.0, 1.0, 201), np.linspace(0.0, 1.0, 201), indexing="ij")
+    for h in (0.0, 0.0625, 0.25, 1.0, math.sqrt(2.0)):
+        t = h**2 * r * s / 2.0
+        best = squared_change(r, -s, t, h)
+        steps = np.diff(best, axis=0)
+        assert (steps[(r >= s)[:-1]] > 0.0).all()
+        assert (best >= squared_change(r, s, -t, h) - 1e-12).all()
+
+
+def worst_of_directions(one, two, n_actions, losses, weight, rows):
+    """The largest distance of two records' statistics, v and v' anywhere in the unit ball.
+
+    Written out from v, v' and what is heard, without the shipped sums; with one action heard also
+    the count, squares, and half sums and half counts of each action.
+    """
+    heard = [
+        np.array([action == a or action == "all" for a in range(n_actions)])
+        for action in (one, two)
+    ]
+    middle, bandit = centre(losses, n_actions), "all" not in (one, two)
+
+    def vector(v, y, told):
+        blocks = told if bandit else told[:1]
+        gram = [b * np.outer(v, v) for b in blocks]
+        response = [weight * h * (each - middle) * v for h, each in zip(told, y, strict=True)]
+        centred = told * (y - middle)
+        totals = [told.sum(), 2.0 * (centred**2).sum()]
+        sums = [*totals, *(0.5 * centred), *(0.5 * told)] if bandit else []
+        return np.concatenate([np.ravel(gram), np.ravel(response), sums])
+
+    def lost(x, y):
+        v, w = (each / max(1.0, np.linalg.norm(each)) for each in x.reshape(2, -1))
+        return -np.linalg.norm(vector(v, y[0], heard[0]) - vector(w, y[1], heard[1]))
+
+    rng, best = np.random.default_rng(3), 0.0
+    for y in rows:
+        for size in (0.5, 1.0, 3.0):
+            for _ in range(2):
+                made = minimize(lost, size * rng.normal(size=6), (np.array(y),), method="L-BFGS-B")
+                best = max(best, -made.fun)
+    return best
+
+
+def loss_rows(n_actions):
+    """Ends of [0, 1], and with bandit feedback losses of about 0.42 and of ½ beside them."""
+    some = ((0, 0), (0, 1), (1, 0), (1, 0.42), (0.58, 0), (0.42, 0.58), (1, 0.5))
+    alike = [tuple(np.full(n_actions, each) for each in ends) for ends in some]
+    return [*alike, (np.arange(n_actions) % 2, np.arange(n_actions) % 2)]
+
+
+@pytest.mark.parametrize(
+    ("feedback", "losses", "n_actions", "weight"), [each for each in STRETCHED if each[2] <= 6]
+)
+def test_no_directions_in_the_ball_and_no_slots_exceed_the_stretched_sensitivity(
+    feedback, losses, n_actions, weight
+):
+    """The same action attains it, or two actions where responses weigh little; all else is less."""
+    rows = one_zero_rows(n_actions) if losses == "one_label" else loss_rows(n_actions)
+    declared = ridge_sensitivity(feedback, n_actions, losses == "one_label", weight, True)
+    worst = (0, 1) if feedback == "bandit" and weight < 1.86 else pairs(feedback)[0]
+    h = weight / 2.0
+    centred = [(2.0 * first[0] - 1.0, 2.0 * second[0] - 1.0) for first, second in rows]
+    known = {  # v and v' in one block; in different blocks; v alone
+        (0, 0): max(squared_change(a, b, -(h**2) * a * b / 2.0, h) for a, b in centred),
+        (0, 1): max(change_of_actions(a, b, h) for a, b in centred),
+        (0, VOID): change_to_void(h),
+    }
+    for one, two in pairs(feedback):
+        found = worst_of_directions(one, two, n_actions, losses, weight, rows)
+        if (one, two) == worst:
+            assert_tight(found, declared)
+        else:
+            assert found < (1.0 - 1e-5) * declared
+        assert found**2 == pytest.approx(known.get((one, two), found**2), rel=1e-4)
+
+
 @pytest.mark.parametrize(("feedback", "losses", "n_actions", "weight"), STRETCHED)
 def test_exact_stretched_statistics_of_wild_records_and_matrices_stay_inside(
     feedback, losses, n_actions, weight
@@ -330,6 +484,42 @@ def test_exact_stretched_statistics_of_wild_records_and_matrices_stay_inside(
         for bounds in ((0.0, math.inf), (low, 1.0 / low), (1.0, 1.0)):
             arguments = (feedback, losses, weight, publishable(matrix), bounds)
             assert structured_exact(first, second, *arguments) <= HIGH * declared
+
+
+@pytest.mark.parametrize("n_actions", [3, 6, 10])
+def test_sabotage_one_label_rows_exceed_the_sensitivity_of_plain_rows(n_actions):
+    """Stretched rows may have v·v' < 0, where equal labels are further apart than b·b' ≥ 0 lets
+    them be: 2 + 2N + N²/2, with N = 1 − 1/A, at v·v' = −N/2. Two actions have one bound only."""
+    plain = ridge_sensitivity("full", n_actions, one_zero=True)
+    found, (first, second) = climb(
+        structured("full", "one_label", 1.0, SQUEEZED), n_actions, "full", one_zero_rows(n_actions)
+    )
+    exact = structured_exact(first, second, "full", "one_label", 1.0, SQUEEZED)
+    assert min(found, exact) > 1.01 * plain
+    N = 1.0 - 1.0 / n_actions
+    assert exact**2 == pytest.approx(2.0 + 2.0 * N + N**2 / 2.0, rel=1e-4)
+    np.testing.assert_array_equal(first.losses, second.losses)
+    v, w = (SQUEEZED @ each.features[0] for each in (first, second))
+    assert v @ w / np.linalg.norm(v) / np.linalg.norm(w) == pytest.approx(-N / 2.0, abs=0.01)
+    # Nor would the bandit's do, with the weight of one that full information has.
+    assert exact > 1.06 * ridge_sensitivity("bandit", n_actions, normalised=True)
+
+
+def test_sabotage_rows_that_are_not_normalised_exceed_it():
+    """M b as long as M makes it: half as long again is twice too much."""
+
+    def longer(batch):
+        moments = floating_moments(batch, "bandit", 0.5, np.eye(3))
+        return half_vectors(replace(moments, gram=2.25 * moments.gram), 2.0)
+
+    found, _ = climb(longer, 2, "bandit")
+    assert found > 1.3 * ridge_sensitivity("bandit", 2, weight=2.0, normalised=True)
+
+
+def test_sabotage_what_is_told_must_be_paid_for():
+    found, _ = climb(structured("bandit", "general", 2.0, SQUEEZED), 2, "bandit", starts=6)
+    assert found**2 == pytest.approx(4.75, rel=1e-3)
+    assert found > 1.02 * ridge_sensitivity("bandit", 2, weight=2.0)
 
 
 def test_oracles_calibrate_with_the_weight_that_they_use():
@@ -410,6 +600,43 @@ def test_the_declared_constants_are_those_of_the_proof():
     assert squares == pytest.approx([25 / 8, 169 / 32, 8.0, 12.0])
 
 
+def test_general_label_range_follows_the_formula():
+    """(2 + h²)/√2 for labels in [−h, h]: why losses outside [0, 1] must be refused."""
+    for half in (0.25, 0.5, 0.75, 1.0):
+        t = np.linspace(0.0, 1.0, 100_001)
+        squares = 2.0 - 2.0 * t**2 + 2.0 * half**2 * (1.0 + t)
+        assert squares.max() == pytest.approx((2.0 + half**2) ** 2 / 2.0, rel=1e-9)
+
+
+def test_sabotage_without_the_bias_column_the_response_reaches_two():
+    def without_bias(batch):
+        context = batch.features[:, 1:] * math.sqrt(2.0)
+        zero = np.zeros((1, 1))
+        return Batch(np.concatenate([zero, context], axis=1), batch.losses, batch.observed)
+
+    def response(batch):
+        return paper_part(1, "bandit")(without_bias(batch))
+
+    found, (first, second) = climb(response, 2, "bandit")
+    assert found == pytest.approx(2.0, rel=1e-3)
+    assert found > 1.4 * paper_sensitivities("bandit", 2)[1]
+    # The exact statistics put the column back, so the same rows are harmless there.
+    distance = structured_exact(without_bias(first), without_bias(second), "bandit", "general")
+    assert distance <= HIGH * ridge_sensitivity("bandit", 2)
+
+
+@pytest.mark.parametrize("n_actions", [3, 4, 6])
+def test_sabotage_general_losses_exceed_the_one_label_sensitivity_unless_enforced(n_actions):
+    declared = ridge_sensitivity("full", n_actions, one_zero=True)
+    _, (first, second) = climb(structured("full", "general"), n_actions, "full")
+    assert structured_exact(first, second, "full", "general") > 1.01 * declared
+    assert structured_exact(first, second, "full", "one_label") <= HIGH * declared
+    for batch in (first, second):
+        targets = legal_rows(batch, "full", "one_label").targets
+        assert (targets == 0.0).sum() == 1
+        assert (targets == 1.0).sum() == n_actions - 1
+
+
 def test_rows_stay_in_the_ball_after_rounding():
     """‖z‖² ≤ 2^40 in integers, for rows on, near and far beyond the sphere."""
     rng = np.random.default_rng(2)
@@ -432,7 +659,7 @@ def test_rows_stay_in_the_ball_after_rounding():
 def test_ridge_fits_legal_rows_whatever_it_is_given(oracle, monkeypatch):
     """Oracles enforce the rows behind their sensitivities, not the caller."""
     seen = []
-    for module, name in ((perturb, "exact_moments"), (ridge, "floating_moments")):
+    for module, name in ((perturb, "exact_moments"), (paper_ridge, "floating_moments")):
         original = getattr(module, name)
 
         def spy(*arguments, original=original, **named):
