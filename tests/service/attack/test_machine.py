@@ -25,7 +25,7 @@ from discreet.errors import (
     ServiceError,
     UnknownDecision,
 )
-from discreet.service.runtime import lifecycle, worker_state
+from discreet.service.runtime import lifecycle, requests
 from discreet.service.runtime.service import Service
 from discreet.service.secrets import vault
 from discreet.service.storage import sqlite
@@ -59,8 +59,8 @@ class Life(RuleBasedStateMachine):
     )
     def begin(self, waiting, every):
         self.folder, self.hands = Path(tempfile.mkdtemp()), Hands()
-        self.honest, sqlite.time = (sqlite.time, worker_state.TIMES), self.hands
-        worker_state.TIMES = 1  # one slot in a lease, however fast they are asked for
+        self.honest, sqlite.time = (sqlite.time, requests.TIMES), self.hands
+        requests.TIMES = 1  # one slot in a lease, however fast they are asked for
         self.loop = asyncio.new_event_loop()
         self.settings = write_settings(
             self.folder,
@@ -90,7 +90,7 @@ class Life(RuleBasedStateMachine):
             self.run(self.service.stop())
             self.loop.run_until_complete(self.loop.shutdown_default_executor())
             self.loop.close()
-            sqlite.time, worker_state.TIMES = self.honest
+            sqlite.time, requests.TIMES = self.honest
             shutil.rmtree(self.folder)
 
     @rule(target=decisions, name=NAMES, number=some.integers(0, 9))

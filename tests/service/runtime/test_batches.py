@@ -6,8 +6,8 @@ import pytest
 
 from discreet.service.runtime import fit_process
 from discreet.service.runtime import upkeep as upkeep_module
+from discreet.service.runtime.requests import LeasedSlots
 from discreet.service.runtime.service import Service
-from discreet.service.runtime.worker_state import LeasedSlots
 from discreet.service.storage.batches import SlotRequest
 from service.conftest import windows_end
 from waiting import PATIENCE

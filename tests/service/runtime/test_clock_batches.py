@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from discreet.service.runtime import fit_process, worker_state
+from discreet.service.runtime import fit_process, requests
 from discreet.service.storage.locations import open_database
 from service.conftest import running, time_passes
 
@@ -19,7 +19,7 @@ ON_SQLITE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.fixture(autouse=True)
 def slow_traffic(monkeypatch):
     """Requests come so rarely that a worker leases one slot at a time."""
-    monkeypatch.setattr(worker_state, "LASTS", -1.0)
+    monkeypatch.setattr(requests, "LASTS", -1.0)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def burst(monkeypatch):
 
     async def made(service):
         with monkeypatch.context() as patched:
-            patched.setattr(worker_state, "LASTS", math.inf)
+            patched.setattr(requests, "LASTS", math.inf)
             await decide(service, 3)
         assert len(service.decisions._slots._lease.free) == 3  # leases of 2 and of 4 slots
         return 6

@@ -17,6 +17,7 @@ from discreet.service.runtime.policy_versions import Choice, Offer, OfferedActio
 from discreet.service.runtime.requests import (
     DecisionReply,
     Draw,
+    LeasedSlots,
     Owner,
     RankedReply,
     RequestOwners,
@@ -26,7 +27,7 @@ from discreet.service.runtime.requests import (
     features_of_many,
     sticky_draw,
 )
-from discreet.service.runtime.worker_state import LeasedSlots, WorkerState
+from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.secrets import sealing
 from discreet.service.secrets.sealing import DecisionId, DecisionRow, Sealer
 from discreet.service.storage.batches import Lease, slot_in_control

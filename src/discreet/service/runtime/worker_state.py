@@ -1,20 +1,17 @@
-"""State of a worker: database, secrets, a view of the shared state, and slots to assign."""
+"""State of a worker: database, secrets, and a view of the shared state."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import replace
-from functools import partial
 from typing import Any, TypeVar
 
 from discreet.client.chain import Chain
 from discreet.client.documents import digest, public_key
-from discreet.errors import DiscreetError, NotReady, StateClaimed
+from discreet.errors import DiscreetError, StateClaimed
 from discreet.privacy.ledger import Ledger
 from discreet.service.logs import Log
 from discreet.service.runtime.lifecycle import ExperimentFile, check
@@ -26,14 +23,12 @@ from discreet.service.storage.anchor import AnchorContent, AnchorMark, behind
 from discreet.service.storage.batches import (
     BatchRules,
     BatchState,
-    Lease,
-    SlotRequest,
     Slots,
     refuse_set_back,
     under_way,
 )
 from discreet.service.storage.database import Connection, FileReplaced, safe_name, step
-from discreet.service.storage.group_commit import CommitThread, Writer, running_loop
+from discreet.service.storage.group_commit import CommitThread, Writer
 from discreet.service.storage.idempotency import RequestNames
 from discreet.service.storage.journal import Journal, People
 from discreet.service.storage.locations import anchor_of, in_same_folder, open_database
@@ -43,12 +38,6 @@ STALE = 10.0
 """Seconds after which a worker that has not read the database is not ready."""
 PROBED = 5.0
 """Seconds between two checks that a row can be stored."""
-RETRY = 0.25
-"""Seconds until a worker that found no open batch queries the database again."""
-LASTS, TIMES = 0.25, 16
-"""After a block that lasted less than ``LASTS`` seconds the next block is twice as long, at most
-``TIMES`` times the ``lease`` of the settings: under load few requests wait for a block. After any
-other it has ``lease`` slots, or one where a clock ends batches: unused slots count as taken."""
 
 
 class WorkerState:
@@ -310,91 +299,3 @@ class WorkerState:
 
 def _committed(connection: Connection, mark: AnchorMark | None) -> bool:
     return mark is not None and document_table.digest_of(connection, mark.number) == mark.digest
-
-
-class LeasedSlots:
-    """One leased block at a time. Unused slots go back at a clean stop, and are void after a
-    crash."""
-
-    def __init__(self, state: WorkerState) -> None:
-        self._state = state
-        self._lease: Lease | None = None
-        self._spare: list[tuple[Lease, int]] = []
-        self._leasing = asyncio.Lock()
-        self._idle_until = self._leased_at = -math.inf
-        clock = state.settings.plan.close_every
-        self._shortest = state.settings.lease if clock is None else 1
-        self._length, self._waiting = self._shortest, 0
-
-    async def take(self) -> tuple[Lease, int] | None:
-        """Return a slot of the leased block, or of a new one; None while no batch is open."""
-        while self._state.mode in STORING:
-            if self._spare:
-                return self._spare.pop()
-            lease = self._lease
-            if lease is not None and lease.free:
-                if lease.release > self._state.serving.newest:
-                    await self._read_release(lease.release)
-                    continue
-                return lease, lease.free.pop()
-            loop = running_loop()
-            if loop.time() < self._idle_until:
-                return None
-            self._waiting += 1
-            try:
-                async with self._leasing:
-                    if self._lease is lease and loop.time() >= self._idle_until:
-                        await self._lease_block(loop.time())
-                    # Otherwise another request has leased a block meanwhile.
-            finally:
-                self._waiting -= 1
-        return None
-
-    async def _lease_block(self, now: float) -> None:
-        state = self._state
-        lasted, most = now - self._leased_at, TIMES * state.settings.lease
-        self._length = self._shortest if lasted > LASTS else min(2 * self._length, most)
-        self._leased_at = now
-        wanted = SlotRequest(self._length, self._waiting)
-        self._lease = await state.writer.write(state.slots.lease, wanted)
-        step("lease:committed")
-        if self._lease is None:
-            self._idle_until = running_loop().time() + RETRY
-
-    async def _read_release(self, release: int) -> None:
-        """Read the database again for the release that decides the batch of the lease."""
-        await self._state.refresh()
-        if release > self._state.serving.newest:
-            raise NotReady(
-                f"document {release} must be confirmed before it decides; it is not yet. Try again."
-            )
-
-    def put_back(self, lease: Lease, slot: int) -> None:
-        """Return a slot to which nothing was written."""
-        self._spare.append((lease, slot))
-
-    def drop(self, lease: Lease) -> None:
-        """Drop a lease whose batch is over."""
-        if self._lease is lease:
-            self._lease = None
-
-    async def give_back(self) -> None:
-        """Give back unused slots; afterwards this process assigns none."""
-        left: dict[bytes, Lease] = {}
-        blocks = [] if self._lease is None else [(self._lease, self._lease.free)]
-        for lease, slots in [*blocks, *((each, [slot]) for each, slot in self._spare)]:
-            left.setdefault(lease.nonce, replace(lease, free=[])).free.extend(slots)
-        self._lease, self._spare, self._idle_until = None, [], math.inf
-        for lease in left.values():
-            if lease.free:
-                await self._state.write(partial(self._state.slots.give_back, lease=lease))
-                step("return:committed")
-
-    def look(self) -> None:
-        """Drop slots of batches that assign none, and query the database at the next decision."""
-        if self._idle_until < math.inf:
-            self._idle_until = 0.0
-        lease, fit = self._lease, self._state.assigns_slots
-        if lease is not None and not fit(lease.epoch, lease.batch):
-            self._lease = None
-        self._spare = [each for each in self._spare if fit(each[0].epoch, each[0].batch)]
