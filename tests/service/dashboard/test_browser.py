@@ -213,6 +213,19 @@ def test_sliders_show_what_the_policy_does(browser, site):
         assert made.complaints == []
 
 
+def test_a_page_that_calls_elsewhere_is_caught_and_stopped(browser, site):
+    """The check above can fail, and the browser obeys our policy."""
+    with visit(browser, site) as made:
+        made.page.evaluate("fetch('https://example.org/').catch(() => null)")
+        made.page.evaluate(
+            "document.body.append(Object.assign(document.createElement('script'),"
+            " {textContent: 'document.title = 1'}))"
+        )
+        for word in ("example.org", "inline script"):
+            soon(made.page, lambda: any(word in text for text in made.complaints))  # noqa: B023
+        assert made.page.title() != "1"
+
+
 def test_the_status_renews_itself(browser, site):
     with visit(browser, site) as made:
         made.page.clock.install()

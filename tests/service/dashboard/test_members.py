@@ -11,6 +11,7 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.service import membership
+from discreet.service.dashboard.page_frame import Sessions
 from discreet.service.dashboard.server_pages import (
     ADMIN,
     EVERYONE,
@@ -196,6 +197,45 @@ async def test_a_session_is_new_ends_and_does_not_come_back(settings):
         await other.send("/ui/logout")
         other.cookie = kept
         assert (await other.get("/ui")).status == 303, "a copy of the cookie"
+
+
+@pytest.mark.parametrize("scheme", ["https", "http"])
+async def test_behind_https_cookies_are_for_https(settings, scheme):
+    async with people(settings, Ada="viewer") as (service, _):
+        for given in ({"name": "Ada", "passphrase": PASSPHRASE}, {"key": settings.key()}):
+            visitor = Visitor(service)
+            replies = [await visitor.get("/ui/login", x_forwarded_proto=scheme)]
+            form = {"token": visitor.token, **given}
+            replies += [await visitor.ask("POST", "/ui/login", form, x_forwarded_proto=scheme)]
+            assert replies[1].status == 303
+            for reply in replies:
+                words = reply.headers["set-cookie"].split("; ")
+                assert ("Secure" in words) == (scheme == "https")
+                assert "HttpOnly" in words
+            if "key" in given:
+                assert {"SameSite=strict", "Path=/ui"} <= {*words}
+
+
+async def test_after_the_sign_in_of_a_member_no_other_site(settings):
+    links = ("//evil.example/ui", "https://evil.example", "/ui/../..//x", "/ui/\r\nX: y", "/v1")
+    async with people(settings, Ada="viewer") as (service, _):
+        for link in ("/ui/history?x=1", *links):
+            visitor = Visitor(service)
+            await visitor.get("/ui/login")
+            form = {"name": "Ada", "passphrase": PASSPHRASE, "next": link}
+            reply = await visitor.send("/ui/login", **form)
+            ours = link if link.startswith("/ui/") and link.isprintable() else "/ui"
+            assert (reply.status, reply.headers["location"]) == (303, ours), link
+
+
+@pytest.mark.parametrize("secret", ["ours", "of another server"])
+async def test_a_cookie_opens_pages_of_the_server_that_made_it(settings, secret):
+    async with people(settings, Ada="owner") as (service, _):
+        visitor = await signed_in(Visitor(service).app, "Ada")
+        name, _, text = visitor.cookie.partition("=")
+        id = Sessions(mine := service.state.vault.mac).read(text).key
+        visitor.cookie = f"{name}={Sessions(mine if secret == 'ours' else b'x').begin(id, 0.0)[1]}"
+        assert (await visitor.get("/ui")).status == (200 if secret == "ours" else 303)
 
 
 async def test_forms_of_members_need_the_token_of_their_session(settings):
@@ -460,6 +500,13 @@ async def test_the_header_of_anybody_else_is_refused(settings, peer):
             assert "sign_in_proxies" in reply.text
         local = Visitor(None, peer, app)
         assert (await enter(local, "Ada")).status == 303, "a local owner needs no proxy"
+
+
+@pytest.mark.parametrize("peer", ["10.0.0.5", "127.0.0.1"])
+async def test_without_the_setting_the_header_means_nothing(settings, peer):
+    async with people(settings, Ada="owner") as (service, _):
+        reply = (await named(Visitor(service).app, "Ada", peer, x_forwarded_for="10.0.0.5")).reply
+        assert (reply.status, reply.headers["location"]) == (303, "/ui/login")
 
 
 @pytest.mark.parametrize("role", [None, "viewer"])

@@ -2,12 +2,13 @@
 
 import re
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from html import unescape
 
 import pytest
 
 from discreet.privacy.attacker import attacker, hundredths, odds_text
-from discreet.service.dashboard import operator_pages
+from discreet.service.dashboard import operator_pages, page_frame
 from discreet.service.dashboard.experiment_summary import release_counts
 from discreet.service.dashboard.page_frame import Sessions
 from discreet.service.dashboard.server_pages import EVERYONE, PAGES, READERS, SIGNED_IN
@@ -122,6 +123,28 @@ async def test_forms_from_elsewhere_are_refused(settings):
         assert service.state.mode == "online"
         reply = await visitor.send("/ui/settings/mode", mode="frozen")
         assert (reply.status, service.state.mode) == (303, "frozen")
+
+
+async def test_the_check_of_forms_can_fail(settings, monkeypatch):
+    monkeypatch.setattr(page_frame, "_refuse_foreign", lambda _: None)
+    async with visiting(settings) as (visitor, service):
+        await visitor.ask("POST", "/ui/settings/mode", {"mode": "frozen"})
+        assert service.state.mode == "frozen"
+        assert await forged(visitor, service) != {403}
+
+
+async def test_a_wrong_key_or_cookie_opens_nothing(settings):
+    async with running(settings()) as service:
+        for text in ("", "dk_", "dk_000000000000_" + "x" * 43, settings.key() + "x"):
+            visitor = Visitor(service)
+            reply = await visitor.log_in(text)
+            assert (reply.status, 'role="alert"' in reply.text) == (401, True)
+            assert text not in reply.text or len(text) < 10
+            assert (await visitor.get("/ui")).status == 303
+        for name in (page_frame.COOKIE, page_frame.MEMBER_COOKIE):
+            for cookie in ("", f"{name}=é", f"{name}=gAAAA", f"a=b; {name}"):
+                visitor.cookie = cookie
+                assert (await visitor.get("/ui")).status == 303, cookie
 
 
 async def test_a_session_ends(settings, monkeypatch):
@@ -286,13 +309,23 @@ def timeless(text):
     return re.sub(r"\d{10}\.\d+", "time", text)
 
 
-async def test_no_page_depends_on_answers(settings):
+@pytest.mark.parametrize("telling", [False, True])
+async def test_no_page_depends_on_answers(settings, monkeypatch, telling):
+    honest = operator_pages.every_batch
+
+    def counting(connection):
+        (count,) = connection.execute("SELECT count(*) FROM answers").fetchone()
+        return [replace(batch, taken=batch.taken - count) for batch in honest(connection)]
+
+    if telling:  # the check can fail
+        monkeypatch.setattr(operator_pages, "every_batch", counting)
     async with visiting(settings) as (visitor, service):
         decision, *_ = await fill(service, 2)
         before = [timeless((await visitor.get(at(path))).text) for path in SHOWN]
         await service.decisions.observe(decision.decision, 1.0)
         after = [timeless((await visitor.get(at(path))).text) for path in SHOWN]
-        assert [path for path, x, y in zip(SHOWN, before, after, strict=True) if x != y] == []
+        differ = [path for path, x, y in zip(SHOWN, before, after, strict=True) if x != y]
+        assert differ == (["/ui/batches"] if telling else [])
 
 
 HOSTILE = (

@@ -497,6 +497,18 @@ async def test_a_fault_of_the_server_loses_nothing(folder, monkeypatch):
         assert (await asking.send("/ui/new", **sent(reply, do="create"))).status == 200
 
 
+async def test_only_the_key_of_the_server_opens_it(folder):
+    folder.add("a")
+    async with hosting(folder) as (asking, _):
+        assert (await asking.get("/ui/new")).headers["location"] == "/ui/login"
+        assert (await asking.log_in(folder.keys["a"])).status == 401
+        assert (await asking.get("/ui/new?from=a")).status == 303
+        await asking.log_in(folder.key)
+        assert (await asking.get("/ui/new?from=a")).status == 200
+        for name in ("none", "../a", "a/../a", ".."):
+            assert (await asking.get(f"/ui/new?from={name}")).status == 404
+
+
 async def test_a_form_above_the_limit_loses_nothing(folder):
     async with visiting(folder) as (asking, hosted):
         page = await asking.get("/ui/new")
