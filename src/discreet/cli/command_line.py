@@ -7,12 +7,10 @@ import json
 import math
 import shutil
 import sys
-import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -22,7 +20,7 @@ from discreet.plan.registry import ORACLES, POLICIES
 from discreet.privacy.budget import USUAL
 from discreet.simulate.experiment import DEFAULT, Experiment, assign, experiment_of, read_experiment
 from discreet.simulate.plan_forecast import ExpectedRewards
-from discreet.text import Advice, about, epsilon_text
+from discreet.text import Advice, about, epsilon_text, read_toml
 from discreet.types import JsonMapping, JsonObject
 from discreet.validate import installed, nearest
 
@@ -44,7 +42,7 @@ class Answer:
         return self.lines if isinstance(self.lines, str) else "\n".join(self.lines)
 
 
-HELP = tomllib.loads(files(__package__).joinpath("help.toml").read_text(encoding="utf-8"))
+HELP = read_toml(Path(__file__).with_name("help.toml"), "help")
 """Summary and text of each command."""
 Flag = tuple[str, dict[str, Any]]
 

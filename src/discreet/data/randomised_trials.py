@@ -19,10 +19,8 @@ private.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +28,7 @@ import numpy as np
 from discreet.data.files import sample_columns
 from discreet.design.outcome import UNIT_LOSS, Loss, Outcome, Reward
 from discreet.errors import InvalidInput
+from discreet.text import read_toml
 from discreet.types import Floats, JsonObject, NumpyArray
 from discreet.validate import one_of
 
@@ -52,7 +51,7 @@ class Trial:
 
 
 def _trials() -> dict[str, Trial]:
-    known = tomllib.loads(files(__package__).joinpath("trials.toml").read_text(encoding="utf-8"))
+    known = read_toml(Path(__file__).with_name("trials.toml"), "trials")
     known["randhie_years"] = {**known["randhie"], "only": {}, "users": "zper"}
     return {
         name: Trial(**{**each, "actions": tuple(each["actions"])}) for name, each in known.items()

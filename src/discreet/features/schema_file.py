@@ -260,7 +260,8 @@ def frame_columns(frame: object, without: Iterable[str]) -> dict[str, NumpyArray
 
 
 def _suggestion(name: str, values: NumpyArray) -> Suggestion:
-    present = [value for value in values.tolist() if not is_missing(value)]
+    ends = (math.inf, -math.inf)  # a number too large for a float is missing
+    present = [each for each in values.tolist() if not is_missing(each) and each not in ends]
     gaps, distinct = len(present) < len(values), set(present)
     words = [str(value) for value in present]
     parts = next((each for each in DATES if _are_dates(name, words, each)), None)

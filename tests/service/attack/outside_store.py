@@ -124,10 +124,10 @@ def copied(path):
 
 def read_row(packed):
     """Mark of the experiment, number of the request, and place of the action."""
-    features = struct.unpack(f"<{(len(packed) - 21) // 8}d", packed[:-21])
+    features = struct.unpack(f"<{(len(packed) - 5) // 8}d", packed[:-5])
     assert math.isclose(features[0], math.sqrt(0.5)), "a row is not what anybody sent"
     mark, number = (each / features[0] for each in features[1:3])
-    return round(mark * MARKS), round(number * FINE), struct.unpack_from("<i", packed[-21:])[0]
+    return round(mark * MARKS), round(number * FINE), struct.unpack_from("<i", packed[-5:])[0]
 
 
 def _select(name):

@@ -6,6 +6,7 @@ outcomes the rules are those of ``observe``: an id carries its MAC, the first lo
 and nothing is stored after the window of its batch, by the clock of the database. Exported
 decisions are rows of people, without noise. They are readable only while the keys of their batches
 exist, so that nothing of a batch can be exported after its release.
+[docs/privacy/service.md, "What is stored, and for how long"]
 """
 
 from __future__ import annotations
