@@ -94,17 +94,16 @@ class OracleCase:
 
     def plan(self) -> dc.Plan:
         """A plan that calibrates its oracle in just this way."""
-        return dc.Plan(
-            n_actions=ACTIONS,
-            features=FEATURES,
-            policy=dc.LinUCB() if self.radii else dc.SquareCB(),
-            oracle=self.oracle,
-            budget=self.budget,
-            feedback=self.feedback,
-            losses=self.losses,
-            first_batch=1,
-            growth=2.0,
-        )
+        policy = dc.LinUCB() if self.radii else dc.SquareCB()
+        kind = {"feedback": self.feedback, "losses": self.losses}
+        return plan_of(policy, self.oracle, self.budget, **kind)
+
+
+def plan_of(policy, oracle=None, budget=NONE, **changes):
+    """A plan of the catalogue's size whose batches double."""
+    basis = {"n_actions": ACTIONS, "features": FEATURES, "oracle": oracle or dc.Ridge()}
+    growing = {"first_batch": 1, "growth": 2.0}
+    return dc.Plan(policy=policy, budget=budget, **basis | growing | changes)
 
 
 def _oracle_cases() -> dict[str, OracleCase]:

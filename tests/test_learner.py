@@ -2,11 +2,9 @@
 
 import copy
 import gc
-import json
 import math
 import pickle
-import subprocess
-import sys
+import re
 import threading
 import time
 from itertools import pairwise
@@ -23,15 +21,8 @@ NONE = dc.Budget.none()
 
 
 def plan(**changes):
-    base = {
-        "n_actions": 3,
-        "features": dc.UnitBall(2),
-        "policy": dc.SquareCB(),
-        "budget": NONE,
-        "first_batch": 1,
-        "growth": 2.0,
-    }
-    return dc.Plan(**{**base, **changes})
+    base = {"n_actions": 3, "features": dc.UnitBall(2), "policy": dc.SquareCB(), "budget": NONE}
+    return dc.Plan(**base | {"first_batch": 1, "growth": 2.0} | changes)
 
 
 def private_plan(**changes):
@@ -63,20 +54,6 @@ def fill(learner, batches, loss=0.5):
 # Deciding
 
 
-def test_one_decision_has_plain_numbers():
-    decision = learner().decide(context())
-    assert (type(decision.id), type(decision.action)) == (int, int)
-    assert (type(decision.stored), type(decision.propensity)) == (bool, float)
-
-
-def test_in_a_gap_a_request_across_a_boundary_takes_the_slots_that_are_left():
-    one = learner(first_batch=4, waiting="gap")
-    one.decide(np.zeros((3, 2)))
-    many = one.decide(np.zeros((4, 2)))
-    assert many.id.tolist() == [3, -1, -1, -1]
-    assert many.stored.tolist() == [True, False, False, False]
-
-
 def test_one_call_takes_slots_in_as_many_batches_as_it_needs():
     one = learner(first_batch=4, horizon=200_000)
     many = one.decide(np.zeros((100_000, 2)))
@@ -88,7 +65,9 @@ def test_one_call_takes_slots_in_as_many_batches_as_it_needs():
 
 def test_in_a_gap_the_policy_serves_and_takes_no_slot():
     one = learner(first_batch=2, waiting="gap")
-    one.decide(np.zeros((2, 2)))
+    one.decide(context())
+    many = one.decide(np.zeros((3, 2)))
+    assert (many.id.tolist(), many.stored.tolist()) == ([1, -1, -1], [True, False, False])
     one.observe(0, 0.5)
     waiting = one.decide(context())
     before = state(one)
@@ -111,9 +90,7 @@ def test_propensities_are_those_of_the_policy_that_decided():
     one.observe(decided.id, np.ones(8))
     one.release()  # asking late must not bring the next policy's answer
     expected = one.plan.policy.probabilities(before, one.plan.features.map(rows))
-    np.testing.assert_array_equal(
-        decided.propensity, np.take_along_axis(expected, decided.action[:, None], 1)[:, 0]
-    )
+    np.testing.assert_array_equal(decided.propensity, expected[np.arange(8), decided.action])
 
 
 def test_actions_follow_the_propensities():
@@ -146,16 +123,6 @@ def test_losses_arrive_late_out_of_order_and_in_bulk():
     assert one.release().records == 6
 
 
-def test_the_same_again_is_no_news():
-    one = learner(first_batch=2)
-    one.decide(np.zeros((2, 2)))
-    one.observe(0, 0.5)
-    before = state(one)
-    one.observe(0, 0.5)
-    one.observe([0], [0.5])
-    assert state(one) == before
-
-
 def half_heard():
     """Batch 1 is released; batch 2 has four slots, two taken, one heard."""
     one = learner(first_batch=2)
@@ -173,16 +140,10 @@ def half_heard():
         (dc.UnknownDecision, 2**70, 0.5),
         (dc.DecisionClosed, 0, 0.5),
         (dc.DecisionClosed, np.array([3, 1], dtype=np.uint64), [0.5, 0.5]),
-        (dc.InvalidInput, 3, -0.1),
         (dc.InvalidInput, 3, math.nan),
-        (dc.InvalidInput, 3, "0.5"),
-        (dc.InvalidInput, 3, [0.5]),
         (dc.InvalidInput, [3], [1.1]),
-        (dc.InvalidInput, [2, 3], [0.5]),
         (dc.InvalidInput, [3, 3], [0.5, 0.5]),
-        (dc.InvalidInput, 3.0, 0.5),
         (dc.InvalidInput, True, 0.5),
-        (dc.InvalidInput, [[3]], [[0.5]]),
     ],
 )
 def test_a_bad_report_loses_nothing_and_spends_nothing(error, id, loss):
@@ -190,6 +151,7 @@ def test_a_bad_report_loses_nothing_and_spends_nothing(error, id, loss):
     before = state(one)
     with refused(error):
         one.observe(id, loss)
+    one.observe([2], [0.5])  # the same again is no news
     assert state(one) == before
     one.observe(3, 0.5)  # goes on
 
@@ -198,9 +160,6 @@ def test_a_bad_report_loses_nothing_and_spends_nothing(error, id, loss):
     "bad",
     [
         np.zeros(3),
-        [0.0, math.nan],
-        [0.0, math.inf],
-        ["a", "b"],
         None,
         {"x": 1},
         [[0.0, 0.0], [0.0, math.nan]],
@@ -221,15 +180,10 @@ def test_errors_never_repeat_what_others_said():
     one = learner(first_batch=2)
     one.decide(np.full((2, 2), 0.123456))
     one.observe(0, 0.654321)
-    for call in (
-        lambda: one.observe(0, 0.5),
-        lambda: one.observe(7, 0.5),
-        one.release,
-    ):
+    for call in (lambda: one.observe(0, 0.5), lambda: one.observe(7, 0.5), one.release):
         with pytest.raises(dc.DiscreetError) as caught:
             call()
-        assert "0.65" not in str(caught.value)
-        assert "0.12" not in str(caught.value)
+        assert not re.search(r"0\.65|0\.12", str(caught.value))
 
 
 # Closing and missing losses
@@ -251,18 +205,14 @@ def test_a_void_slot_is_as_if_nobody_had_come(noise):
 
 
 def test_a_declared_loss_stands_in_for_silence():
-    silent, spoken = (
-        learner(first_batch=3, policy=dc.Uniform(), missing_loss=missing) for missing in (1.0, None)
-    )
-    rows = np.random.default_rng(3).normal(size=(3, 2))
-    for one in (silent, spoken):
-        one.decide(rows)
+    weights = []
+    for missing in (1.0, None):
+        one = learner(first_batch=3, policy=dc.Uniform(), missing_loss=missing)
+        one.decide(np.random.default_rng(3).normal(size=(3, 2)))
         one.observe([0, 2], [0.25, 0.75])
-    spoken.observe(1, 1.0)
-    silent.close()
-    np.testing.assert_array_equal(
-        silent.release().predictor.weights, spoken.release().predictor.weights
-    )
+        one.close() if missing else one.observe(1, 1.0)
+        weights.append(one.release().predictor.weights)
+    np.testing.assert_array_equal(*weights)
 
 
 def test_closing_is_by_count_only():
@@ -279,15 +229,6 @@ def test_closing_is_by_count_only():
         one.observe(0, 0.5)
     one.decide(context())
     assert len(one.released.items) == 1
-
-
-def test_releasing_too_early_is_refused():
-    one = learner(first_batch=2)
-    one.decide(np.zeros((2, 2)))
-    before = state(one)
-    with refused(dc.NotReady, "close()"):
-        one.release()
-    assert state(one) == before
 
 
 # Horizons, feedback, dict contexts
@@ -335,19 +276,13 @@ def test_many_releases_cost_as_much_as_one(releases):
     one = dc.Learner(private_plan(), noise=dc.SecureNoise(fast=True))
     fill(one, releases)
     spent = one.ledger.spent()
-    assert len(one.released.items) == len(one.ledger.entries) == releases
+    for release, entry in zip(one.released.items, one.ledger.entries, strict=True):
+        assert (release.event, f"batch {release.number}") == (entry.event, entry.partition)
+    assert len(one.released.items) == releases
     assert 0.999 < spent.epsilon <= 1.0
     assert spent.delta == 1e-5
     with refused(dc.BudgetExceeded, "'batch 1'"):
         one.ledger.charge("batch 1", one.plan.mechanism.event)
-
-
-def test_every_release_carries_the_event_that_was_charged():
-    one = dc.Learner(private_plan(), noise=dc.SecureNoise(fast=True))
-    fill(one, 3)
-    for release, entry in zip(one.released.items, one.ledger.entries, strict=True):
-        assert release.event == entry.event
-        assert entry.partition == f"batch {release.number}"
 
 
 def test_a_charge_beyond_the_budget_leaves_everything_unchanged():
@@ -416,15 +351,13 @@ def arrays_holding(*values):
     [
         (dc.VanillaPO(), dc.Logistic()),
         (dc.LinUCB(), dc.Ridge()),
-        (dc.ReplayBonusPO(), dc.PooledRidge()),
         (dc.AdaptivePO(), dc.PooledRidge()),
     ],
 )
 def test_nothing_keeps_a_row_after_its_release(policy, oracle):
     """A marker is planted in a context and a loss; after the release no array holds it."""
-    one = dc.Learner(
-        private_plan(policy=policy, oracle=oracle, first_batch=2), noise=dc.SecureNoise(fast=True)
-    )
+    made = private_plan(policy=policy, oracle=oracle, first_batch=2)
+    one = dc.Learner(made, noise=dc.SecureNoise(fast=True))
     fill(one, 1)
     marker = math.pi / 10  # in no array of this test
     one.decide([marker, 0.5])
@@ -437,44 +370,11 @@ def test_nothing_keeps_a_row_after_its_release(policy, oracle):
     assert arrays_holding(in_features, marker) == [0, 0]
 
 
-def test_a_learner_is_not_pickled():
-    one = learner()
-    one.decide(context())
-    for serialise in (pickle.dumps, copy.deepcopy):
-        with pytest.raises(dc.PrivateData, match=r"learner\.save"):
-            serialise(one)
-    pickle.loads(pickle.dumps(one.released))
-
-
-# From releases alone
-
-
-def test_policies_are_evaluated_from_their_releases_in_another_process(tmp_path):
-    here = []
-    for number, policy in enumerate(
-        (dc.AdaptivePO(), dc.ReplayBonusPO(), dc.VanillaPO(), dc.LinUCB(), dc.AdaCB())
-    ):
-        one = dc.Learner(private_plan(policy=policy), noise=dc.SecureNoise(fast=True))
-        fill(one, 4)
-        one.released.save(tmp_path / f"released {number}.json")
-        rows = one.plan.features.map(np.linspace(-1, 1, 20).reshape(10, 2))
-        chances = one.plan.policy.probabilities(one.released, rows)
-        here.append([value.hex() for value in chances.reshape(-1).tolist()])
-    code = (
-        "import sys, json, numpy as np, discreet as dc\n"
-        "rows, there = np.linspace(-1, 1, 20).reshape(10, 2), []\n"
-        "for path in sys.argv[1:]:\n"
-        "    released = dc.Released.load(path)\n"
-        "    plan = dc.Plan.from_config(released.plan)\n"
-        "    chances = plan.policy.probabilities(released, plan.features.map(rows))\n"
-        "    there.append([value.hex() for value in chances.reshape(-1).tolist()])\n"
-        "print(json.dumps(there))\n"
-    )
-    paths = map(str, sorted(tmp_path.iterdir()))
-    output = subprocess.run(
-        [sys.executable, "-c", code, *paths], capture_output=True, text=True, check=True
-    )
-    assert json.loads(output.stdout) == here
+@pytest.mark.parametrize("serialise", [pickle.dumps, copy.deepcopy])
+def test_a_learner_is_not_pickled(serialise):
+    with pytest.raises(dc.PrivateData, match=r"learner\.save"):
+        serialise(learner())
+    serialise(learner().released)
 
 
 # One person's data and everyone else's batches

@@ -230,17 +230,6 @@ def test_who_is_erased_is_served_and_never_counts_again(monkeypatch):
 # Frames, gaps and the horizon.
 
 
-def test_a_column_of_a_frame_names_the_users(monkeypatch):
-    one = learner(batches=1, records=1)
-    seen = fitted(one, monkeypatch)
-    frame = pd.DataFrame({"x": [0.1, 0.2, 0.3, 0.4], "who": [1, 1, 2, 2]}, index=list("abcd"))
-    many = one.decide(frame, user="who")
-    assert list(many.id.index) == list("abcd")
-    one.observe(many.id, np.zeros(4))
-    release(one)
-    assert [x for x, heard in seen[0] if heard] == [0.1, 0.3]
-
-
 def test_a_decision_without_a_slot_does_not_count(monkeypatch):
     one = dc.Learner(plan(batches=1, records=1), waiting="gap", noise=dc.SecureNoise(fast=True))
     seen = fitted(one, monkeypatch)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet.text import duration, epsilon_text, guarantee_text
+from discreet.text import duration, epsilon_text
 
 SOURCE = Path(discreet.__file__).parent
 
@@ -32,9 +32,6 @@ def test_levels():
         *("0.1", "1", "1.235", "∞")
     ]
     assert epsilon_text(1.23456, 3) == "1.23"
-    assert guarantee_text(1.0, 1e-5) == "ε = 1, δ = 1e-05"
-    assert guarantee_text(2.0, 0.0) == "ε = 2"
-    assert guarantee_text(math.inf, 0.0) == "ε = ∞ (no privacy)"
 
 
 @pytest.mark.parametrize(("text", "home"), [('"∞"', "text.py"), ("import tomllib", "text.py")])

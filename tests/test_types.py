@@ -1,7 +1,6 @@
 """Batch is private: it shows nothing and goes nowhere. Decisions are for their owner."""
 
 import copy
-import json
 import pickle
 
 import numpy as np
@@ -20,10 +19,9 @@ def batch():
     return Batch(np.full((3, 2), MARKER), np.full((3, 4), MARKER), np.ones((3, 4), dtype=bool))
 
 
-def test_a_batch_shows_no_values(batch):
-    for text in (repr(batch), str(batch), f"{batch}", f"{[batch]}"):
-        assert "0.123" not in text
-    assert repr(batch) == "Batch(private)"
+def test_a_batch_shows_its_public_sizes_and_no_values(batch):
+    assert {repr(batch), str(batch), f"{batch}"} == {"Batch(private)"}
+    assert (batch.records, batch.n_actions) == (3, 4)
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
@@ -38,15 +36,6 @@ def test_a_batch_is_never_copied_by_accident(batch, copier):
         copier(batch)
 
 
-def test_a_batch_is_not_json(batch):
-    with pytest.raises(TypeError):
-        json.dumps(batch)
-
-
-def test_a_batch_knows_its_public_sizes(batch):
-    assert (batch.records, batch.n_actions) == (3, 4)
-
-
 def test_propensities_are_computed_once_and_on_demand():
     calls = []
 
@@ -55,12 +44,11 @@ def test_propensities_are_computed_once_and_on_demand():
         return np.array([[0.25, 0.75], [0.5, 0.5]])
 
     index = np.array([1, 0])
-    many = Decisions(
-        np.array([0, 1]), np.array(["b", "a"]), np.array([True, True]), index, probabilities
-    )
+    stored = np.array([True, True])
+    many = Decisions(np.array([0, 1]), np.array(["b", "a"]), stored, index, probabilities)
     assert not calls
-    np.testing.assert_array_equal(many.propensity, [0.75, 0.5])
-    np.testing.assert_array_equal(many.propensity, [0.75, 0.5])
+    for _ in range(2):
+        np.testing.assert_array_equal(many.propensity, [0.75, 0.5])
     assert len(calls) == 1
     one = Decisions(0, "b", True, 1, lambda: np.array([[0.25, 0.75]]))
     assert one.propensity == 0.75

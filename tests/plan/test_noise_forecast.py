@@ -32,10 +32,8 @@ ROWS, COLUMNS, SEEDS = 3000, 4, 24
 
 
 def plan(epsilon=1.0, horizon=ROWS, **rest):
-    features = dc.UnitBall(COLUMNS)
-    return dc.Plan(
-        n_actions=2, features=features, budget=dc.Budget(epsilon, 1e-5), horizon=horizon, **rest
-    )
+    sizes = {"n_actions": 2, "features": dc.UnitBall(COLUMNS), "horizon": horizon}
+    return dc.Plan(**sizes | {"budget": dc.Budget(epsilon, 1e-5)} | rest)
 
 
 def drawn_noise(made, clicks=None, of_means=False):
@@ -171,14 +169,8 @@ def test_a_plan_that_forgets_counts_what_it_remembers(records, told):
 
 
 def test_a_catalogue_has_no_means_of_actions():
-    items = {f"i{number}": [0.1 * number] for number in range(4)}
-    made = dc.Plan(
-        actions=dc.Catalogue(dc.UnitBall(1), items),
-        features=dc.UnitBall(2),
-        budget=dc.Budget(1.0, 1e-5),
-        outcome=dc.Reward(0, 1),
-    )
-    size = sample_sizes(made, 0.1).at(1.0)
+    items = dc.Catalogue(dc.UnitBall(1), {f"i{number}": [0.1 * number] for number in range(4)})
+    size = sample_sizes(clicks(n_actions=None, actions=items), 0.1).at(1.0)
     assert size.means is None
     assert size.personal > 0
 
@@ -196,12 +188,9 @@ def test_a_horizon_that_ends_too_early_is_told_so():
     ("numbers", "said"),
     [
         ((1.5,), ("mean reward must be inside the declared range [0, 1]", "got 1.5")),
-        ((0.0, None, 0.1), ("mean reward must be inside", "got 0")),
         ((-0.1,), ("mean reward must be a positive",)),
         ((0.01, 0.5), ("spread must be at most 0.0995", "got 0.5")),
-        ((0.01, -1.0), ("spread must be a positive",)),
         ((0.01, 0.05, 2.0), ("difference must fit into the declared range [0, 1]", "got 2")),
-        ((0.01, 0.05, 0.0), ("difference must be a positive",)),
     ],
 )
 def test_numbers_that_the_range_does_not_allow_are_refused(numbers, said):

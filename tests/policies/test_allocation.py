@@ -45,18 +45,6 @@ def test_an_impossible_action_is_never_drawn(weights, u):
         assert row[0, action] > 0.0
 
 
-def test_leading_axes_pass_through():
-    rng = np.random.default_rng(1)
-    table = rng.dirichlet(np.ones(4), size=(2, 3, 5))
-    u = rng.random((2, 1, 5))
-    together = draw(table, u)
-    assert together.shape == (2, 3, 5)
-    assert together.dtype.kind == "i"
-    for s in range(2):
-        for r in range(3):
-            np.testing.assert_array_equal(together[s, r], draw(table[s, r], u[s, 0]))
-
-
 def test_minimisers():
     losses = np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
     np.testing.assert_array_equal(is_first_minimum(losses), [[0, 1, 0], [1, 0, 0]])

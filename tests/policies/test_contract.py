@@ -151,21 +151,6 @@ def test_the_catalogue_is_complete():
     assert {policy.rollout for policy in vanilla} == {"current", "previous"}
 
 
-@pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("policies", every_policy_stack)
-def test_a_stack_answers_like_its_members(policies, link):
-    stacked = dc.stack(policies)
-    x, u = features(6), np.random.default_rng(1).random((6, 2))
-    for clear in signals_for(policies[0]):
-        released = releases(4, link, clear=clear)
-        singles = np.stack([policy.probabilities(released, x) for policy in policies])
-        together = np.broadcast_to(stacked.probabilities(released, x), singles.shape)
-        np.testing.assert_allclose(together, singles, rtol=0, atol=EXACT)
-        actions = np.broadcast_to(stacked.sample(released, x, u), (len(policies), 6))
-        expected = np.stack([policy.sample(released, x, u) for policy in policies])
-        np.testing.assert_array_equal(actions, expected)
-
-
 @pytest.mark.parametrize("grams", GRAMS)
 @pytest.mark.parametrize("policies", every_policy_stack)
 def test_seeds_meet_stacks(policies, grams):

@@ -17,7 +17,7 @@ from tolerances import EXACT
 MIXTURE = 1e-10
 """What the mixture's docstring promises for up to 1,000 actions and any length."""
 
-LENGTHS = (1, 2, 3, 15, 16, 17, 33, 100, 1000, 4096, 6000, 65536)
+LENGTHS = (1, 2, 3, 15, 16, 17, 33, 100, 1000, 6000)
 ACTIONS = (2, 3, 10, 50, 1000)
 SIZES = np.geomspace(1e-6, 1e6, 9)
 """η·B·gap, from nothing to everything."""
@@ -68,7 +68,7 @@ def test_nodes_reproduce_the_direct_sum(kind, length):
             assert error < MIXTURE, (n_actions, size)
 
 
-@pytest.mark.parametrize("length", [*LENGTHS, 2**17, 10**5])
+@pytest.mark.parametrize("length", [*LENGTHS, 4096, 2**16, 2**17, 10**5])
 def test_the_worst_losses_we_know(length):
     """One best action and A − 1 equal ones: the summand's poles come closest to the axis.
 

@@ -9,6 +9,7 @@ import discreet as dc
 from catalogue import ACTIONS, POLICIES, WIDTH, every_policy, features, releases, signals_for
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
+from discreet.policies import allocation
 from discreet.policies.allocation import sampled_order
 from discreet.policies.floored import Floored
 from discreet.releases.release import Gram, Predictor, Release
@@ -30,21 +31,14 @@ def history(policy, **rest):
 
 def of_two(released, kept):
     """The same history, as if only these two actions existed."""
-    items = tuple(
-        replace(
-            item,
-            predictor=replace(item.predictor, weights=item.predictor.weights[kept]),
-            gram=replace(item.gram, values=item.gram.values[kept]),
-            statistics=item.statistics and with_errors_of(item.statistics, kept),
-        )
-        for item in released.items
-    )
-    return replace(released, n_actions=len(kept), items=items)
-
-
-def with_errors_of(statistics, kept):
-    clear, errors = statistics.signal[:1], statistics.signal[1:]
-    return replace(statistics, signal=np.concatenate([clear, errors[kept]]))
+    items = []
+    for item in released.items:
+        predictor = replace(item.predictor, weights=item.predictor.weights[kept])
+        gram, made = replace(item.gram, values=item.gram.values[kept]), item.statistics
+        if made is not None:
+            made = replace(made, signal=made.signal[[0, *(1 + action for action in kept)]])
+        items.append(replace(item, predictor=predictor, gram=gram, statistics=made))
+    return replace(released, n_actions=len(kept), items=tuple(items))
 
 
 @pytest.mark.parametrize("policy", every_policy)
@@ -52,12 +46,10 @@ def test_all_blocks_in_their_order_are_plain_features(policy):
     x, u = features(20), np.random.default_rng(0).random((20, 2))
     offered = OfferedBlocks(x, np.tile(np.arange(ACTIONS), (20, 1)))
     for released in histories(policy):
-        np.testing.assert_allclose(
-            policy.probabilities(released, offered), policy.probabilities(released, x), atol=EXACT
-        )
-        np.testing.assert_array_equal(
-            policy.sample(released, offered, u), policy.sample(released, x, u)
-        )
+        found, expected = (policy.probabilities(released, each) for each in (offered, x))
+        np.testing.assert_allclose(found, expected, atol=EXACT)
+        found, expected = (policy.sample(released, each, u) for each in (offered, x))
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("policy", every_policy)
@@ -95,7 +87,8 @@ def joint_history(policy, joint, count=4):
     return released
 
 
-@pytest.mark.parametrize("policy", every_policy)
+# Radii are quadratic in the context: test_joint.py has their forms.
+@pytest.mark.parametrize("policy", [case for case in every_policy if not case.values[0].uses_radii])
 def test_joint_features_are_blocks_whose_weights_are_the_items(policy):
     """φ(c, a)·θ is linear in (1, c): so items are blocks with weights of their own."""
     joint = Joint(dc.UnitBall(WIDTH - 1), dc.UnitBall(2))
@@ -118,8 +111,6 @@ def test_joint_features_are_blocks_whose_weights_are_the_items(policy):
         for item in released.items
     )
     blocks = replace(released, n_actions=4, items=items_of)
-    if policy.uses_radii:
-        return  # quadratic in the context: test_joint.py has the forms
     found = policy.probabilities(released.offering(4), OfferedPairs(joint, x, items))
     np.testing.assert_allclose(found, policy.probabilities(blocks, x), atol=1e-10)
 
@@ -168,8 +159,6 @@ def test_many_actions_are_drawn_as_few_are():
     weights = rng.random((50, 100))
     weights /= weights.sum(axis=-1, keepdims=True)
     u = rng.random(50)
-    from discreet.policies import allocation
-
     wide = allocation.draw(weights, u)
     literal = [np.searchsorted(np.cumsum(row), each) for row, each in zip(weights, u, strict=True)]
     np.testing.assert_array_equal(wide, literal)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, DIMENSION, FEATURES, POLICIES
+from catalogue import DIMENSION, FEATURES, POLICIES, plan_of
 from discreet.arrays import backend
 from discreet.simulate.engine import Machine, run
 from tolerances import EXACT
@@ -23,21 +23,13 @@ def labelled():
 
 def grid():
     """Every policy with two oracles and two budgets, in an order that mixes the families."""
+    oracles = dc.Ridge(0.02), dc.Ridge(0.02, "paper"), dc.Logistic(0.02, noise="gaussian")
     return [
-        dc.Plan(
-            n_actions=ACTIONS,
-            features=FEATURES,
-            policy=policies[1],
-            oracle=oracle,
-            budget=budget,
-            feedback="full" if isinstance(policies[1], dc.Greedy) else "bandit",
-            first_batch=1,
-            growth=2.0,
-        )
+        plan_of(policy, oracle, budget, feedback="full" if name == "Greedy" else "bandit")
         for budget in BUDGETS
-        for policies in POLICIES.values()
-        for oracle in (dc.Ridge(0.02), dc.Logistic(0.02, noise="gaussian"))
-        if oracle.bounded or not policies[1].needs_bounded_losses
+        for name, (_, policy, *_) in POLICIES.items()
+        for oracle in oracles
+        if oracle.bounded or not policy.needs_bounded_losses
     ]
 
 
@@ -81,18 +73,8 @@ def test_torch_plays_them_too(expected):
 def test_radii_without_noise_are_shared_by_the_first_batch(oracle, mechanism):
     """No noise tells the runs apart there: one Gram serves the policies of all classes."""
     contexts, labels = labelled()
-    plans = [
-        dc.Plan(
-            n_actions=ACTIONS,
-            features=FEATURES,
-            budget=dc.Budget.none(),
-            policy=policy,
-            oracle=oracle(mechanism=mechanism),
-            first_batch=1,
-            growth=2.0,
-        )
-        for policy in (dc.LinUCB(width=0.5), dc.RegCB(width=0.1), dc.RegCB(width=1.0))
-    ]
+    policies = dc.LinUCB(width=0.5), dc.RegCB(width=0.1), dc.RegCB(width=1.0)
+    plans = [plan_of(policy, oracle(mechanism=mechanism)) for policy in policies]
     together = run(plans, FEATURES.map(contexts), labels, SEEDS)
     for plan, losses in zip(plans, together, strict=True):
         alone = [dc.evaluate(plan, contexts, labels, seed=seed).loss for seed in SEEDS]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, DIMENSION, FEATURES, ORACLES, POLICIES
+from catalogue import ACTIONS, DIMENSION, FEATURES, ORACLES, POLICIES, plan_of
 from discreet.privacy.events import NonPrivate
 from discreet.simulate import engine
 from discreet.simulate.played_batches import shuffle
@@ -23,17 +23,6 @@ def labelled(rows, seed=0):
     contexts = rng.normal(size=(rows, DIMENSION))
     angle = np.arctan2(contexts[:, 1], contexts[:, 0]) / (2 * np.pi) + 0.5
     return contexts, np.minimum((angle * ACTIONS).astype(int), ACTIONS - 1)
-
-
-def plan_of(policy, oracle=None, budget=None, **more):
-    return dc.Plan(
-        n_actions=ACTIONS,
-        features=FEATURES,
-        policy=policy,
-        oracle=oracle or dc.Ridge(),
-        budget=budget or dc.Budget.none(),
-        **{"first_batch": 1, "growth": 2.0, **more},
-    )
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -226,10 +215,8 @@ def test_an_evaluation_decides_what_a_learner_decides(kind):
         chosen.append(list(options[row]).index(index) if offered else index)
         if decision.stored:
             loss = table[row] if plan.feedback == "full" else table[row, index]
-            heard = (
-                {"reward": 1.0 - loss} if isinstance(plan.outcome, dc.Reward) else {"loss": loss}
-            )
-            learner.observe(decision.id, **heard)
+            rewarded = isinstance(plan.outcome, dc.Reward)
+            learner.observe(decision.id, **({"reward": 1 - loss} if rewarded else {"loss": loss}))
     np.testing.assert_array_equal(found.actions, chosen)
     made = learner.released.items[: len(found.released.items)]
     assert len(made) >= 2

@@ -138,14 +138,13 @@ def test_the_figure_has_a_line_per_group():
 
 
 def test_bad_groups_are_refused():
-    with refused(dc.InvalidInput, "groups must be one value per context"):
-        dc.evaluate(PLAN, CONTEXTS, LABELS, groups=REGION[:-1])
-    with refused(dc.InvalidInput, "groups must be one value per context"):
-        dc.evaluate(PLAN, CONTEXTS, LABELS, groups="region")
-    with refused(dc.InvalidInput, "groups must be known"):
-        dc.evaluate(PLAN, CONTEXTS, LABELS, groups=[*REGION[:2], None, *REGION[3:]])
-    with refused(dc.InvalidInput, "Cut numbers"):
-        dc.evaluate(PLAN, CONTEXTS, LABELS, groups=CONTEXTS[:, 0])
+    for groups, said in (
+        (REGION[:-1], "one value per context"),
+        ([*REGION[:2], None, *REGION[3:]], "groups must be known"),
+        (CONTEXTS[:, 0], "Cut numbers"),
+    ):
+        with refused(dc.InvalidInput, said):
+            dc.evaluate(PLAN, CONTEXTS, LABELS, groups=groups)
     with refused(dc.InvalidInput, "groups must be given to evaluate"):
         dc.evaluate(PLAN, CONTEXTS, LABELS).by_group()
     with refused(dc.InvalidInput, "groups must be given to privacy_curve"):

@@ -17,6 +17,7 @@ from discreet.lab.theory.known_bandits import known
 from discreet.policies.allocation import draw
 from discreet.releases.release import Predictor, Release
 from discreet.releases.released import Released
+from wording import refused
 
 TRUTH = known(linear(200))
 A, P = TRUTH.n_actions, TRUTH.features.shape[1]
@@ -31,23 +32,20 @@ def released_with(weights, batches=6):
 
 
 RNG = np.random.default_rng(0)
-LOGGING = partial(
-    dc.VanillaPO(scale=8.0).probabilities, released_with(RNG.normal(size=(A, P)) * 0.5)
+LOGGING, TARGET = (
+    partial(policy.probabilities, released_with(RNG.normal(size=(A, P)) * 0.5))
+    for policy in (dc.VanillaPO(scale=8.0), dc.SquareCB(scale=8.0))
 )
-TARGET = partial(dc.SquareCB(scale=8.0).probabilities, released_with(RNG.normal(size=(A, P)) * 0.5))
 VALUE = float((TARGET(TRUTH.features) * TRUTH.expected[0]).sum(axis=-1).mean())
 
 
-def logs_of(seed, propensities="policy"):
+def logs_of(seed):
     rng = np.random.default_rng([1, seed])
     c = rng.integers(len(TRUTH.features), size=ROWS)
     chances = LOGGING(TRUTH.features)[c]
     actions = draw(chances, rng.random(ROWS))
     losses = (rng.random(ROWS) < TRUTH.expected[0, c, actions]).astype(float)
-    logged = chances[np.arange(ROWS), actions]
-    if propensities == "flat":
-        logged = np.full(ROWS, 1 / A)
-    return dc.Logs(TRUTH.features[c], actions, losses, logged)
+    return dc.Logs(TRUTH.features[c], actions, losses, chances[np.arange(ROWS), actions])
 
 
 @pytest.fixture(scope="module")
@@ -86,60 +84,34 @@ def test_dr_is_right_with_a_perfect_model_and_with_none():
         same = (x[:, None] == TRUTH.features[None]).all(axis=-1)
         return TRUTH.expected[0][same.argmax(axis=-1)]
 
-    values = {
-        "perfect": [dc.evaluate_offline(logs_of(s), TARGET, predictor=perfect) for s in range(80)],
-        "useless": [
-            dc.evaluate_offline(logs_of(s), TARGET, predictor=lambda x: np.zeros((len(x), A)))
-            for s in range(80)
-        ],
-    }
-    for found in values.values():
+    for model in (perfect, lambda x: np.zeros((len(x), A))):
+        found = [dc.evaluate_offline(logs_of(s), TARGET, predictor=model) for s in range(80)]
         means = np.array([each.dr.value for each in found])
         assert abs(means.mean() - VALUE) < 5 * means.std(ddof=1) / np.sqrt(80)
-    assert values["useless"][0].dr == values["useless"][0].ips
-
-
-def changed(**parts):
-    logs = logs_of(0)
-    given = {
-        "features": logs.features,
-        "actions": logs.actions,
-        "losses": logs.losses,
-        "propensities": logs.propensities,
-        **parts,
-    }
-    return dc.Logs(**given)
+    assert found[0].dr == found[0].ips
 
 
 @pytest.mark.parametrize(
-    ("parts", "word"),
+    ("name", "values"),
     [
-        ({"features": np.zeros(ROWS)}, "features"),
-        ({"actions": np.zeros(3, dtype=int)}, "actions must be one per row.* entry per decision"),
-        ({"actions": np.full(ROWS, -1)}, "actions"),
-        ({"actions": np.zeros(ROWS)}, "actions"),
-        ({"losses": np.full(ROWS, 1.5)}, "losses"),
-        ({"losses": np.full(ROWS, np.nan)}, "losses"),
-        ({"propensities": np.zeros(ROWS)}, "propensities"),
-        ({"propensities": np.full(ROWS, 1.1)}, "propensities"),
+        ("features", np.zeros(ROWS)),
+        ("actions", np.zeros(3, dtype=int)),
+        ("actions", np.full(ROWS, -1)),
+        ("actions", np.zeros(ROWS)),
+        ("losses", np.full(ROWS, np.nan)),
+        ("propensities", np.zeros(ROWS)),
+        ("propensities", np.full(ROWS, 1.1)),
     ],
 )
-def test_bad_logs_are_refused_in_words(parts, word):
-    with pytest.raises(InvalidInput, match=word):
-        changed(**parts)
+def test_bad_logs_are_refused(name, values):
+    with refused(InvalidInput, f"{name} must be"):
+        replace(logs_of(0), **{name: values})
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        lambda x: np.ones((len(x), A)),
-        lambda x: np.full((len(x), 1), 1.0),
-        lambda x: np.full(len(x), 1.0),
-    ],
-)
-def test_bad_policies_are_refused_in_words(policy):
-    with pytest.raises(InvalidInput, match="policy"):
-        dc.evaluate_offline(logs_of(0), policy)
+@pytest.mark.parametrize("shape", [(ROWS, A), (ROWS, 1), (ROWS,)])
+def test_bad_policies_are_refused(shape):
+    with refused(InvalidInput, "policy must"):
+        dc.evaluate_offline(logs_of(0), lambda _: np.ones(shape))
 
 
 @pytest.fixture(scope="module")
@@ -193,15 +165,13 @@ def test_targets_that_lack_something_are_refused_in_words(target, said):
 
 
 def test_logs_of_rewards():
-    plan = dc.Plan(
-        n_actions=2, features=dc.UnitBall(1), budget=dc.Budget.none(), outcome=dc.Reward(0, 50)
-    )
+    sizes = {"n_actions": 2, "features": dc.UnitBall(1), "budget": dc.Budget.none()}
+    plan = dc.Plan(**sizes, outcome=dc.Reward(0, 50))
     rows = [[0.1], [0.2], [0.3]], [0, 1, 1]
     logs = dc.Logs.of(plan, *rows, rewards=[50.0, 0.0, 12.5], propensities=[0.5] * 3)
     assert logs.losses.tolist() == [0.0, 1.0, 0.75]
-    table = pd.DataFrame(
-        {"x": [0.1, 0.2, 0.3], "earned": [50.0, 0.0, 12.5], "p": 0.5, "a": rows[1]}
-    )
+    columns = {"x": [0.1, 0.2, 0.3], "earned": [50.0, 0.0, 12.5], "p": 0.5, "a": rows[1]}
+    table = pd.DataFrame(columns)
     framed = dc.Logs.of(plan, table, "a", rewards="earned", propensities="p")
     np.testing.assert_array_equal(framed.losses, logs.losses)
     for wrong in ({"rewards": [1.0] * 3, "losses": [1.0] * 3}, {}):

@@ -1,4 +1,4 @@
-"""``play``: a stack of runs is its single runs, and a run is the protocol round by round."""
+"""``play``: a run is the protocol round by round."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, DIMENSION, FEATURES, POLICIES, WIDTH, every_policy_stack
+from catalogue import ACTIONS, DIMENSION, FEATURES, POLICIES, WIDTH, plan_of
 from discreet.batches.release_batch import fit_batch
 from discreet.design.schedule import Schedule
 from discreet.releases.released import Released
@@ -17,7 +17,7 @@ from reference import confidence, inverse_gap, policy_optimisation, ridge
 from reference import simulate as literal
 from reference.design import scores
 
-ROWS, SEEDS = 45, (5, 6)
+ROWS = 45
 BUDGETS = (dc.Budget.none(), dc.Budget(8.0, 1e-5), dc.Budget(1.0, 1e-5))
 
 
@@ -30,87 +30,10 @@ def stream(seed):
     return FEATURES.map(contexts)[order], labels[order], u
 
 
-def plan_of(policy, oracle, budget, feedback="bandit"):
-    return dc.Plan(
-        n_actions=ACTIONS,
-        features=FEATURES,
-        policy=policy,
-        oracle=oracle,
-        budget=budget,
-        feedback=feedback,
-        first_batch=1,
-        growth=2.0,
-    )
-
-
 def losses_of(plan, x, y, u, noise):
     released = Released(ACTIONS, Schedule(horizon=ROWS))
-    parts = [
-        np.asarray(batch.incurred)
-        for batch in play(plan, released, x, y, u, partial(fit_batch, plan, noise))
-    ]
-    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
-    spread = [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
-    return np.concatenate(spread, axis=-1).astype(float)
-
-
-class Stack:
-    """Plans that share their structure, as ``play`` wants them."""
-
-    def __init__(self, plans):
-        self.played_policy = dc.stack([plan.policy for plan in plans])
-        self.mechanism = dc.stack([plan.mechanism for plan in plans])
-        self.event = self.mechanism.event
-        self.feedback = plans[0].feedback
-        self.loss_sums = self.guardrail_sums = None
-
-
-ORACLES = [
-    pytest.param(dc.Ridge(0.02), id="ridge"),
-    pytest.param(dc.Ridge(0.02, mechanism="paper"), id="ridge-paper"),
-    pytest.param(dc.Logistic(0.02, noise="gaussian"), id="logistic"),
-    pytest.param(dc.Logistic(0.02, mechanism="paper"), id="logistic-paper"),
-]
-
-
-def family(policies, oracle):
-    if isinstance(policies[0], dc.FastCB) and isinstance(oracle, dc.Ridge):
-        oracle = dc.Logistic(0.02, noise="gamma")  # FastCB refuses Ridge; gamma is not above
-    budgets = BUDGETS if len(policies) == 3 else BUDGETS[1:]
-    return [plan_of(policy, oracle, b) for policy, b in zip(policies, budgets, strict=True)]
-
-
-def stacked_arrays():
-    return (np.stack(part)[:, None] for part in zip(*map(stream, SEEDS), strict=True))
-
-
-@pytest.mark.parametrize("oracle", ORACLES)
-@pytest.mark.parametrize("policies", every_policy_stack)
-def test_a_stack_of_runs_is_its_single_runs(policies, oracle):
-    """Seeds (S, 1) meet runs (R,), budgets differ, and no run hears of another.
-
-    Sums in another order differ in their last bits, so an action could differ where a uniform
-    lies within 1e-12 of a boundary or two predictions tie to that; with these seeds none does.
-    """
-    plans = family(policies, oracle)
-    together = losses_of(Stack(plans), *stacked_arrays(), dc.SeededNoise(SEEDS))
-    together = np.broadcast_to(together, (len(SEEDS), len(plans), ROWS))
-    for s, seed in enumerate(SEEDS):
-        for r, plan in enumerate(plans):
-            alone = losses_of(plan, *stream(seed), dc.SeededNoise(seed))
-            np.testing.assert_array_equal(together[s, r], alone)
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("oracle", ORACLES)
-@pytest.mark.parametrize("policies", every_policy_stack)
-def test_torch_plays_the_same_rounds(policies, oracle):
-    torch = pytest.importorskip("torch")
-    plans = family(policies, oracle)
-    arrays = [torch.asarray(np.ascontiguousarray(part)) for part in stacked_arrays()]
-    noise = dc.SeededNoise(SEEDS)
-    expected = losses_of(Stack(plans), *stacked_arrays(), noise)
-    np.testing.assert_array_equal(losses_of(Stack(plans), *arrays, noise), expected)
+    played = play(plan, released, x, y, u, partial(fit_batch, plan, noise))
+    return np.concatenate([batch.incurred for batch in played]).astype(float)
 
 
 SIZE = ACTIONS * WIDTH

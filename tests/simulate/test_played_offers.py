@@ -1,11 +1,14 @@
 """Simulations with offers: a learner's own loop, one run as a stack, sizes put together."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import discreet as dc
 from discreet.simulate import engine
 from discreet.simulate.labelled_data import played_offers
+from discreet.simulate.played_batches import shuffle
 from tolerances import EXACT
 
 RNG = np.random.default_rng(0)
@@ -40,28 +43,16 @@ def block_plan(budget=BUDGETS["none"], **rest):
 PLANS = {"joint": joint_plan, "blocks": block_plan}
 
 
-class Draws:
-    """The uniforms that evaluate draws, row by row."""
-
-    def __init__(self, u):
-        self.u, self.row = u, 0
-
-    def random(self, shape):
-        rows = slice(self.row, self.row + shape[0])
-        self.row += shape[0]
-        return self.u[rows]
-
-
 @pytest.mark.parametrize("kind", PLANS)
 @pytest.mark.parametrize("offers", [EVEN, RAGGED], ids=["even", "ragged"])
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_an_evaluation_is_what_a_learner_does(kind, offers, budget):
-    from discreet.simulate.played_batches import shuffle
-
     plan = PLANS[kind](BUDGETS[budget])
     found = dc.evaluate(plan, CONTEXTS, losses=lost(offers), offers=named(offers), seed=3)
     order, u = shuffle(3, 300)
-    learner = dc.Learner(plan, noise=dc.SeededNoise(3), draws=Draws(u))
+    rows = iter(u[:, None])
+    draws = SimpleNamespace(random=lambda _: next(rows))
+    learner = dc.Learner(plan, noise=dc.SeededNoise(3), draws=draws)
     losses = []
     for row in order:
         decision = learner.decide(CONTEXTS[row], actions=named(offers)[row])
@@ -139,13 +130,9 @@ def test_logs_with_offers_tell_what_another_policy_costs(kind, offers):
     learner = dc.Learner(plan)
     for start in range(0, 300, 50):
         rows = range(start, start + 50)
-        decided = learner.decide(
-            CONTEXTS[start : start + 50], actions=[named(offers)[r] for r in rows]
-        )
-        learner.observe(
-            decided.id,
-            [TABLE[r, list(ITEMS).index(a)] for r, a in zip(rows, decided.action, strict=True)],
-        )
+        decided = learner.decide(CONTEXTS[rows], actions=[named(offers)[row] for row in rows])
+        places = [list(ITEMS).index(action) for action in decided.action]
+        learner.observe(decided.id, TABLE[rows, places])
     rng = np.random.default_rng(4)
     shown = [rng.choice(offer) for offer in offers]
     losses = TABLE[np.arange(300), shown]
@@ -156,9 +143,8 @@ def test_logs_with_offers_tell_what_another_policy_costs(kind, offers):
     again = dc.evaluate_offline(logs, learner.released)
     assert found.dr == again.dr
     decided = learner.decide(CONTEXTS, actions=named(offers))
-    truth = np.mean(
-        [chance @ TABLE[row, offers[row]] for row, chance in enumerate(decided._chances())]
-    )
+    chosen = enumerate(decided._chances())
+    truth = np.mean([chance @ TABLE[row, offers[row]] for row, chance in chosen])
     for estimate in (found.ips, found.dr):
         assert abs(estimate.value - truth) < 4.5 * estimate.standard_error
     with pytest.raises(dc.InvalidInput, match="row 0: action must be one of those offered"):

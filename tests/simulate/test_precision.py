@@ -57,7 +57,7 @@ def selected(losses, names):
     return best
 
 
-@pytest.mark.parametrize("mechanism", ["paper", "structured"])
+@pytest.mark.parametrize("mechanism", ["structured", pytest.param("paper", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ["fried", pytest.param("waveform", marks=pytest.mark.long)])
 def test_float32_reports_what_float64_does(name, mechanism):
     data = load(name, rows=ROWS)

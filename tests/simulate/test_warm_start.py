@@ -30,16 +30,6 @@ def prior(plan=PLAN, rows=LOGGED, **words):
     return dc.prior_from_logs(plan, X[rows], PLAYED[rows], LOSSES[rows], **words)
 
 
-def mean_loss(plan, seeds=4):
-    return np.mean(
-        [dc.evaluate(plan, X[1_500:], Y[1_500:], seed=seed).loss for seed in range(seeds)]
-    )
-
-
-def test_a_prior_from_logs_saves_the_beginning():
-    assert mean_loss(replace(PLAN, prior=prior())) < mean_loss(PLAN) - 0.1
-
-
 def test_without_noise_a_prior_is_the_same_as_its_rows():
     """Ridge regression on prior and batch together, whatever came first."""
     oracle = dc.PooledRidge(geometry="plain")
@@ -86,6 +76,8 @@ def test_a_plan_with_a_prior_survives_documents_and_recomputation(tmp_path):
     assert Plan.from_config(plan.to_config()) == plan
     assert Plan.from_config(plan.to_config()).digest == plan.digest != PLAN.digest
     released = run(plan)
+    first = released.items[0].statistics
+    np.testing.assert_array_equal(first.matrix, plan.prior.following)
     released.save(tmp_path / "released.json")
     read = Released.load(tmp_path / "released.json")
     assert recompute(read)
@@ -94,23 +86,15 @@ def test_a_plan_with_a_prior_survives_documents_and_recomputation(tmp_path):
         recompute(replace(read, prior=None))
 
 
-def first_decisions(plan, seed=0):
-    learner = dc.Learner(plan, draws=np.random.default_rng(seed))
-    return learner.decide(X[1_500:1_564])
-
-
 @pytest.mark.parametrize("source", ["logs", "releases"])
 def test_a_prior_decides_the_first_batch(source):
     plan = replace(PLAN, first_batch=64)
-    logs = prior(plan)
-    made = logs if source == "logs" else dc.prior_from_released(plan, run(plan, 1_500))
-    cold, warm = (
-        np.mean([first_decisions(each, seed).action_index != Y[1_500:1_564] for seed in range(8)])
-        for each in (plan, replace(plan, prior=made))
-    )
-    assert warm < cold - 0.2
-    played = dc.evaluate(replace(plan, prior=made), X[1_500:], Y[1_500:], seed=0).losses[:64]
-    assert played.mean() < cold - 0.2
+    made = prior(plan) if source == "logs" else dc.prior_from_released(plan, run(plan, 1_500))
+    played = [
+        dc.evaluate(each, X[1_500:], Y[1_500:], seed=0).losses[:64].mean()
+        for each in (replace(plan, prior=made), plan)
+    ]
+    assert played[0] < played[1] - 0.2
 
 
 @pytest.mark.parametrize(
@@ -140,12 +124,6 @@ def test_the_first_batch_is_decided_by_the_public_prediction_of_the_prior(change
             plan.played_policy.probabilities(released, features),
             bare.probabilities(released, features),
         )
-
-
-def test_the_first_batch_uses_the_geometry_of_the_prior():
-    plan = replace(PLAN, prior=prior())
-    first = run(plan).items[0].statistics
-    np.testing.assert_array_equal(first.matrix, plan.prior.following)
 
 
 def test_releases_of_another_experiment_are_a_prior():
@@ -192,13 +170,6 @@ def test_frames_names_and_rewards():
     np.testing.assert_array_equal(made.response, prior().response)
 
 
-def test_full_feedback():
-    plan = replace(PLAN, feedback="full")
-    losses = (np.arange(3) != Y[:, None]) * 1.0
-    made = dc.prior_from_logs(plan, X, None, losses)
-    assert mean_loss(replace(plan, prior=made)) < 0.4
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -216,19 +187,23 @@ def test_a_prior_of_something_else_is_refused(change):
         dc.prior_from_released(replace(PLAN, **change), run(PLAN))
 
 
-def test_other_mistakes_are_refused():
-    with pytest.raises(InvalidInput, match="oracle must pool"):
-        replace(PLAN, prior=prior(), oracle=dc.Ridge(), policy=dc.SquareCB(scale=4.0))
-    with pytest.raises(InvalidInput, match="oracle must pool"):
-        prior(replace(PLAN, oracle=dc.Ridge(), policy=dc.SquareCB(scale=4.0)))
-    with pytest.raises(InvalidInput, match="weight must be"):
-        prior(weight=0.0)
-    with pytest.raises(InvalidInput, match="one per context"):
-        dc.prior_from_logs(PLAN, X[:5], PLAYED[:4], LOSSES[:5])
-    with pytest.raises(InvalidInput, match="at least one release"):
-        dc.prior_from_released(PLAN, PLAN.nothing_released())
-    with pytest.raises(InvalidInput, match="prior must be"):
-        replace(PLAN, prior=5)
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: replace(PLAN, prior=prior(), oracle=dc.Ridge()), "oracle must pool"),
+        (lambda: prior(replace(PLAN, oracle=dc.Ridge())), "oracle must pool"),
+        (lambda: prior(weight=0.0), "weight must be"),
+        (lambda: dc.prior_from_logs(PLAN, X[:5], PLAYED[:4], LOSSES[:5]), "one per context"),
+        (lambda: dc.prior_from_released(PLAN, PLAN.nothing_released()), "at least one release"),
+        (lambda: replace(PLAN, prior=5), "prior must be"),
+    ],
+)
+def test_other_mistakes_are_refused(call, said):
+    with pytest.raises(InvalidInput, match=said):
+        call()
+
+
+def test_a_written_prior_is_whole():
     document = replace(PLAN, prior=prior()).to_config()
     del document["prior"]["gram"]
     with pytest.raises(InvalidInput, match="gram must be given"):
