@@ -192,7 +192,6 @@ def fetch(url: str, what: str, scope: str) -> bytes:
 
 
 def fetch_object(url: str, what: str, scope: str) -> JsonMapping:
-    """Return the JSON object at an address."""
     content = fetch(url, what, scope)
     with suppress(ValueError):
         document = json.loads(content)

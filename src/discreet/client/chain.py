@@ -229,7 +229,6 @@ class Chain:
 
     @cached_property
     def changes(self) -> tuple[ActionChange, ...]:
-        """The changes of the actions, in order."""
         return tuple(link.change for link in self.links if link.change is not None)
 
     def blocks_at(self, number: int) -> int:
@@ -257,7 +256,6 @@ class Chain:
 
     @property
     def config(self) -> JsonObject:
-        """The plan of the genesis, as a mapping."""
         return self.genesis["plan"]  # type: ignore[no-any-return]
 
     @property

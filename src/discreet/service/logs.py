@@ -58,7 +58,6 @@ class Log:
         self._counted: dict[tuple[object, ...], tuple[float, int, dict[str, object]]] = {}
 
     def event(self, name: str, **fields: object) -> None:
-        """Write one line of JSON to standard error."""
         unknown = set(fields) - set(EVENTS[name])
         if unknown:
             raise TypeError(f"a log line of {name!r} has no field {sorted(unknown)}")

@@ -29,7 +29,6 @@ Titled = tuple[str, Chart, str]
 
 
 async def overview(page: PageRequest, service: Service) -> Response:
-    """Render the page, or the parts that the browser requests every few seconds."""
     plan = service.settings.plan
     found, ledger = await summary(service), await service.state.ledger()
     drawn: JsonObject = {}
@@ -70,8 +69,8 @@ def outcomes(found: list[Quality], times: dict[int, float]) -> Titled | None:
     wide = TWO_SIDED * np.array([each.mean_error for each in known])
     line = _line(f"mean {outcome.word}", middle, wide, outcome.low, outcome.high)
     words = f"Mean {outcome.word} of each release, all decisions together"
-    chart = _by_release(words, [each.number for each in known], times, line)
-    return words, chart, f"{_better(outcome)} With 95 % certainty the exact mean is in the band."
+    text = f"{_better(outcome)} With 95 % certainty the exact mean is in the band."
+    return words, _by_release(words, [each.number for each in known], times, line), text
 
 
 def lift_so_far(lift: Lift, times: dict[int, float]) -> Titled | None:

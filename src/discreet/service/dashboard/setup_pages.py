@@ -209,8 +209,8 @@ class SetupViews:
         """Show the form, or do what its button says; only "create" stores anything."""
         if page.request.method == "GET":
             given = page.given("from")
-            if given and page.visitor:
-                page.permit(READERS, page.visitor.role_at(given))
+            if given:
+                page.permit(READERS, page.role_at(given))
             text = await asyncio.to_thread(self._hosted.copied, given) if given else FORM_EXAMPLE
             fields = {"toml": [text], "view": ["file"]}
             return self._page(page, await asyncio.to_thread(self._read, fields, "form"))

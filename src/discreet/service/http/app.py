@@ -133,8 +133,6 @@ def routed(
     readers: tuple[str, ...],
     traces: Traces | None = None,
 ) -> ExperimentApp:
-    """Return the application of a table of routes, its OpenAPI document and pages."""
-
     async def described_api(_call: Call) -> object:
         return openapi_document(table, title, access.prefix)
 
@@ -210,7 +208,6 @@ class ServerApp(ExperimentApp):
 
 
 def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | ExperimentApp:
-    """Return the application of a single experiment, which starts and stops with it."""
     settings = service.settings
     app = experiment_app(service, Metrics(internal=settings.internal_metrics), traces)
     return _started_with(app, app, settings.server, service.start, service.stop)
