@@ -38,22 +38,20 @@ def test_figures_that_are_shown_or_watched_exist(name):
 
 def test_every_variable_of_these_files_is_read():
     text = "".join(path.read_text() for path in FILES)
+    assert not re.search(r"://\w+:(?!%s@)[^@\s/]+@", text), "no password is in a file"
     named = {name.removesuffix("_FILE") for name in re.findall(r"DISCREET_[A-Z_]+", text)}
     assert named - {"DISCREET_API_KEY"} <= set(VARIABLES)
     assert "DISCREET_DATABASE_URL" in named
 
 
-def test_the_readme_lists_every_file():
+def test_the_readme_lists_every_file_and_the_chart_the_version():
+    chart = (DEPLOY / "helm/Chart.yaml").read_text()
+    assert f'\nversion: {dc.__version__}\nappVersion: "{dc.__version__}"\n' in chart
     listed = (DEPLOY / "README.md").read_text()
     for path in FILES:
         place = path.relative_to(DEPLOY)
         whole = place.parts[0] == "helm" and "(helm/Chart.yaml)" in listed
         assert str(place) in listed or whole or place.name == "README.md"
-
-
-def test_no_password_is_in_a_file():
-    for path in FILES:
-        assert not re.search(r"://\w+:(?!%s@)[^@\s/]+@", path.read_text()), path
 
 
 def test_the_check_of_the_image_finds_the_keys_that_commands_print(tmp_path, capsys, monkeypatch):
@@ -317,8 +315,3 @@ def test_the_chart_has_what_is_optional():
     assert found["Secret"][0]["stringData"] == {"database_url": "postgresql://h/d"}
     assert found["ConfigMap"][0]["data"] == {"experiment.toml": 'experiment = "shop"\nwindow = 2\n'}
     assert "postgresql://" not in json.dumps(found["Deployment"])
-
-
-def test_the_chart_names_the_version_of_the_package():
-    text = (DEPLOY / "helm/Chart.yaml").read_text()
-    assert f'\nversion: {dc.__version__}\nappVersion: "{dc.__version__}"\n' in text

@@ -331,7 +331,6 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 async def test_hostile_forms_get_a_page_and_no_5xx(settings):
     async with visiting(settings) as (visitor, service):
         limit = service.settings.server.body_limit
