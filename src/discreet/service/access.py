@@ -88,10 +88,7 @@ def _too_many(text: str) -> ServiceError:
 
 
 class RateLimit:
-    """Token buckets: at most ``rate`` requests per second, key and bucket on average.
-
-    A rate of 0 is no limit.
-    """
+    """Token buckets: at most ``rate`` requests per second, key and bucket; 0 is no limit."""
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
@@ -210,10 +207,7 @@ class ExperimentAccess(Access):
 
 
 class ServerAccess(Access):
-    """Access to the list of experiments of a server; its keys are few, and read for each request.
-
-    They are in ``server.db`` of its folder, and so are the members of all its experiments.
-    """
+    """Access to the list of experiments; few keys, read for each request, and all members."""
 
     def __init__(self, settings: ServerSettings) -> None:
         folder = settings.folder

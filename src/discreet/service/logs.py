@@ -104,8 +104,7 @@ class Log:
 
 
 class ServerMessages(logging.Handler):
-    """Handler for messages of the HTTP server: logs their origin, never their text, which may quote
-    a request."""
+    """Logs the origin of messages of the HTTP server; their text may quote a request."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)

@@ -69,10 +69,7 @@ def verified(hash: str, passphrase: str) -> bool:
 
 
 class Throttle:
-    """Attempts by name or address: ``most`` at once, and one more every ``RETURNS`` seconds.
-
-    Only ``COUNTED`` of them are remembered, the latest.
-    """
+    """Attempts by name or address: ``most`` at once, and one more every ``RETURNS`` seconds."""
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = most, clock
@@ -151,8 +148,7 @@ class Members:
     async def named_by_proxy(
         self, headers: Sequence[tuple[bytes, bytes]], peer: str
     ) -> Member | None:
-        """Return the member that a declared proxy names in the header of single sign-on; None
-        without the header. The header of any other sender is refused."""
+        """Return the member whom a declared proxy names; refuse the header of anybody else."""
         header, given = self._settings.sign_in_header, self.named(headers)
         if not given:
             return None

@@ -66,11 +66,7 @@ class Families:
 
 
 class Metrics:
-    """The counters of one experiment; gauges are read from its status at each scrape.
-
-    Requests to ``SILENT`` routes reveal how many people answered: neither requests nor errors of
-    these are counted in public.
-    """
+    """The counters of one experiment; those of ``SILENT`` routes are not public."""
 
     def __init__(
         self, *, internal: bool, families: Families | None = None, experiment: str = ""
@@ -84,8 +80,7 @@ class Metrics:
 
     @cache  # noqa: B019
     def counters(self, route: str, status: int) -> list[Callable[[float], object]]:
-        """Return the counters of a route and status; cached, since a search takes longer than a
-        count."""
+        """Return the counters of a route and status; a search takes longer than a count."""
         notes: list[Callable[[float], object]] = []
         families, name = self._families, self._name
         if self._internal:
@@ -102,11 +97,7 @@ class Metrics:
         return text_of([*self._own(internal=False), *_gauges({"": values(status, spent, budget)})])
 
     def internal(self, client: str) -> bytes:
-        """Return the text of ``/internal/metrics``.
-
-        Its exact figures depend on answers of people. They must be enabled, and ``client`` must be
-        a loopback address.
-        """
+        """Return the text of ``/internal/metrics``, if enabled and asked from this machine."""
         if not self._internal or not on_this_machine(client):
             raise ServiceError(
                 "internal metrics must be enabled and read from the machine that serves. Set "

@@ -72,8 +72,7 @@ def _is_network(address: object) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """Settings of the HTTP server: in ``server.toml`` of a folder of experiments, or in the file of
-    an experiment that is served alone."""
+    """Settings of the HTTP server: of a folder, or of an experiment that is served alone."""
 
     folder: Path = Path()
     host: str = "127.0.0.1"
@@ -353,8 +352,7 @@ def experiment_name(name: str) -> str:
 
 
 def _given_by_server(path: Path, own_database: object) -> Mapping[str, object]:
-    """Return the settings that replace those of an experiment file: of its server, if it is in a
-    folder of experiments, else of the environment."""
+    """Return settings of the server of a file's folder, or else of the environment."""
     place = path.parent.parent
     hosted = path.name == EXPERIMENT_FILE and place.name in (SERVED, ARCHIVE)
     if not hosted or not (place.parent / SERVER_FILE).is_file():

@@ -48,8 +48,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Shape:
-    """A line in coordinates: its points, the outline of its band, and arrows where either leaves
-    the scale."""
+    """Points of a line, the outline of its band, and arrows where they leave the scale."""
 
     label: str
     points: str

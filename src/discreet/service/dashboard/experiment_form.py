@@ -180,10 +180,9 @@ def _rail(guardrail: JsonObject) -> dict[str, str]:
 
 
 class Edit:
-    """Values of a file after somebody sent the form that showed them: ``document``, what could not
-    be read, texts that the file lacks, and the number of empty rows of each list.
+    """Values of a file after somebody sent its form; texts that were not changed change nothing.
 
-    A text that was not changed changes nothing.
+    ``texts`` are those that the file cannot hold, ``blank`` counts empty rows of each list.
     """
 
     def __init__(self, document: JsonObject, fields: Fields) -> None:

@@ -69,10 +69,9 @@ class LiftAnswer:
 def answer(
     lift: Lift | None, control: str | None = "", *, ended: bool = False, taken: int = 0
 ) -> LiftAnswer:
-    """Describe the lift by its interval that is valid at any time, or say why there is none.
+    """Describe the lift by its interval for any time, or say why there is none.
 
-    ``control`` names the action of the control group, if there is one, and ``taken`` counts the
-    decisions since the last release.
+    ``taken`` counts the decisions since the last release.
     """
     if control is None:
         return LiftAnswer(
@@ -296,8 +295,7 @@ async def summary(service: Service) -> Summary:
 
 
 def _facts(c: Connection) -> tuple[float, int, dict[int, int], float | None, dict[int, float]]:
-    """Read the beginning of the experiment, the number of batches that were opened and not given
-    up, the decisions of each hour, the time of the latest one, and the times of releases."""
+    """Read the beginning, batches that were not given up, and times of decisions and releases."""
     # The first key is made in the transaction that begins the experiment.
     began = float(c.execute("SELECT min(created) FROM keys").fetchone()[0])
     kept = int(c.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0])

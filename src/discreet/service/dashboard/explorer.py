@@ -142,8 +142,7 @@ def _evaluated(
     find: str,
     released: Released,
 ) -> JsonObject:
-    """Return the probabilities for one context, along one feature and over the releases up to the
-    last of ``numbers``, with the effects that explain them."""
+    """Return probabilities for a context, along a feature and over releases, and their reasons."""
     version = policy_version(plan, chain, numbers[-1])
     here = version.probabilities([values])
     names = shown(here, find)

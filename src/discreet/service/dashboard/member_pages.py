@@ -83,8 +83,7 @@ def _entered(page: PageRequest, to: str) -> Response:
 
 
 async def log_out(page: PageRequest, _service: Service | None = None) -> Response:
-    """End this session of a member, or all sessions of a key; copies of the cookie are worthless
-    afterwards."""
+    """End this session of a member, or all of a key: copies of its cookie are worthless."""
     members, id = page.access.members, page.session.key
     if page.visitor and (member := page.visitor.member):
         await members.write(lambda c: members.tables.end_sessions(c, member.id, id))

@@ -120,8 +120,7 @@ def _no_document() -> ServiceError:
 
 
 def charges(ledger: Ledger) -> list[tuple[str, str, float, float]]:
-    """Return for each charge whose data it is for, the names of the noise (of several things that
-    are published together, each once), its own cost, and the total cost for one unit so far."""
+    """Return whose data each charge is for, its noise, its cost, and the total cost so far."""
     lines = []
     for count, entry in enumerate(ledger.entries, start=1):
         event = entry.event
@@ -244,8 +243,7 @@ async def settings(page: PageRequest, service: Service) -> Response:
 
 
 async def change_settings(page: PageRequest, service: Service) -> Response:
-    """Change the mode or the release that decides, or burn a batch if its number is typed again:
-    nothing brings its rows back."""
+    """Change the mode or the release that decides, or burn a batch for good."""
     what = page.request.url.path.rpartition("/")[2]
     if what == "mode":
         await service.set_mode(page.given("mode"), page.by)

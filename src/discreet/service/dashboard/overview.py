@@ -59,8 +59,7 @@ async def newest(_page: PageRequest, service: Service) -> Response:
 
 
 def outcomes(found: list[Quality], times: dict[int, float]) -> Titled | None:
-    """Return the mean loss or reward of each release within the interval of its noise; releases
-    whose noise exceeds the whole range have none."""
+    """Return the means of releases whose noise is within the range, with their intervals."""
     known = [each for each in found if each.standard_error <= 0.5 and each.number in times]
     if not known:
         return None
@@ -74,10 +73,7 @@ def outcomes(found: list[Quality], times: dict[int, float]) -> Titled | None:
 
 
 def lift_so_far(lift: Lift, times: dict[int, float]) -> Titled | None:
-    """Return the lift so far, release by release, within the interval that is valid at any time.
-
-    None, and no point for a release, where it is not known yet.
-    """
+    """Return the lift after each release that tells it, with its interval for any time."""
     span, (numbers, columns) = lift.outcome.high - lift.outcome.low, _known(lift, times)
     if not numbers:
         return None

@@ -128,8 +128,7 @@ class Sessions:
 
 @dataclass(frozen=True)
 class Visitor:
-    """Whoever is signed in: a member, or the holder of an API key; ``role`` is for these pages, and
-    ``author`` (id, and name of a member) is for the history."""
+    """A member, or the holder of a key; ``author`` (id, name of a member) is for the history."""
 
     id: str
     name: str

@@ -156,10 +156,7 @@ class Outlook:
 
 
 def outlook(plan: Plan, fields: Fields, clicks: bool) -> Outlook:
-    """Return the forecast for the traffic, the mean and the difference that somebody expects.
-
-    For ``clicks``, mean and difference are in per cent.
-    """
+    """Return the forecast for expected traffic; ``clicks`` have means in per cent."""
     outcome = plan.outcome
     given: dict[str, Any] = {
         "per_day": 1_000.0,

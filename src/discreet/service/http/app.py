@@ -114,10 +114,7 @@ def experiment_app(
     traces: Traces | None = None,
     members: Members | None = None,
 ) -> ExperimentApp:
-    """Return the routes and pages of one experiment; the caller starts and stops the service.
-
-    An experiment of a folder has the ``members`` of its server.
-    """
+    """Return the routes and pages of a started experiment; ``members`` are those of its server."""
     access = ExperimentAccess(service, members)
     table = experiment_routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
     own = personalizer_paths(service, access, metrics) + pages(service, access, metrics)
@@ -156,10 +153,7 @@ def routed(
 
 
 class ServerApp(ExperimentApp):
-    """Application of a server: ``/v1/experiments/NAME/…`` belongs to that experiment.
-
-    Where there is exactly one experiment, its paths without a name reach it too.
-    """
+    """Paths of a server: those without a name belong to its only experiment."""
 
     def __init__(self, hosted: HostedExperiments, own: ExperimentApp) -> None:
         super().__init__(own.app, {})
