@@ -1228,10 +1228,10 @@ FAULTS = (
             ),
             Edit(
                 "MemoryStore.observe",
-                "for batch, checked in checks:  #",
+                "for write in checked:  #",
                 "if self.people is not None:\n"
                 "            self.people._counts.held = self.asked\n"
-                "        for batch, checked in checks:  #",
+                "        for write in checked:  #",
             ),
         ),
         "test_learner_users.py::test_a_slot_counts_whether_or_not_it_is_answered",

@@ -5,6 +5,7 @@ The rules of a slot hold for learner and service: its first loss stays, and its 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -45,15 +46,6 @@ class Moment(NamedTuple):
 
     decisions: int
     seconds: float
-
-
-class CheckedLosses(NamedTuple):
-    """Losses that may be written: slots, their rows, the number of new ones, and guardrails."""
-
-    slots: NumpyArray
-    rows: NumpyArray
-    fresh: int
-    guardrails: NumpyArray | None = None
 
 
 ROWS = ("features", "losses", "actions", "counts", "control", "guardrails")
@@ -140,9 +132,9 @@ class BatchSlots:
         return {name: rows[: self.taken] for name, rows in held.items() if rows is not None}
 
     def checked(
-        self, ids: NumpyArray, losses: NumpyArray, guardrails: NumpyArray | None = None
-    ) -> CheckedLosses:
-        """Check losses before they are written; raise if a slot has another loss already."""
+        self, ids: NumpyArray, losses: NumpyArray, guardrails: NumpyArray
+    ) -> Callable[[], None]:
+        """Return a call that writes these losses; raise if a slot has another loss already."""
         slots = ids - self.start
         rows = losses
         if losses.ndim == 1:
@@ -151,17 +143,17 @@ class BatchSlots:
         known = self.losses[slots]
         observed = ~np.isnan(known).all(axis=-1)
         refuse_other_loss(np.array_equal(known[observed], rows[observed], equal_nan=True))
-        if self.guardrails is not None and guardrails is not None:
+        if self.guardrails is not None and guardrails.size:
             before, now = self.guardrails[slots][observed], guardrails[observed]
             refuse_other_loss(np.array_equal(before, now, equal_nan=True), "guardrails")
-        return CheckedLosses(slots, rows, int((~observed).sum()), guardrails)
 
-    def observe(self, losses: CheckedLosses) -> None:
-        """Write losses that ``checked`` returned."""
-        self.losses[losses.slots] = losses.rows
-        if self.guardrails is not None and losses.guardrails is not None:
-            self.guardrails[losses.slots] = losses.guardrails
-        self.unobserved -= losses.fresh
+        def write() -> None:
+            self.losses[slots] = rows
+            if self.guardrails is not None and guardrails.size:
+                self.guardrails[slots] = guardrails
+            self.unobserved -= int((~observed).sum())
+
+        return write
 
     def observe_one(self, id: int, loss: float) -> None:
         """Check and write one loss of one decision; faster, since it uses no arrays."""

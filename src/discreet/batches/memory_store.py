@@ -183,13 +183,12 @@ class MemoryStore:
             self._hand_out(self.batches[-1], features, actions, users, control)
             self.decisions += rows
             return np.arange(first, first + rows)
-        ids = np.full(rows, -1, dtype=np.int64)
+        ids = self.coming(rows)
         sealed = Moment(self.decisions + rows, self.now().seconds)
         batches = self._room_for(rows, sealed.seconds)  # before any row is written
         for batch in batches:
             if count := min(batch.free, rows - done):
                 part = slice(done, done + count)
-                ids[part] = np.arange(batch.end, batch.end + count)
                 own = None if control is None else control[part]
                 self._hand_out(batch, features[part], actions[part], users[part], own)
                 done += count
@@ -231,12 +230,12 @@ class MemoryStore:
             raise InvalidInput(
                 "decision ids must be distinct in one call; some repeat. Report each id once."
             )
-        checks = []
-        for batch, inside in parts:
-            own = None if guardrails is None else guardrails[inside]
-            checks.append((batch, batch.checked(ids[inside], losses[inside], own)))
-        for batch, checked in checks:  # nothing is written before everything was checked
-            batch.observe(checked)
+        rails = np.empty((ids.size, 0)) if guardrails is None else guardrails
+        checked = [
+            batch.checked(ids[inside], losses[inside], rails[inside]) for batch, inside in parts
+        ]
+        for write in checked:  # nothing is written before everything was checked
+            write()
 
     def observe_one(self, id: int, loss: float) -> None:
         """Store one loss of one decision; faster, since it uses no arrays."""

@@ -10,6 +10,7 @@ import numpy as np
 from discreet.design.outcome import UNIT_LOSS, Guardrail, Outcome, refuse_unknown_guardrails
 from discreet.errors import InvalidInput, kind_of
 from discreet.features import frames
+from discreet.features.column_values import whole_number
 from discreet.features.frames import Column, column, column_of, is_frame, is_series, opened
 from discreet.features.joint import Joint
 from discreet.features.schema import Schema
@@ -103,17 +104,17 @@ def observed_values(id: Values, values: Values, outcome: Outcome) -> tuple[Value
 
 
 def _ids(found: Column) -> NumpyArray:
-    values = found.values
-    whole = np.asarray([_is_whole(each) for each in values.tolist()], dtype=bool)
+    values = found.values.tolist()
+    whole = np.array([whole_number(each) is not None for each in values], dtype=bool)
     wrong = np.flatnonzero(found.missing | ~whole)
     if len(wrong):
-        value = None if found.missing[wrong[0]] else values.tolist()[wrong[0]]
+        value = None if found.missing[wrong[0]] else values[wrong[0]]
         got = "a number that is not whole" if type(value) is float else kind_of(value)
         raise InvalidInput(
             f"row {wrong[0]}: id must be the id of a decision, a whole number; got {got}. "
             "Pass decisions.id unchanged, and leave out rows without one."
         )
-    return values.astype(np.int64)  # a join with gaps makes floats of ids
+    return found.values.astype(np.int64)  # a join with gaps makes floats of ids
 
 
 def _outcomes(found: Column, outcome: Outcome) -> Values:
@@ -128,10 +129,6 @@ def _outcomes(found: Column, outcome: Outcome) -> Values:
             except InvalidInput as error:
                 raise InvalidInput(f"row {row}: {error}") from None
     return found.values.tolist() if found.values.dtype == object else found.values
-
-
-def _is_whole(value: object) -> bool:
-    return type(value) is int or (type(value) is float and value.is_integer())
 
 
 def _refuse_gaps(name: str, found: Column) -> None:
@@ -227,21 +224,14 @@ def evaluation_data(
     but a column of groups may also be a feature of the schema.
     """
     given = columns if groups is None else {**columns, "groups": groups}
-    rows = contexts if is_frame(contexts) else None
-    values = {name: values_of(name, data, rows) for name, data in given.items()}
-    if rows is None:
+    values = {name: values_of(name, data, contexts) for name, data in given.items()}
+    if not is_frame(contexts):
         return EvaluationData(contexts, values, ())
     named = [data for data in columns.values() if isinstance(data, str)]
-    known = _schema_columns(features)
-    if isinstance(groups, str) and groups not in {*known, *named}:
+    if isinstance(groups, str) and groups not in {*_schema_columns(features), *named}:
         contexts = frames.without_column(contexts, groups)
     for name in named:
-        if name in known:
-            raise InvalidInput(
-                f"column {name!r} must be what is learned, or a feature; got it as both. "
-                "Leave it out of the schema."
-            )
-        contexts = frames.without_column(contexts, name)
+        contexts = _without(features, contexts, name, "what is learned")
     names = frames.column_names(contexts)
     if not isinstance(features, Schema):  # numbers, read once
         contexts = frames.numeric_rows(contexts, getattr(features, "dimension", len(names)))
@@ -252,15 +242,19 @@ def split_user_column(
     features: Features, contexts: Contexts, user: Values
 ) -> tuple[Contexts, Values]:
     """Return contexts without the column ``user``, and its ids; ids may also come as a series."""
-    values = values_of("user", user, contexts if is_frame(contexts) else None)
+    values = values_of("user", user, contexts)
     if not isinstance(user, str) or not is_frame(contexts):
         return contexts, values
-    if user in _schema_columns(features):
+    return _without(features, contexts, user, "the user"), values
+
+
+def _without(features: Features | None, contexts: Contexts, name: str, use: str) -> Contexts:
+    if name in _schema_columns(features):
         raise InvalidInput(
-            f"column {user!r} must be the user, or a feature; got it as both. "
-            "Leave it out of the schema: what is learned from an id holds for one person alone."
+            f"column {name!r} must be {use}, or a feature; got it as both. Leave it out of the "
+            "schema."
         )
-    return frames.without_column(contexts, user), values
+    return frames.without_column(contexts, name)
 
 
 def _schema_columns(features: Features | None) -> set[str]:

@@ -9,9 +9,6 @@ import io
 import json
 import os
 import threading
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,12 +29,6 @@ from discreet.releases.release import Release
 from discreet.types import NumpyArray
 
 FORMAT = "discreet-state/3"
-
-_UNREADABLE = (
-    *(LookupError, TypeError, ValueError, OSError, EOFError, RuntimeError),
-    *(SyntaxError, tokenize.TokenError, zlib.error),
-)
-"""Errors of zipfile, NumPy and JSON on altered bytes, besides BadZipFile."""
 
 
 class Custody:
@@ -105,7 +96,7 @@ def contents(path: str | Path) -> Iterator[None]:
         yield
     except DiscreetError:
         raise
-    except (zipfile.BadZipFile, *_UNREADABLE):
+    except Exception:  # zipfile, NumPy and JSON have many kinds for altered bytes
         raise CorruptRelease(
             f"saved state must be a file that Learner.save wrote; {path} is not, or it was "
             "altered. It was not claimed."

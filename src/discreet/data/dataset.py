@@ -64,32 +64,44 @@ class SourceColumns:
             )
         return found
 
-    def without(self, place: int, target: str) -> SourceColumns:
-        """Return the other columns."""
-        titles = self.titles[:place] + self.titles[place + 1 :]
-        columns = self.columns[:place] + self.columns[place + 1 :]
-        return replace(self, titles=titles, columns=columns, target=target)
+    def named(self, what: str, title: str) -> NumpyArray:
+        """Return a column by its title; ``what`` is its use, for the error."""
+        columns = self.by_name()
+        if title not in columns:
+            raise InvalidInput(
+                f"{what} must be a column of the file other than its class {self.target!r}; "
+                f"got {title!r}. {nearest(title, columns)}"
+            )
+        return columns[title]
 
-    def dataset(self, name: str, target: str | None = None, encoded: bool = True) -> Dataset:
+    def dataset(
+        self, name: str, target: str | None = None, encoded: bool = True, user: str | None = None
+    ) -> Dataset:
         """Return the set ``name``; its class is the column ``target``, by default the last.
 
-        With a schema its columns are not ``encoded`` as numbers.
+        The column ``user`` becomes ids of people. With a schema the others are not ``encoded``.
         """
         place = len(self.titles) - 1 if target is None else self._place(name, target)
         for title, complaint in self.odd.items():
             if title != self.titles[place]:
                 raise complaint
-        labels, source = self.columns[place], self.without(place, self.titles[place])
-        missing = _missing(labels)
-        if missing.any():
-            raise InvalidInput(
-                f"{name} must have a class on every line; record {int(missing.argmax()) + 1} has "
-                "none. Add it, or drop such records."
-            )
+        labels = self.columns[place]
+        source = replace(self._without(place), target=self.titles[place])
+        _refuse_gaps(f"{name} must have a class on every line", labels)
         labels = labels.astype(str) if labels.dtype.kind == "O" else labels
+        users = None
+        if user is not None:
+            users = _ids(user, source.named("user", user))
+            source = source._without(source.titles.index(user))
         contexts = table(name, source.columns) if encoded else np.zeros((len(labels), 1))
         data = labelled(name, contexts, labels)
-        return replace(data, contexts=data.contexts if encoded else contexts[:, :0], source=source)
+        contexts = data.contexts if encoded else contexts[:, :0]
+        return replace(data, contexts=contexts, source=source, users=users)
+
+    def _without(self, place: int) -> SourceColumns:
+        titles, columns = list(self.titles), list(self.columns)
+        del titles[place], columns[place]
+        return replace(self, titles=tuple(titles), columns=tuple(columns))
 
     def _place(self, name: str, target: str) -> int:
         """By name, or else by number, counted from 1."""
@@ -151,13 +163,7 @@ class Dataset:
                 f"{what} must be a column of a file with named columns; {self.name!r} is none. "
                 "Write the set as .csv or .parquet, with that column in it."
             )
-        columns = self.source.by_name()
-        if name not in columns:
-            raise InvalidInput(
-                f"{what} must be a column of the file other than its class {self.source.target!r}; "
-                f"got {name!r}. {nearest(name, columns)}"
-            )
-        return columns[name]
+        return self.source.named(what, name)
 
     @cached_property
     def digest(self) -> str:
@@ -181,7 +187,16 @@ class Dataset:
 def labelled(name: str, contexts: Array, labels: Array) -> Dataset:
     """A checked ``Dataset``; classes become 0 … A−1 in sorted order."""
     contexts, labels = np.asarray(contexts), np.asarray(labels)
-    check_contexts(name, contexts)
+    if contexts.ndim != 2 or contexts.dtype.kind not in "fiub" or 0 in contexts.shape:
+        raise InvalidInput(
+            f"contexts of {name} must be a table of numbers with rows and columns; got shape "
+            f"{contexts.shape} of {contexts.dtype}. Encode categories as numbers first."
+        )
+    if not np.isfinite(contexts).all():
+        raise InvalidInput(
+            f"contexts of {name} must be finite; got NaN or infinity. "
+            "Write a missing entry as NaN or leave it empty, and cut infinite ones off."
+        )
     kind = labels.dtype.kind
     if labels.shape != contexts.shape[:1] or kind not in "fiubUS":
         raise InvalidInput(
@@ -213,20 +228,6 @@ def labelled(name: str, contexts: Array, labels: Array) -> Dataset:
     classes = tuple(words[place] for place in order)
     numbers = contexts.astype(np.float64)
     return Dataset(name, numbers, ranks[codes.reshape(-1)], len(words), classes=classes)
-
-
-def check_contexts(name: str, contexts: NumpyArray) -> None:
-    """Refuse what is no table of finite numbers."""
-    if contexts.ndim != 2 or contexts.dtype.kind not in "fiub" or 0 in contexts.shape:
-        raise InvalidInput(
-            f"contexts of {name} must be a table of numbers with rows and columns; got shape "
-            f"{contexts.shape} of {contexts.dtype}. Encode categories as numbers first."
-        )
-    if not np.isfinite(contexts).all():
-        raise InvalidInput(
-            f"contexts of {name} must be finite; got NaN or infinity. "
-            "Write a missing entry as NaN or leave it empty, and cut infinite ones off."
-        )
 
 
 def _word(label: object) -> str:
@@ -313,29 +314,16 @@ def _occurring(column: NumpyArray, missing: NumpyArray) -> list[str | None] | No
     return ordered + [None] * bool(missing.any())
 
 
-def with_users(data: Dataset, user: str, encoded: bool = True) -> Dataset:
-    """The set with the column ``user`` taken out as ids; the others become contexts.
-
-    ``data`` was read without encoding: an id of words would become a column for each person.
-    """
-    ids = _ids(user, data.named_column("user", user))
-    assert data.source is not None  # it has the column
-    source = data.source.without(data.source.titles.index(user), data.source.target)
-    contexts = data.contexts
-    if encoded:
-        contexts = table(data.name, source.columns)
-        check_contexts(data.name, contexts)
-    return replace(data, contexts=contexts, source=source, users=ids)
+def _refuse_gaps(rule: str, column: NumpyArray) -> None:
+    missing = _missing(column)
+    if missing.any():
+        place = int(missing.argmax()) + 1
+        raise InvalidInput(f"{rule}; record {place} has none. Add it, or drop such records.")
 
 
 def _ids(name: str, column: NumpyArray) -> NumpyArray:
     """Ids as text; 7.0 of a column of numbers is the person 7."""
-    missing = _missing(column)
-    if missing.any():
-        raise InvalidInput(
-            f"user {name!r} must be known in every record; record {int(missing.argmax()) + 1} has "
-            "none. Add it, or drop such records."
-        )
+    _refuse_gaps(f"user {name!r} must be known in every record", column)
     values = column.tolist()
     if column.dtype.kind == "f" and not all(each.is_integer() for each in values):
         raise InvalidInput(

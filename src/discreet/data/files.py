@@ -9,8 +9,9 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from discreet.data.dataset import Dataset, SourceColumns, labelled, number, tabl
 from discreet.errors import InvalidInput
 from discreet.features import frames
 from discreet.features.schema import Schema
-from discreet.types import Array, Frame, NumpyArray
+from discreet.types import Frame, NumpyArray
 from discreet.validate import installed
 
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null"})
@@ -48,12 +49,14 @@ def readable(
         ) from None
 
 
-def read_file(path: str, target: str | None = None, encoded: bool = True) -> Dataset:
+def read_file(
+    path: str, target: str | None = None, encoded: bool = True, user: str | None = None
+) -> Dataset:
     """The set in a file, named after it; ``target`` is the column of the class, else the last."""
     file = Path(path)
     if file.suffix.lower() == ".npz":
-        return _read_npz(file, target)
-    return replace(_file_columns(file).dataset(file.name, target, encoded), name=file.stem)
+        return _read_npz(file, target or user)
+    return replace(_file_columns(file).dataset(file.name, target, encoded, user), name=file.stem)
 
 
 def is_file_name(name: str | Path) -> bool:
@@ -104,47 +107,41 @@ def csv_columns(path: Path, text: str | None = None) -> SourceColumns:
         )
     columns, odd = [], {}
     for title, given in zip(titles, zip(*records, strict=True), strict=True):
-        words = [None if word.strip() in MISSING else word.strip() for word in given]
         numbers = _numbers(given)
-        mixed = any(each is not None and not math.isnan(each) for each in numbers)
-        if None in numbers and mixed:  # a slip more often than it is meant
+        if None not in numbers:
+            columns.append(np.array(numbers, dtype=np.float64))
+            continue
+        if any(each is not None and each == each for each in numbers):
+            # A slip more often than it is meant.
             odd[title] = InvalidInput(
                 f"{path.name}, line {lines[numbers.index(None)]}, column {title!r} must be a "
                 "number, as others in that column are; got text. Correct it, write all categories "
                 "as words, or make 0/1 columns."
             )
-        if None in numbers:
-            columns.append(np.array(words, dtype=object))
-        else:
-            columns.append(np.array(numbers, dtype=np.float64))
+        words = [None if word.strip() in MISSING else word.strip() for word in given]
+        columns.append(np.array(words, dtype=object))
     return SourceColumns(tuple(titles), tuple(columns), header, odd)
 
 
 def _csv_records(path: Path, text: str | None) -> tuple[list[list[str]], list[int]]:
     """All lines, the header too, and the place in the file where each one ends."""
-    records: list[list[str]] = []
-    lines: list[int] = []
     opened = path.open(newline="", encoding="utf-8-sig") if text is None else io.StringIO(text)
     with opened as file:
         reader = csv.reader(file)
-        for record in reader:
-            if records and not record:  # blank lines are no records
-                continue
-            if not records and len(record) < 2:
-                break
-            if records and len(record) != len(records[0]):
-                raise InvalidInput(
-                    f"{path.name}, line {reader.line_num} must have {len(records[0])} columns, as "
-                    f"the header; it has {len(record)}. Quote values that contain commas."
-                )
-            records.append(record)
-            lines.append(reader.line_num)
-    if not records:
+        found = [(reader.line_num, record) for record in reader if record]
+    width = len(found[0][1]) if found else 0
+    if width < 2:
         raise InvalidInput(
             f"{path.name} must have a header with at least two columns; the first line has not. "
             "Write one record per line, with commas."
         )
-    return records, lines
+    for line, record in found:
+        if len(record) != width:
+            raise InvalidInput(
+                f"{path.name}, line {line} must have {width} columns, as the header; it has "
+                f"{len(record)}. Quote values that contain commas."
+            )
+    return [record for _, record in found], [line for line, _ in found]
 
 
 def _is_record(records: list[list[str]]) -> bool:
@@ -152,19 +149,17 @@ def _is_record(records: list[list[str]]) -> bool:
 
     A table without names is often written with 0, 1, 2, … or 1, 2, 3, … above its columns.
     """
-    first, *rest = records
-    for start in (0, 1):
-        counted = [str(place) for place in range(start, start + len(first))]
-        if len(first) >= FEW_COLUMNS and [each.strip() for each in first] == counted:
-            return False
-    found = False
-    for word, others in zip(first, zip(*rest, strict=True), strict=True) if rest else ():
+    first, *rest = [[word.strip() for word in record] for record in records]
+    counts = [[str(start + place) for place in range(len(first))] for start in (0, 1)]
+    if len(first) >= FEW_COLUMNS and first in counts:
+        return False
+    above_numbers = []
+    for word, others in zip(first, zip(*rest, strict=True), strict=False):
         numbers = _numbers(others)
         if None not in numbers and any(each == each for each in numbers):  # not all are missing
-            if _numbers([word]) == [None]:
-                return False
-            found = found or word.strip() not in MISSING
-    return found
+            above_numbers.append(word)
+    known = [word for word in above_numbers if word not in MISSING]
+    return bool(known) and None not in _numbers(known)
 
 
 def _numbers(texts: Sequence[str]) -> list[float | None]:
@@ -173,66 +168,60 @@ def _numbers(texts: Sequence[str]) -> list[float | None]:
 
 
 def _parquet_columns(path: Path) -> SourceColumns:
-    """Columns of numbers, truth values or text, null where one is missing."""
     instead = ", or write the set as .npz or .csv"
-    installed("campaign", f"to read {path.name}", "pyarrow", instead=instead)
+    installed("campaign", f"to read {path.name}", "pyarrow", "narwhals", instead=instead)
     import pyarrow
     import pyarrow.parquet
 
     step = "It may be cut short: write it again."
     with readable(path, "Parquet", step, pyarrow.ArrowException), path.open("rb") as file:
-        read = pyarrow.parquet.read_table(file)
-    titles = list(read.column_names)
-    columns = [
-        _parquet_column(f"{path.name}, column {title!r}", read.column(place))
-        for place, title in enumerate(titles)
-    ]
-    return _columns_of(path.name, titles, columns, read.num_rows)
+        return _columns_of(path.name, pyarrow.parquet.read_table(file))
 
 
-def _parquet_column(place: str, column: Array) -> NumpyArray:
-    import pyarrow
-    from pyarrow import types
+def from_frame(frame: Frame, target: str | None = None, name: str = "frame") -> Dataset:
+    """The set that the columns of a frame make, as a file of them would; one is the class.
 
-    kind = column.type
-    if types.is_dictionary(kind):  # what pandas writes for a category
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if types.is_string(kind) or types.is_large_string(kind):
-        return np.array(column.to_pylist(), dtype=object)
-    if types.is_boolean(kind):
-        column, kind = column.cast(pyarrow.int8()), pyarrow.int8()
-    numeric = (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
-    if not any(is_numeric(kind) for is_numeric in numeric):
-        raise _no_values(place, kind)
-    # Whole numbers above 2^53 round here, as they do in every float64 table.
-    numbers = column.cast(pyarrow.float64(), safe=False).combine_chunks()
-    return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+    The frame must be public: words and medians are read from all rows.
+    """
+    return _columns_of(name, frame).dataset(name, target)
 
 
-def _no_values(place: str, kind: object) -> InvalidInput:
-    return InvalidInput(
-        f"{place} must hold numbers, truth values or text; got {kind}. "
-        "Drop it, or make it numbers or categories."
-    )
-
-
-def _columns_of(
-    name: str, titles: Sequence[str], columns: list[NumpyArray], rows: int
-) -> SourceColumns:
-    if len(titles) < 2 or not rows:
+def _columns_of(name: str, frame: Frame) -> SourceColumns:
+    """Columns of numbers, truth values or text, null where one is missing."""
+    read = frames.opened(frame)
+    if len(read.columns) < 2 or not len(read):
         raise InvalidInput(
-            f"{name} must have records of at least two columns; it has {rows} of {len(titles)}. "
-            "Write features first and the class last."
+            f"{name} must have records of at least two columns; it has {len(read)} of "
+            f"{len(read.columns)}. Write features first and the class last."
         )
-    return SourceColumns(tuple(titles), tuple(columns))
+    columns = []
+    for title in read.columns:
+        found = frames.column(read, title)
+        if found.values.dtype.kind in "biuf":
+            # Whole numbers above 2^53 round here, as they do in every float64 table.
+            columns.append(np.where(found.missing, np.nan, found.values.astype(np.float64)))
+            continue
+        pairs = zip(found.values, found.missing, strict=True)
+        values = [None if missing else value for value, missing in pairs]
+        if all(each is None or isinstance(each, Real) for each in values):
+            columns.append(np.array(values, dtype=np.float64))
+        elif all(each is None or isinstance(each, (str, int)) for each in values):
+            words = [each if each is None else str(each) for each in values]
+            columns.append(np.array(words, dtype=object))
+        else:
+            raise InvalidInput(
+                f"{name}, column {title!r} must hold numbers, truth values or text; got "
+                f"{read.schema[title]}. Drop it, or make it numbers or categories."
+            )
+    return SourceColumns(frames.column_names(frame), tuple(columns))
 
 
-def _read_npz(path: Path, target: str | None) -> Dataset:
+def _read_npz(path: Path, column: str | None) -> Dataset:
     """Arrays ``X`` (n, d) of numbers, NaN where one is missing, and ``y`` (n,) of classes."""
-    if target is not None:
+    if column is not None:
         raise InvalidInput(
-            f"target must be left out for {path.name}, whose array y is the class; got {target!r}. "
-            "Write another y, or use a .csv file."
+            f"target must be left out for {path.name}, whose array y is the class, and so must a "
+            f"user; got {column!r}. Use a .csv file."
         )
     rule = "an .npz archive of plain arrays X and y"
     step = "Write it with np.savez(path, X=contexts, y=labels)."
@@ -254,16 +243,15 @@ def pasted_columns(text: str) -> dict[str, NumpyArray]:
         return _named_columns("sample", csv_columns(Path("sample"), text.strip() + "\n"))
     rows = []
     for place, line in enumerate(text.splitlines(), start=1):
-        try:
-            row = json.loads(line, parse_int=float, parse_constant=lambda _: None) if line else {}
-        except ValueError:
-            row = None
-        if not isinstance(row, dict) or any(isinstance(x, (list, dict)) for x in row.values()):
-            raise InvalidInput(
-                f"sample, line {place} must be a JSON object of numbers, words and truth values; "
-                "it is not. Write one object per line, without lists or objects in it."
-            )
-        rows += [row] if row else []
+        with suppress(ValueError):
+            row = json.loads(line or "{}", parse_int=float, parse_constant=lambda _: None)
+            if isinstance(row, dict) and not any(isinstance(x, (list, dict)) for x in row.values()):
+                rows += [row] if row else []
+                continue
+        raise InvalidInput(
+            f"sample, line {place} must be a JSON object of numbers, words and truth values; it is "
+            "not. Write one object per line, without lists or objects in it."
+        )
     return feature_columns(rows)
 
 
@@ -325,23 +313,3 @@ def _flatten(given: Any, before: str, found: Features, plain: Sequence[str]) -> 
 def declared_features(schema: Schema, given: Features) -> Features:
     """Return the features that a schema declares; None where one is missing."""
     return {each.name: given.get(each.name) for each in schema.fields}
-
-
-def from_frame(frame: Frame, target: str | None = None, name: str = "frame") -> Dataset:
-    """The set that the columns of a frame make, as a file of them would; one is the class.
-
-    The frame must be public: words and medians are read from all rows.
-    """
-    read, titles = frames.opened(frame), frames.column_names(frame)
-    columns = [_frame_column(title, frames.column(read, title)) for title in read.columns]
-    return _columns_of(name, titles, columns, len(read)).dataset(name, target)
-
-
-def _frame_column(title: str, found: frames.Column) -> NumpyArray:
-    values = found.values
-    if values.dtype.kind in "biuf":
-        return np.where(found.missing, np.nan, values.astype(np.float64))
-    words = [None if gap else each for each, gap in zip(values, found.missing, strict=True)]
-    if not all(each is None or isinstance(each, (str, int)) for each in words):
-        raise _no_values(f"column {title!r}", "something else")
-    return np.array([each if each is None else str(each) for each in words], dtype=object)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from discreet.data.dataset import Dataset, labelled, with_users
+from discreet.data.dataset import Dataset, labelled
 from discreet.data.files import READERS, SUFFIXES, is_file_name, read_file, readable
 from discreet.data.generators import fried, linear, logistic, ringnorm, twonorm, waveform
 from discreet.data.openml import (
@@ -51,9 +51,7 @@ class Handle:
         self, target: str | None = None, encoded: bool = True, user: str | None = None
     ) -> Dataset:
         """The set itself, under the name of the handle; arguments are for files."""
-        if user is not None:
-            return with_users(self.load(target, encoded=False), user, encoded)
-        chosen = (target, encoded) if self.kind == "file" else ()
+        chosen = (target, encoded, user) if self.kind == "file" else ()
         data = replace(self.reader(self.place, *chosen), name=self.name)
         for what, count in {"rows": data.rows, "classes": data.n_actions}.items():
             if getattr(self, what) not in (None, count):
@@ -71,31 +69,27 @@ TRUE = ("1", "true", "True")
 
 def sets_in(folder: Path, only: str | None = None) -> list[Handle]:
     """All sets of a folder; ``only`` picks those of the paper, or one by its name."""
-    index = folder / INDEX
-    if index.is_file() or only == "paper":
+    index, of_paper = folder / INDEX, only == "paper"
+    if index.is_file() or of_paper:
         records = _index_records(index)
-        if only == "paper":
-            records = [each for each in records if each.get("in_paper", "").strip() in TRUE]
-        found = [_indexed(folder, record) for record in records]
+        marked = [each for each in records if each.get("in_paper", "").strip() in TRUE]
+        found = [_indexed(folder, record) for record in (marked if of_paper else records)]
     else:
         paths = sorted(path for path in folder.iterdir() if is_file_name(path) and path.is_file())
         found = [Handle(path.stem, "file", read_file, str(path)) for path in paths]
     if not found:
-        marked = f"marked with 1 in column in_paper of {INDEX}" if only == "paper" else "in it"
+        where = f"marked with 1 in column in_paper of {INDEX}" if of_paper else "in it"
         raise InvalidInput(
-            f"folder must hold {SUFFIXES} files {marked}; {folder} has none. Check the path, or "
+            f"folder must hold {SUFFIXES} files {where}; {folder} has none. Check the path, or "
             "name the sets one by one."
         )
-    if only in (None, "paper"):
-        return found
-    picked = [each for each in found if each.name == only]
-    if not picked:
-        names = [each.name for each in found]
+    names = [each.name for each in found]
+    if only not in (None, "paper", *names):
         raise InvalidInput(
             f"set must be one of the {len(names)} in {folder}; got {only!r}. "
-            f"{nearest(only, [*names, 'paper'])}"
+            f"{nearest(str(only), [*names, 'paper'])}"
         )
-    return picked
+    return [each for each in found if only in (None, "paper", each.name)]
 
 
 def _index_records(index: Path) -> list[dict[str, str]]:
@@ -112,11 +106,10 @@ def _index_records(index: Path) -> list[dict[str, str]]:
     slugs = [record.get("slug", "").strip() for record in records]
     plain = all(slug and Path(slug).name == slug for slug in slugs)
     if not slugs or not plain or len({*slugs}) < len(slugs):
-        twice = sorted({slug for slug in slugs if slugs.count(slug) > 1})
+        twice = [f"{slug!r} twice" for slug in slugs if slugs.count(slug) > 1]
         raise InvalidInput(
             f"{index} must have a column slug with the plain name of a set, each once; got "
-            f"{f'{twice[0]!r} twice' if twice else 'a line without'}. Name each file without "
-            "folder and suffix."
+            f"{[*twice, 'a line without'][0]}. Name each file without folder and suffix."
         )
     return records
 
@@ -194,14 +187,13 @@ def load(
                 f"{what} must be left out for {name!r}, whose columns have fixed uses; got "
                 f"{column!r}. Only files have columns to choose from."
             )
-    if rows is None:
-        return found[0].load(None if target is None else str(target), encoded, user)
-    if name not in GENERATORS:
+    if rows is not None and name not in GENERATORS:
         raise InvalidInput(
             f"rows must be left out for {name!r}: its size is fixed; got {rows}. "
             f"Only generated sets ({', '.join(GENERATORS)}) come in any size."
         )
-    return GENERATORS[name](rows)
+    one = found[0] if rows is None else replace(found[0], place=rows)
+    return one.load(None if target is None else str(target), encoded, user)
 
 
 def resolve(names: Sequence[str | Path]) -> list[Handle]:
