@@ -65,6 +65,13 @@ def test_a_chain_for_deciding_says_the_same_and_goes_on(rule):
     digests = [[item.digest for item in each.releases] for each in (light, whole)]
     assert digests[0] == digests[1]
     assert all(item.statistics.gram.shape == (3, 1, 1) for item in light.releases)
+    for part in (light.deciding, *light.releases):  # it can be neither saved nor published
+        names = {name for name in dir(part) if not name.startswith("_")}
+        assert not names & {"to_json", "save", "add", "event", "plan_digest", "previous"}
+    with refused(dc.InvalidInput, "whole releases"):
+        _ = light.released
+    with pytest.raises(AttributeError):
+        documents.release_document(chain(of, released(of, 0))[0], light.releases[0])
 
 
 @pytest.mark.parametrize(
@@ -83,24 +90,6 @@ def test_releases_say_which_rule_decides_and_why(clear, text):
     light = Chain(KEY).extended(chain(of, history)).for_deciding()
     assert light.deciding.rule_text == history.rule_text
     assert released(of, 2, pooled=True).rule_text is None
-
-
-@pytest.mark.parametrize("rule", [dc.ReplayBonusPO(), dc.LinUCB()])
-def test_what_decides_cannot_be_saved_or_published(rule):
-    of = plan(rule)
-    grams = "block" if rule.uses_radii else None
-    whole = Chain(KEY).extended(chain(of, released(of, 2, grams=grams, pooled=not grams)))
-    light = whole.for_deciding()
-    rows = of.features.map(np.random.default_rng(0).normal(size=(20, 3)) / 3)
-    wanted = of.policy.probabilities(whole.released, rows)
-    np.testing.assert_array_equal(of.policy.probabilities(light.deciding, rows), wanted)
-    for part in (light.deciding, *light.releases):
-        names = {name for name in dir(part) if not name.startswith("_")}
-        assert not names & {"to_json", "save", "add", "event", "plan_digest", "previous"}
-    with refused(dc.InvalidInput, "whole releases"):
-        _ = light.released
-    with pytest.raises(AttributeError):
-        documents.release_document(chain(of, released(of, 0))[0], light.releases[0])
 
 
 def test_a_service_that_never_fits_holds_little_of_each_release():

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import discreet as dc
 from discreet.client import Billboard, Client
 from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
@@ -121,29 +120,6 @@ def test_a_ticket_lets_the_device_decide(service, client):
     action = board.sample(context, release=ticket.release)
     client.observe(ticket, 0.5, context=context, action=action)
     client.observe(ticket, 0.5, context=context, action=action)
-
-
-def test_losses_are_heard_once(client):
-    decision = until(lambda: (d := client.decide([0.1, 0.2])).stored and d)
-    client.observe(decision, 0.25)
-    client.observe(decision, 0.25)
-    with pytest.raises(dc.ServiceError) as caught:
-        client.observe(decision, 0.75)
-    assert caught.value.status == 409
-    results = client.observe_many([(decision, 0.25), ("no such id", 0.5)])
-    assert [each["status"] for each in results][1] == 404
-
-
-def test_a_refusal_names_what_is_wrong(service, client):
-    assert client.schema()["features"] == {"kind": "UnitBall", "dimension": 2}
-    for context in ([0.5], ["0.5", 1.0], {"age": 3}, None):
-        with pytest.raises(dc.ServiceError, match="must") as caught:
-            client.decide(context)
-        assert caught.value.status == 422
-        assert caught.value.code
-    with pytest.raises(dc.ServiceError) as caught:
-        Client(service[0], retries=0).status()
-    assert caught.value.status == 401
 
 
 def test_the_page_about_clients_works(service, client):

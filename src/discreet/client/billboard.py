@@ -145,8 +145,7 @@ class Billboard:
     def _offered(
         self, contexts: Any, actions: Any, release: int | None
     ) -> tuple[Chain, int, AllActions | Offers, bool]:
-        """The chain up to a document, the number of contexts, what each is offered, and whether
-        there is only one context."""
+        """The chain, the number of contexts, what each is offered, and if there is only one."""
         number = self.number if release is None else release
         if number not in self._views:  # decoded once
             self._views[number] = self._chain.until(number)
@@ -192,7 +191,6 @@ def fetch(url: str, what: str, scope: str) -> bytes:
 
 
 def fetch_object(url: str, what: str, scope: str) -> JsonMapping:
-    """Return the JSON object at an address."""
     content = fetch(url, what, scope)
     with suppress(ValueError):
         document = json.loads(content)

@@ -92,10 +92,7 @@ class PublicActions:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One verified document: its place, the digest of its published bytes, its release or change.
-
-    There may be thousands, so a link holds no JSON, which needs thirty times the memory.
-    """
+    """One verified document, without its JSON: there may be thousands."""
 
     digest: str
     kind: str
@@ -108,10 +105,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """Documents from the genesis on, each verified before it is added.
-
-    A restore cuts the chain back to what the restored service kept, and continues from there.
-    """
+    """Verified documents; a restore cuts the chain back, and continues from there."""
 
     key: str
     links: tuple[Link, ...] = ()
@@ -229,7 +223,6 @@ class Chain:
 
     @cached_property
     def changes(self) -> tuple[ActionChange, ...]:
-        """The changes of the actions, in order."""
         return tuple(link.change for link in self.links if link.change is not None)
 
     def blocks_at(self, number: int) -> int:
@@ -257,7 +250,6 @@ class Chain:
 
     @property
     def config(self) -> JsonObject:
-        """The plan of the genesis, as a mapping."""
         return self.genesis["plan"]  # type: ignore[no-any-return]
 
     @property

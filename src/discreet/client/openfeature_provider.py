@@ -48,6 +48,8 @@ WAITING = 10_000
 VECTOR = "features"
 """The attribute that holds the context where it is a list of numbers."""
 Given: TypeAlias = EvaluationContext | None
+Kinds = tuple[type[Any], ...]
+"""Classes of the values of a type; a truth value is no number."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,12 @@ class ExperimentFlag:
                 f"fixed must be an action of values; got {self.fixed!r}. Add its value."
             )
 
-    def value(self, action: int | str, typed: Typed) -> Any:
+    def value(self, action: int | str, kinds: Kinds) -> Any:
         """Return the value of an action, which must have the requested type."""
-        value = typed(action if self.values is None else self.values[action])
-        if value is None:
+        value: Any = action if self.values is None else self.values[action]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise TypeMismatchError("flag must be evaluated as the type of its values; it is not.")
-        return value
+        return float(value) if float in kinds else value
 
 
 class ServiceFacts(NamedTuple):
@@ -150,7 +152,7 @@ class FlagDecisions:
     ) -> tuple[Decision, Reason]:
         """The decision for a person, the same until a release comes, and its reason: requested
         now, remembered, or remembered from an older release while the service does not answer."""
-        held, release = self._remembered(person)
+        held, release = self._held.get(person, (None, -1))
         if held is not None and release == facts.release:
             return held, Reason.CACHED
         try:
@@ -166,13 +168,9 @@ class FlagDecisions:
                 self._held.popitem(last=False)
         return decision, Reason.SPLIT
 
-    def _remembered(self, person: str) -> tuple[Decision | None, int]:
-        with self._lock:
-            return self._held.get(person, (None, -1))
-
     def observe(self, person: str, outcome: JsonMapping) -> None:
         """Report the outcome of the last decision for a person, if it counts."""
-        decision, _ = self._remembered(person)
+        decision, _ = self._held.get(person, (None, -1))
         if decision is not None and decision.stored:
             self.client.observe(decision, **outcome)
 
@@ -191,27 +189,8 @@ class FlagDecisions:
         return replace(self.client.decide(context, deferred=True, **given), stored=False)
 
 
-Typed = Callable[[object], Any]
-"""Function that returns a value of one type, and None for a value of another."""
-
-
-def _only(*kinds: type) -> Typed:
-    """Return the function for values of these classes; a truth value is no number."""
-
-    def typed(value: object) -> Any:
-        wrong = isinstance(value, bool) and bool not in kinds
-        return value if isinstance(value, kinds) and not wrong else None
-
-    return typed
-
-
-def _number(value: object) -> Any:
-    number = _only(int, float)(value)
-    return None if number is None else float(number)
-
-
-def _resolver(typed: Typed) -> Callable[..., FlagResolutionDetails[Any]]:
-    """Return a method of the provider that evaluates flags of one type."""
+def _resolver(*kinds: type) -> Callable[..., FlagResolutionDetails[Any]]:
+    """Return a method of the provider that evaluates flags whose values have these classes."""
 
     def resolve(
         self: DiscreetProvider,
@@ -219,16 +198,16 @@ def _resolver(typed: Typed) -> Callable[..., FlagResolutionDetails[Any]]:
         default_value: object,
         evaluation_context: Given = None,
     ) -> FlagResolutionDetails[Any]:
-        return self._resolve(flag_key, evaluation_context, typed)
+        return self._resolve(flag_key, evaluation_context, kinds)
 
     return resolve
 
 
-def _in_thread(typed: Typed) -> Callable[..., Coroutine[Any, Any, FlagResolutionDetails[Any]]]:
+def _in_thread(*kinds: type) -> Callable[..., Coroutine[Any, Any, FlagResolutionDetails[Any]]]:
     """Return the same method for programs with an event loop, which it does not block."""
 
     async def run(*given: object, **named: object) -> FlagResolutionDetails[Any]:
-        return await asyncio.to_thread(_resolver(typed), *given, **named)
+        return await asyncio.to_thread(_resolver(*kinds), *given, **named)
 
     return run
 
@@ -289,16 +268,16 @@ class DiscreetProvider(AbstractProvider):
         for each in self._flags.values():
             each.client.close()
 
-    resolve_boolean_details = _resolver(_only(bool))
-    resolve_string_details = _resolver(_only(str))
-    resolve_integer_details = _resolver(_only(int))
-    resolve_float_details = _resolver(_number)
-    resolve_object_details = _resolver(_only(dict, list))
-    resolve_boolean_details_async = _in_thread(_only(bool))
-    resolve_string_details_async = _in_thread(_only(str))
-    resolve_integer_details_async = _in_thread(_only(int))
-    resolve_float_details_async = _in_thread(_number)
-    resolve_object_details_async = _in_thread(_only(dict, list))
+    resolve_boolean_details = _resolver(bool)
+    resolve_string_details = _resolver(str)
+    resolve_integer_details = _resolver(int)
+    resolve_float_details = _resolver(int, float)
+    resolve_object_details = _resolver(dict, list)
+    resolve_boolean_details_async = _in_thread(bool)
+    resolve_string_details_async = _in_thread(str)
+    resolve_integer_details_async = _in_thread(int)
+    resolve_float_details_async = _in_thread(int, float)
+    resolve_object_details_async = _in_thread(dict, list)
 
     def track(
         self,
@@ -323,13 +302,13 @@ class DiscreetProvider(AbstractProvider):
             if tracking_event_name == (each.flag.event or each.name) and outcome:
                 self._send(partial(each.observe, person, outcome))
 
-    def _resolve(self, name: str, given: Given, typed: Typed) -> FlagResolutionDetails[Any]:
+    def _resolve(self, name: str, given: Given, kinds: Kinds) -> FlagResolutionDetails[Any]:
         each = self._flags.get(name)
         if each is None:
             raise FlagNotFoundError(f"flag must be one of the provider's; {name!r} is not.")
         flag = each.flag
         if flag.fixed is not None:
-            value = flag.value(flag.fixed, typed)
+            value = flag.value(flag.fixed, kinds)
             return FlagResolutionDetails(value, reason=Reason.STATIC, variant=str(flag.fixed))
         now, facts = time.monotonic(), each.facts
         if now - each.looked >= (1.0 if facts is None else self._refresh):
@@ -338,7 +317,7 @@ class DiscreetProvider(AbstractProvider):
         if facts is None:
             raise ProviderNotReadyError("experiment must have answered once; it has not yet.")
         for action in facts.actions:  # before a slot is taken
-            flag.value(action, typed)
+            flag.value(action, kinds)
         if given is None or given.targeting_key is None:
             raise TargetingKeyMissingError("context must have a targeting key; it has none.")
         try:
@@ -346,7 +325,7 @@ class DiscreetProvider(AbstractProvider):
         except (DiscreetError, LookupError) as error:  # a lookup fails in an answer of others
             raise evaluation_error(error) from None
         return FlagResolutionDetails(
-            flag.value(decision.action, typed),
+            flag.value(decision.action, kinds),
             reason=reason,
             variant=str(decision.action),
             flag_metadata={"release": decision.release, "stored": decision.stored},
@@ -375,7 +354,6 @@ class DiscreetProvider(AbstractProvider):
             each.looking.release()
 
     def _send(self, work: Callable[[], object]) -> None:
-        """Run ``work`` in the background."""
         if not self._places.acquire(blocking=False):
             LOG.warning("too many outcomes wait to be sent: one was dropped")
             return

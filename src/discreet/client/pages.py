@@ -30,7 +30,6 @@ def environment(package: str) -> Environment:
 
 
 def rendered(package: str, name: str, **values: object) -> str:
-    """Return a template of a package, filled in."""
     return environment(package).get_template(name).render(values)
 
 

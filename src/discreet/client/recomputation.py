@@ -101,8 +101,7 @@ def misfit(
 
 
 def misfit_of_parts(plan: Plan, release: Release) -> str | None:
-    """``part_losses`` or ``guardrails`` where a release lacks them, has them though the plan does
-    not, or has them with other noise."""
+    """``part_losses`` or ``guardrails`` where they are not as the plan declares them, or None."""
     for name, sums in (("part_losses", plan.loss_sums), ("guardrails", plan.guardrail_sums)):
         published = getattr(release, name)
         if published is None or sums is None:

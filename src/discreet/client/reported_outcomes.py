@@ -96,11 +96,7 @@ def _result(answer: dict[str, Any]) -> str:
 
 
 class ProgressFile:
-    """Number of rows that are durable, kept in a file so that a later run continues from there.
-
-    ``source`` and ``rows`` identify the table; a file of another table is refused. Without a path
-    nothing is kept.
-    """
+    """Number of durable rows, kept in a file for a later run with the same table."""
 
     def __init__(self, path: str | Path | None, source: str, rows: int) -> None:
         self._path = None if path is None else Path(path)

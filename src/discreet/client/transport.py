@@ -68,7 +68,6 @@ class Transport:
         return as_json(self._request("POST", path, _encoded(body), sent))
 
     def close(self) -> None:
-        """Close the kept connections; the next request opens a new one."""
         while not self._idle.empty():
             self._idle.get_nowait().close()
 
@@ -177,7 +176,6 @@ def _encoded(body: object) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """NumPy's numbers and arrays as Python's."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError

@@ -70,13 +70,10 @@ def problem_of(error: Exception, lost: tuple[type[Exception], ...]) -> tuple[int
             return status, ErrorDetail(code, str(error), getattr(error, "field", None))
     if isinstance(error, (*lost, OSError)):
         # After a lost answer to COMMIT, or a failed sync, it is unknown whether it was stored.
-        message = (
-            "storage must be available; the database fails. Try again: with the same "
-            "Idempotency-Key a decision counts once, and a loss always does."
-        )
-        return 503, ErrorDetail("storage_unavailable", message)
-    text = "Internal error. The operator finds details in the log."
-    return 500, ErrorDetail("internal", text)
+        text = "storage must be available; the database fails. Try again: with the same "
+        text += "Idempotency-Key a decision counts once, and a loss always does."
+        return 503, ErrorDetail("storage_unavailable", text)
+    return 500, ErrorDetail("internal", "Internal error. The operator finds details in the log.")
 
 
 REMEMBERED = 100_000
@@ -91,10 +88,7 @@ def _too_many(text: str) -> ServiceError:
 
 
 class RateLimit:
-    """Token buckets: at most ``rate`` requests per second, key and bucket on average.
-
-    A rate of 0 is no limit.
-    """
+    """Token buckets: at most ``rate`` requests per second, key and bucket; 0 is no limit."""
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
@@ -127,21 +121,17 @@ class Refusals:
     def count(self, error: ServiceError, headers: Mapping[bytes, bytes], peer: str) -> ServiceError:
         """Return the error to answer with: the given one, or 429 if this address has too many."""
         self._log.failure("authentication refused")
+        if peer in self._proxies or "*" in self._proxies:  # a trusted proxy names the address
+            named = headers.get(b"x-forwarded-for", b"").decode("latin-1").split(",")[-1].strip()
+            peer = named[:64] or peer
         try:
-            self._rate.take(OTHER, self._address(headers, peer))
+            self._rate.take(OTHER, peer)
         except ServiceError:
             return _too_many(
                 f"refused keys must stay below {PER_SECOND} per second and address; this address "
                 "sends more. Wait, and use a valid key."
             )
         return error
-
-    def _address(self, headers: Mapping[bytes, bytes], peer: str) -> str:
-        """Return the address that a trusted proxy names, or that of the connection."""
-        if peer in self._proxies or "*" in self._proxies:
-            named = headers.get(b"x-forwarded-for", b"").decode("latin-1").split(",")[-1].strip()
-            return named[:64] or peer
-        return peer
 
 
 class Access(ABC):
@@ -165,7 +155,6 @@ class Access(ABC):
 
     @property
     def session_secret(self) -> bytes:
-        """Secret that encrypts the cookies of the dashboard."""
         return self._vault.mac
 
     def note_use(self, key: str) -> None:  # noqa: B027
@@ -218,10 +207,7 @@ class ExperimentAccess(Access):
 
 
 class ServerAccess(Access):
-    """Access to the list of experiments of a server; its keys are few, and read for each request.
-
-    They are in ``server.db`` of its folder, and so are the members of all its experiments.
-    """
+    """Access to the list of experiments; few keys, read for each request, and all members."""
 
     def __init__(self, settings: ServerSettings) -> None:
         folder = settings.folder
@@ -264,6 +250,5 @@ class ServerAccess(Access):
         api_keys.end_sessions(self._database, self._connection, key)
 
     def close(self) -> None:
-        """Close the database of keys and members."""
         self._connection.close()
         self._rare.close()

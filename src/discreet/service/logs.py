@@ -58,7 +58,6 @@ class Log:
         self._counted: dict[tuple[object, ...], tuple[float, int, dict[str, object]]] = {}
 
     def event(self, name: str, **fields: object) -> None:
-        """Write one line of JSON to standard error."""
         unknown = set(fields) - set(EVENTS[name])
         if unknown:
             raise TypeError(f"a log line of {name!r} has no field {sorted(unknown)}")
@@ -105,8 +104,7 @@ class Log:
 
 
 class ServerMessages(logging.Handler):
-    """Handler for messages of the HTTP server: logs their origin, never their text, which may quote
-    a request."""
+    """Logs the origin of messages of the HTTP server; their text may quote a request."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)

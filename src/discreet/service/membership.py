@@ -69,17 +69,13 @@ def verified(hash: str, passphrase: str) -> bool:
 
 
 class Throttle:
-    """Attempts by name or address: ``most`` at once, and one more every ``RETURNS`` seconds.
-
-    Only ``COUNTED`` of them are remembered, the latest.
-    """
+    """Attempts by name or address: ``most`` at once, and one more every ``RETURNS`` seconds."""
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = most, clock
         self._used: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, who: str) -> float:
-        """Return the seconds until the next attempt is allowed."""
         return max(0.0, (self._count(who) - self._most + 1) * RETURNS)
 
     def add(self, who: str, attempts: float) -> None:
@@ -108,7 +104,6 @@ class Members:
 
     @property
     def secret(self) -> bytes:
-        """Secret that encrypts the cookies of members."""
         return self._vault.mac
 
     async def write(self, operation: Callable[[Connection], T]) -> T:
@@ -123,15 +118,13 @@ class Members:
         return made
 
     async def hash(self, passphrase: str) -> str:
-        """Hash a passphrase outside the event loop."""
         async with self._hashing:
             return await asyncio.to_thread(hashed, passphrase)
 
     async def verify(self, name: str, passphrase: str, address: str) -> Member:
         """Return the member with this name or e-mail address and passphrase; 401 or 429 if not."""
         counted = (self._names, folded(name)[:256]), (self._addresses, address)
-        wait = max(throttle.wait(who) for throttle, who in counted)
-        if wait:
+        if wait := max(throttle.wait(who) for throttle, who in counted):
             text = "Too many wrong passphrases for this name or from this address. Try again in "
             text += f"{math.ceil(wait / 60)} min."
             raise ServiceError(text, status=429, code="too_many_requests")
@@ -143,10 +136,8 @@ class Members:
         async with self._hashing:
             right = await asyncio.to_thread(verified, known.hash if known else "", text)
         if known is None or not right:
-            text = (
-                "Name and passphrase do not belong together. Check both, or ask an owner to help."
-            )
-            raise ServiceError(text, status=401, code="unauthenticated")
+            wrong = "Name and passphrase do not belong together. Check both, or ask an owner."
+            raise ServiceError(wrong, status=401, code="unauthenticated")
         for throttle, who in counted:
             throttle.add(who, -1)
         if HASHER.check_needs_rehash(known.hash):
@@ -157,18 +148,14 @@ class Members:
     async def named_by_proxy(
         self, headers: Sequence[tuple[bytes, bytes]], peer: str
     ) -> Member | None:
-        """Return the member that a declared proxy names in the header of single sign-on; None
-        without the header. The header of any other sender is refused."""
+        """Return the member whom a declared proxy names; refuse the header of anybody else."""
         header, given = self._settings.sign_in_header, self.named(headers)
         if not given:
             return None
         if len(given) > 1 or not self._declared(peer):
-            raise ServiceError(
-                f"{header} must come once, from a proxy in sign_in_proxies; it did not. Sign in "
-                "through the proxy, or send no such header.",
-                status=403,
-                code="untrusted_proxy",
-            )
+            text = f"{header} must come once, from a proxy in sign_in_proxies; it did not. Sign in "
+            text += "through the proxy, or send no such header."
+            raise ServiceError(text, status=403, code="untrusted_proxy")
         name = given[0]
         member = await self.read(lambda c: self.tables.find(c, name))
         if member is None and (role := self._settings.sign_in_role) is not None:
@@ -193,5 +180,4 @@ class Members:
         return any(address in each for each in self._proxies)
 
     async def begin_session(self, member: Member, way: str) -> str:
-        """Begin a session and return its id."""
         return await self.write(lambda c: self.tables.begin_session(c, member.id, way))

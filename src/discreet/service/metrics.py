@@ -66,11 +66,7 @@ class Families:
 
 
 class Metrics:
-    """The counters of one experiment; gauges are read from its status at each scrape.
-
-    Requests to ``SILENT`` routes reveal how many people answered: neither requests nor errors of
-    these are counted in public.
-    """
+    """The counters of one experiment; those of ``SILENT`` routes are not public."""
 
     def __init__(
         self, *, internal: bool, families: Families | None = None, experiment: str = ""
@@ -79,14 +75,12 @@ class Metrics:
         self._name: tuple[str, ...] = (experiment,) if self._families.named else ()
 
     def count(self, route: str, status: int, seconds: float) -> None:
-        """Count one answered request."""
         for note in self.counters(route, status):
             note(seconds)
 
     @cache  # noqa: B019
     def counters(self, route: str, status: int) -> list[Callable[[float], object]]:
-        """Return the counters of a route and status; cached, since a search takes longer than a
-        count."""
+        """Return the counters of a route and status; a search takes longer than a count."""
         notes: list[Callable[[float], object]] = []
         families, name = self._families, self._name
         if self._internal:
@@ -100,21 +94,10 @@ class Metrics:
         return notes
 
     def public(self, status: ServiceStatus, spent: float, budget: float) -> bytes:
-        """Return the text of ``/metrics``."""
-        gauges = [
-            GaugeMetricFamily(f"discreet_{name}", text, value)
-            for (name, text), value in zip(
-                GAUGES.items(), values(status, spent, budget), strict=True
-            )
-        ]
-        return text_of([*self._own(internal=False), *gauges])
+        return text_of([*self._own(internal=False), *_gauges({"": values(status, spent, budget)})])
 
     def internal(self, client: str) -> bytes:
-        """Return the text of ``/internal/metrics``.
-
-        Its exact figures depend on answers of people. They must be enabled, and ``client`` must be
-        a loopback address.
-        """
+        """Return the text of ``/internal/metrics``, if enabled and asked from this machine."""
         if not self._internal or not on_this_machine(client):
             raise ServiceError(
                 "internal metrics must be enabled and read from the machine that serves. Set "
@@ -132,7 +115,6 @@ class Metrics:
 
 
 def on_this_machine(client: str) -> bool:
-    """Return whether an address is a loopback address."""
     with suppress(ValueError):
         return ipaddress.ip_address(client).is_loopback
     return False
@@ -157,18 +139,22 @@ def values(status: ServiceStatus, spent: float, budget: float) -> list[float]:
 
 def of_all(families: Families, rows: dict[str, list[float]]) -> bytes:
     """Return the text of ``/metrics`` of a server: the gauges of every experiment, by name."""
-    gauges = []
+    return text_of([*families.counted(internal=False), *_gauges(rows)])
+
+
+def _gauges(rows: dict[str, list[float]]) -> list[Metric]:
+    """Return the gauges of experiments by name; that of a single one has none."""
+    labels = [] if "" in rows else ["experiment"]
+    gauges: list[Metric] = []
     for place, (name, text) in enumerate(GAUGES.items()):
-        gauge = GaugeMetricFamily(f"discreet_{name}", text, labels=["experiment"])
+        gauge = GaugeMetricFamily(f"discreet_{name}", text, labels=labels)
         for experiment, row in rows.items():
-            gauge.add_metric([experiment], row[place])
+            gauge.add_metric([experiment] if labels else [], row[place])
         gauges.append(gauge)
-    return text_of([*families.counted(internal=False), *gauges])
+    return gauges
 
 
 def text_of(families: Iterable[Metric]) -> bytes:
-    """Return the text that Prometheus reads."""
-
     class Known(Collector):
         def collect(self) -> Iterable[Metric]:
             return families

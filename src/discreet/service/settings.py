@@ -72,8 +72,7 @@ def _is_network(address: object) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """Settings of the HTTP server: in ``server.toml`` of a folder of experiments, or in the file of
-    an experiment that is served alone."""
+    """Settings of the HTTP server: of a folder, or of an experiment that is served alone."""
 
     folder: Path = Path()
     host: str = "127.0.0.1"
@@ -135,7 +134,6 @@ class ServerSettings:
 
     @classmethod
     def read(cls, folder: str | Path) -> ServerSettings:
-        """Read the settings of a folder and of the environment."""
         path = Path(folder).resolve() / SERVER_FILE
         text = read_text(path, "server", f"Make it with discreet serve --folder {folder} --init.")
         environment = from_environment(os.environ)
@@ -148,7 +146,6 @@ class ServerSettings:
         return _built(cls, parse_toml(text, path, "server") | environment, "server", path.parent)
 
     def address(self, name: str) -> str:
-        """Return the prefix of the paths of an experiment."""
         return f"{self.prefix}/v1/experiments/{name}"
 
     def schema(self, name: str) -> str:
@@ -193,9 +190,8 @@ class Settings:
             if not isinstance(value, str) or not value.strip():
                 raise InvalidInput(f"{name} must be text; got {value!r}. Name it.")
         if not isinstance(self.question, str) or len(self.question) > LONGEST_QUESTION:
-            raise InvalidInput(
-                f"question must be text of up to {LONGEST_QUESTION} characters; it is not. Cut it."
-            )
+            rule = f"text of up to {LONGEST_QUESTION} characters"
+            raise InvalidInput(f"question must be {rule}; it is not. Cut it.")
         for name in ("public_releases", "allow_idealised", "internal_metrics"):
             if not isinstance(value := getattr(self, name), bool):
                 raise InvalidInput(f"{name} must be true or false; got {value!r}. Write one.")
@@ -292,7 +288,6 @@ class Settings:
 
     @classmethod
     def read(cls, path: str | Path) -> Settings:
-        """Read the settings of a TOML file."""
         return cls.of_text(read_experiment_file(path), path)
 
     @classmethod
@@ -357,8 +352,7 @@ def experiment_name(name: str) -> str:
 
 
 def _given_by_server(path: Path, own_database: object) -> Mapping[str, object]:
-    """Return the settings that replace those of an experiment file: of its server, if it is in a
-    folder of experiments, else of the environment."""
+    """Return settings of the server of a file's folder, or else of the environment."""
     place = path.parent.parent
     hosted = path.name == EXPERIMENT_FILE and place.name in (SERVED, ARCHIVE)
     if not hosted or not (place.parent / SERVER_FILE).is_file():
@@ -373,5 +367,4 @@ def _given_by_server(path: Path, own_database: object) -> Mapping[str, object]:
 
 
 def read_experiment_file(path: str | Path) -> str:
-    """Return the text of an experiment file."""
     return read_text(path, "experiment", "Make one with discreet serve --init.")

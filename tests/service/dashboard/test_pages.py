@@ -75,14 +75,14 @@ async def test_every_page_on_either_database(settings, released):
         assert "of 8 decisions" in (await visitor.get("/ui")).text
 
 
-@pytest.mark.parametrize(("path", "method"), CLOSED)
-async def test_without_a_log_in_there_is_nothing(settings, path, method):
+async def test_without_a_log_in_there_is_nothing(settings):
     async with running(settings()) as service:
         visitor = Visitor(service)
-        reply = await visitor.ask(method, at(path))
-        assert (reply.status, reply.headers["location"], reply.text) == (303, "/ui/login", "")
-        part = await visitor.ask(method, at(path), hx_request="true")
-        assert (part.status, part.headers["hx-redirect"]) == (204, "/ui/login")
+        for path, method in CLOSED:
+            reply = await visitor.ask(method, at(path))
+            assert (reply.status, reply.headers["location"], reply.text) == (303, "/ui/login", "")
+            part = await visitor.ask(method, at(path), hx_request="true")
+            assert (part.status, part.headers["hx-redirect"]) == (204, "/ui/login")
 
 
 async def test_scopes_decide_what_is_shown(settings):
@@ -173,8 +173,9 @@ async def test_a_session_ends(settings, monkeypatch):
         assert mine.read(text) is None, "too old"
 
 
-def test_pages_below_a_path_stay_there(settings, play):
-    async def scenario(visitor, service):  # noqa: ARG001
+async def test_pages_below_a_path_stay_there(settings):
+    async with running(settings(prefix="/shop/bandit", window=60)) as service:
+        visitor = Visitor(service)
         assert (await visitor.get("/shop/bandit/")).headers["location"] == "/shop/bandit/ui"
         assert (await visitor.get("/shop/bandit/ui")).headers["location"] == "/shop/bandit/ui/login"
         reply = await visitor.get("/shop/bandit/ui/login")
@@ -188,13 +189,6 @@ def test_pages_below_a_path_stay_there(settings, play):
             assert places
             assert all(each.startswith("/shop/bandit/ui") for each in places)
             assert page.text.count('aria-current="page"') == 1
-
-    chosen = settings(prefix="/shop/bandit", window=60)
-
-    async def whole(service):
-        await scenario(Visitor(service), service)
-
-    play(chosen, whole)
 
 
 async def test_a_key_is_shown_once_and_works(settings):
@@ -241,13 +235,11 @@ async def test_a_batch_burns_only_when_its_number_is_typed(settings):
         await fill(service, 2)
         for typed in ("", "2", "yes"):
             assert (await visitor.send("/ui/settings/burn", batch="1", typed=typed)).status == 422
-        assert [batch.state for batch in await service.state.read(operator_pages.every_batch)] == [
-            "open"
-        ]
+        (batch,) = await service.state.read(operator_pages.every_batch)
+        assert batch.state == "open"
         assert (await visitor.send("/ui/settings/burn", batch="1", typed=" 1 ")).status == 303
-        assert [batch.state for batch in await service.state.read(operator_pages.every_batch)] == [
-            "burned"
-        ]
+        (batch,) = await service.state.read(operator_pages.every_batch)
+        assert batch.state == "burned"
         page = (await visitor.get("/ui/releases/1")).text
         assert "Batch given up" in page
         assert "All 2 signed entries verify" in (await visitor.get("/ui/releases")).text
@@ -339,7 +331,6 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 async def test_hostile_forms_get_a_page_and_no_5xx(settings):
     async with visiting(settings) as (visitor, service):
         limit = service.settings.server.body_limit
@@ -383,36 +374,37 @@ def words(page):
     return re.sub(r"\s+", " ", unescape(text))
 
 
+async def read_in_words(visitor):
+    for path in ("/ui", *(f"/ui/{name}" for name in READ), "/ui/releases/0"):
+        found = words((await visitor.get(path)).text)
+        if path == "/ui/ledger":  # the guarantee itself is in exact words, for verifiers
+            found = found.partition("What the guarantee assumes")[0]
+        old = OLD_WORDS.search(found)
+        assert old is None, (path, found[max(0, old.start() - 60) : old.end() + 40])
+
+
 @pytest.mark.parametrize("unit", ["decision", "user"])
-@pytest.mark.parametrize("stage", ["start", "open", "waiting", "released", "back", "ended"])
-async def test_pages_use_the_words_of_their_readers(settings, released, unit, stage):
+async def test_pages_use_the_words_of_their_readers(settings, released, unit):
+    """At the start, in a batch, while it waits, after its release, at an older one, at the end."""
     users = {"unit": "user", "batches_per_user": 3, "records_per_batch": 1}
     plan = {"control": {"share": 0.25, "action": 0}}
     async with visiting(settings, plan=plan, **(users if unit == "user" else {})) as (
         visitor,
         service,
     ):
-        state = service.state
-        more = {"user": "ada"} if unit == "user" else {}
-        if stage != "start":
-            await service.decisions.decide("caller", HERE, **more)
-        if stage in ("waiting", "released", "back", "ended"):
-            for number in range(3):
-                other = {"user": f"u{number}"} if unit == "user" else {}
-                await service.decisions.decide("caller", HERE, **other)
-        if stage in ("released", "back", "ended"):
-            await released(service)
-        if stage == "back":
-            await service.set_serving(0)
-        if stage == "ended":
-            await service.set_mode("frozen")
-        assert len(state.serving.chain.links) == 1 + (stage in ("released", "back", "ended"))
-        for path in ("/ui", *(f"/ui/{name}" for name in READ), "/ui/releases/0"):
-            found = words((await visitor.get(path)).text)
-            if path == "/ui/ledger":  # the guarantee itself is in exact words, for verifiers
-                found = found.partition("What the guarantee assumes")[0]
-            old = OLD_WORDS.search(found)
-            assert old is None, (path, found[max(0, old.start() - 60) : old.end() + 40])
+        await read_in_words(visitor)
+        for count in (1, 3):
+            for number in range(count):
+                person = {"user": f"u{count}{number}"} if unit == "user" else {}
+                await service.decisions.decide("caller", HERE, **person)
+            await read_in_words(visitor)
+        await released(service)
+        await read_in_words(visitor)
+        await service.set_serving(0)
+        await read_in_words(visitor)
+        await service.set_serving(None)
+        await service.set_mode("frozen")
+        await read_in_words(visitor)
 
 
 READ = ("explorer", "history", "batches", "releases", "ledger")
@@ -432,10 +424,8 @@ async def test_numbers_of_releases_agree_on_every_page(settings, released):
         chosen = re.search(r"release (\d)( \(now\))", (await visitor.get("/ui/explorer")).text)
         assert int(chosen[1]) == now
         if now != 2:
-            assert (
-                f"release {now} decides until the next batch opens"
-                in (await visitor.get("/ui")).text
-            )
+            later = f"release {now} decides until the next batch opens"
+            assert later in (await visitor.get("/ui")).text
         await service.set_serving(1)
         page = words((await visitor.get("/ui")).text)
         assert "2 releases so far; release 1 decides, as an operator chose." in page

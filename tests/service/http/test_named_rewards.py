@@ -9,14 +9,13 @@ from discreet.cli.main import main
 from discreet.client import Billboard, Client
 from discreet.client.documents import public_key
 from discreet.data import load
-from discreet.errors import InvalidInput, ServiceError
+from discreet.errors import ServiceError
 from discreet.releases.quality import quality
 from discreet.service.runtime import lifecycle
 from discreet.service.secrets.vault import Vault
 from discreet.service.settings import Settings
 from service.conftest import running as started
 from service.dashboard.visitor import Visitor
-from wording import refused
 
 HERE = [0.3, -0.2]
 NAMES = ["none", "mail", 'call <b>"&']
@@ -151,17 +150,3 @@ async def test_rewards_outside_the_range_are_clipped_by_the_plan(settings, relea
             made = await service.decisions.decide("caller", HERE)
             await service.decisions.observe(made.decision, reward)
         assert quality(await released(service))[0].mean == pytest.approx(20, abs=1e-3)
-
-
-async def test_a_repeated_request_gets_the_same_name(settings):
-    async with started(settings(plan=PLAN)) as service:
-        first = await service.decisions.decide("caller", HERE, idempotency="a")
-        assert await service.decisions.decide("caller", HERE, idempotency="a") == first
-        assert first.action in NAMES
-
-
-def test_a_default_action_is_one_of_the_plan(settings):
-    with refused(InvalidInput, "default_action must be one of 'none', 'mail'", "mean 'mail'?"):
-        settings(plan=PLAN, default_action="mial", begin=False)
-    with refused(InvalidInput, "default_action must be a whole number from 0 to 2"):
-        settings(default_action=3, begin=False)

@@ -57,6 +57,11 @@ PLAN = {
 NAMES = {**PLAN, "actions": [each["id"] for each in ACTIONS]}
 
 
+@pytest.fixture
+def database():
+    return "discreet.db"
+
+
 def toml(value):
     """A value as TOML writes it."""
     if isinstance(value, dict):
@@ -135,9 +140,8 @@ async def test_an_event_is_one_slot_and_its_first_reward_stays(settings, release
         assert await caller.reward("a", 1.0) == "stored"
         assert await caller.reward("a", 0.25) == "repeated"
         assert await caller.reward("nothing", 0.25) == "unknown"
-        events = [
-            (await caller.rank(deferActivation=each)).body["eventId"] for each in (1 > 0, 0 > 1)
-        ]
+        ranked = [await caller.rank(deferActivation=each) for each in (True, False)]
+        events = [each.body["eventId"] for each in ranked]
         assert (await caller.post(f"/events/{events[0]}/activate")).status == 204
         await caller.rank()
         await service.state.refresh()
@@ -150,10 +154,8 @@ async def test_an_event_is_one_slot_and_its_first_reward_stays(settings, release
         assert await caller.reward("a", 1.0) == "over"
         assert await caller.reward(events[1], 1.0) == "over"
         again = await caller.rank(eventId="a")
-        assert (again.status, again.body["error"]["innerError"]["code"]) == (
-            400,
-            "idempotency_key_used",
-        )
+        assert again.status == 400
+        assert again.body["error"]["innerError"]["code"] == "idempotency_key_used"
 
 
 async def test_requests_that_are_refused(settings):
@@ -207,9 +209,7 @@ async def test_one_experiment_of_a_server(tmp_path):
     folder = Folder(tmp_path / "server", names=("a",))
     async with hosting(folder) as (asking, _hosted):
         for before in ("", "/v1/experiments/a"):
-            reply = await asking.ask(
-                "POST", f"{before}{RANK}", raw={"actions": ACTIONS},
-                ocp_apim_subscription_key=folder.keys["a"],
-            )  # fmt: skip
+            given = {"raw": {"actions": ACTIONS}, "ocp_apim_subscription_key": folder.keys["a"]}
+            reply = await asking.ask("POST", f"{before}{RANK}", **given)
             assert reply.status == 400  # a plan with numbers: the request reached it
             assert "Schema" in json.loads(reply.text)["error"]["message"]

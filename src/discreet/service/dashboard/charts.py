@@ -40,7 +40,6 @@ class Line:
 
     @property
     def texts(self) -> list[str]:
-        """Values in words, with their intervals."""
         if not self.low:
             return [*map(short, self.values)]
         ends = zip(self.values, self.low, self.high, strict=True)
@@ -49,8 +48,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Shape:
-    """A line in coordinates: its points, the outline of its band, and arrows where either leaves
-    the scale."""
+    """Points of a line, the outline of its band, and arrows where they leave the scale."""
 
     label: str
     points: str
@@ -79,7 +77,6 @@ class Chart:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """The ends of the vertical axis."""
         if self.ends is not None:
             return self.ends
         parts = [part for line in self.lines for part in (line.values, line.low, line.high)]
@@ -100,13 +97,11 @@ class Chart:
         return max(self.x) - min(self.x) + (self._step if self.bars else 0.0)
 
     def place(self, x: float) -> float:
-        """Per cent of the width."""
         if not self._width:
             return (LEFT + RIGHT) / 2
         return round(LEFT + (RIGHT - LEFT) * (x - min(self.x)) / self._width, 2)
 
     def height(self, value: float) -> float:
-        """Pixel of the height, within the scale."""
         low, high = self.scale
         share = (min(max(value, low), high) - low) / (high - low)
         return round(BOTTOM - (BOTTOM - TOP) * share, 1)
@@ -160,7 +155,6 @@ class Chart:
 
     @property
     def across(self) -> list[Tick]:
-        """Words of the horizontal axis."""
         first, last = min(self.x), max(self.x)
         if self.time:
             return [(self.place(x), text) for x, text in _moments(first, last)]
@@ -169,7 +163,6 @@ class Chart:
 
     @property
     def upward(self) -> list[Tick]:
-        """Words of the vertical axis."""
         return [(self.height(y), short(y)) for y in _round_numbers(*self.scale)]
 
     @property

@@ -75,7 +75,6 @@ def _read(version: PolicyVersion) -> tuple[PolicyView, AvailableActions]:
 
 
 def label(name: object) -> str:
-    """Return the name of an action on the page."""
     return name if isinstance(name, str) else f"action {name}"
 
 
@@ -95,7 +94,6 @@ class FormInput:
 
     @property
     def first(self) -> str:
-        """Initial value."""
         if self.kind == "range":
             return f"{(self.low + self.high) / 2:g}"
         return self.values[0][0] if self.values else self.start
@@ -105,7 +103,6 @@ class FormInput:
         return (self.high - self.low) / 200
 
     def read(self, text: str) -> Any:
-        """Return the value of the feature in the form."""
         if isinstance(self.feature, Flag):
             return text == "true"
         whole = isinstance(self.feature, Category) and not self.feature.of_words
@@ -170,7 +167,6 @@ def _other(feature: Category) -> str:
 
 
 def contexts(plan: Plan, rows: list[Row]) -> list[object]:
-    """Return the contexts of rows of the form, as the plan reads them."""
     if isinstance(plan.contexts, UnitBall):
         return [[*row.values()] for row in rows]
     names = {f"x{place}": each.name for place, each in enumerate(plan.contexts.fields)}

@@ -92,7 +92,6 @@ def share_of(text: str) -> float | str:
 
 
 def _read(name: str, text: str) -> int | float | str:
-    """Return the value of a field in the file."""
     if name in PERCENT and text:
         return share_of(text)
     return text if name in WORDS else value_of(text)
@@ -162,7 +161,6 @@ def _choices(kind: str, plan: JsonMapping, chosen: object) -> list[tuple[str, st
 
 
 def _row(column: JsonObject) -> dict[str, str]:
-    """Return the texts of one column."""
     texts = {key: text_of(column.get(key)) for key in _COLUMN}
     values = column.get("values")
     gaps = "stand_in" if "stand_in" in column else "refused"
@@ -178,15 +176,13 @@ def _row(column: JsonObject) -> dict[str, str]:
 
 
 def _rail(guardrail: JsonObject) -> dict[str, str]:
-    """Return the texts of one guardrail."""
     return {key: text_of(guardrail.get(key, usual)) for key, usual in GUARDRAIL.items()}
 
 
 class Edit:
-    """Values of a file after somebody sent the form that showed them: ``document``, what could not
-    be read, texts that the file lacks, and the number of empty rows of each list.
+    """Values of a file after somebody sent its form; texts that were not changed change nothing.
 
-    A text that was not changed changes nothing.
+    ``texts`` are those that the file cannot hold, ``blank`` counts empty rows of each list.
     """
 
     def __init__(self, document: JsonObject, fields: Fields) -> None:
@@ -336,7 +332,6 @@ def _put(document: JsonObject, path: tuple[str, ...], value: object) -> None:
 
 
 def _items_text(items: object) -> str:
-    """Return the items of a catalogue as CSV."""
     rows, file = tables_in(items), io.StringIO()
     titles = list(dict.fromkeys([ID, *(key for row in rows for key in row)]))
     lines = [titles, *([text_of(row.get(key)) for key in titles] for row in rows)]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from discreet.client.chain import Link
 from discreet.design.action_names import action_name
-from discreet.design.outcome import Outcome
 from discreet.plan.plan import Plan
 from discreet.releases.lift import Lift, within
 from discreet.service.dashboard.page_frame import counted, lasting, minute
@@ -70,10 +69,9 @@ class LiftAnswer:
 def answer(
     lift: Lift | None, control: str | None = "", *, ended: bool = False, taken: int = 0
 ) -> LiftAnswer:
-    """Describe the lift by its interval that is valid at any time, or say why there is none.
+    """Describe the lift by its interval for any time, or say why there is none.
 
-    ``control`` names the action of the control group, if there is one, and ``taken`` counts the
-    decisions since the last release.
+    ``taken`` counts the decisions since the last release.
     """
     if control is None:
         return LiftAnswer(
@@ -96,28 +94,25 @@ def answer(
     def aside(value: float) -> str:
         return f"{outcome.figure(abs(value))} {'higher' if value > 0 else 'lower'}"
 
+    def mean(name: str, loss: float, error: float) -> tuple[str, str, str]:
+        middle, *ends = (outcome.value_of(within(loss + k * error)) for k in (0.0, -1.0, 1.0))
+        first, last = map(outcome.figure, sorted(ends))
+        return name, outcome.figure(middle), f"{first} to {last}"
+
     ends = aside(low), aside(high)
     if not unsure:
         near, far = sorted((low, high), key=abs)
         ends = outcome.figure(abs(near)), aside(math.copysign(far, difference))
-    interval = (
-        f"between {ends[0]} and {ends[1]}, with 95\N{NO-BREAK SPACE}% certainty, however often you "
-        "look."
-    )
-    if wide >= span:
-        interval = "the noise is still larger than any difference."
+    interval = "the noise is still larger than any difference."
+    if wide < span:
+        certain = "with 95\N{NO-BREAK SPACE}% certainty, however often you look."
+        interval = f"between {ends[0]} and {ends[1]}, {certain}"
     size = "may still be higher or lower" if unsure else f"is {aside(difference)}"
     text = f"The mean {outcome.word} {size} than that of the control group: {interval}"
-    means = (
-        ("Policy", line.policy, line.policy_error),
-        (f"Control, {control}", line.control, line.control_error),
-    )
     signed = [outcome.figure(each, "+") for each in (difference, low, high)]
     facts = (
-        *(
-            (name, outcome.figure(outcome.value_of(within(loss))), _interval(loss, error, outcome))
-            for name, loss, error in means
-        ),
+        mean("Policy", line.policy, line.policy_error),
+        mean(f"Control, {control}", line.control, line.control_error),
         ("Difference", signed[0], f"{signed[1]} to {signed[2]}"),
         ("Relative", *lift.relative_figures),
         (f"{lift.gained_word.capitalize()} so far", *lift.gained_figures),
@@ -125,28 +120,19 @@ def answer(
     return LiftAnswer(short, text, facts, more)
 
 
-def _interval(loss: float, wide: float, outcome: Outcome) -> str:
-    ends = sorted(outcome.value_of(within(loss + sign * wide)) for sign in (-1.0, 1.0))
-    return f"{outcome.figure(ends[0])} to {outcome.figure(ends[1])}"
-
-
 def _more(lift: Lift, taken: int) -> str:
     """Forecast how many decisions halve the interval, if all stays as it was."""
     if lift.more_decisions is None:
         return ""
-    count = about(max(1, lift.more_decisions - taken))
-    if not lift.pooled.known:
-        return f"About {count} more decisions until there are figures, if all people answer."
-    return (
-        f"About {count} more decisions until the interval is half as wide, if as many people "
-        "answer as before and the means stay as they are."
-    )
+    until = "there are figures, if all people answer."
+    if lift.pooled.known:
+        until = "the interval is half as wide, if as many people answer as before and the means "
+        until += "stay as they are."
+    return f"About {about(max(1, lift.more_decisions - taken))} more decisions until {until}"
 
 
 @dataclass(frozen=True)
 class Headline:
-    """A few words in large letters, and a sentence below them."""
-
     short: str
     text: str
 
@@ -189,17 +175,14 @@ def coming(status: ServiceStatus, next_size: int, flow: Pace) -> Headline:
     first = {batch["state"]: batch for batch in reversed(status["batches"])}
     waiting, opened = first.get("sealed"), first.get("open")
     now, number = status["now"], status["releases"] + 1
-    then = (
-        f"Then answers are awaited for {lasting(status['window'])}, then release {number} changes "
-        "who gets what."
-    )
+    then = f"Then answers are awaited for {lasting(status['window'])}, then release {number} "
+    then += "changes who gets what."
     if waiting:
         left = (waiting["due"] or now) - now
-        return Headline(
-            f"release {number} {f'in {lasting(math.ceil(left))}' if left > 0 else 'now'}",
-            f"It learns from {waiting['taken']:,} decisions and changes who gets what. Its time is "
-            "fixed, however many people answer.",
-        )
+        when = f"in {lasting(math.ceil(left))}" if left > 0 else "now"
+        text = f"It learns from {waiting['taken']:,} decisions and changes who gets what. Its time "
+        text += "is fixed, however many people answer."
+        return Headline(f"release {number} {when}", text)
     ends = (opened["ticks"] or math.inf) - now if opened else math.inf
     rest, paused = _rounded(ends), status["ended"] or status["mode"] == "frozen"
     if opened and not paused:
@@ -257,10 +240,9 @@ class Summary:
         if now == count:
             return f"{text}."
         decides = f"release {now} decides" if now else "decisions follow the start"
-        chosen = (
-            ", as an operator chose" if self.status["chosen"] else " until the next batch opens"
-        )
-        return f"{text}; {decides}{chosen}."
+        chosen = self.status["chosen"]
+        until = ", as an operator chose" if chosen else " until the next batch opens"
+        return f"{text}; {decides}{until}."
 
     @property
     def decisions(self) -> int:
@@ -268,7 +250,6 @@ class Summary:
 
     @property
     def latest(self) -> int:
-        """Decisions of the last 24 hours."""
         since = self.status["now"] - 24 * HOUR
         return sum(count for hour, count in self.hours.items() if hour > since)
 
@@ -313,15 +294,10 @@ async def summary(service: Service) -> Summary:
     )
 
 
-def _facts(
-    connection: Connection,
-) -> tuple[float, int, dict[int, int], float | None, dict[int, float]]:
-    """Read the beginning of the experiment, the number of batches that were opened and not given
-    up, the decisions of each hour, the time of the latest one, and the times of releases."""
+def _facts(c: Connection) -> tuple[float, int, dict[int, int], float | None, dict[int, float]]:
+    """Read the beginning, batches that were not given up, and times of decisions and releases."""
     # The first key is made in the transaction that begins the experiment.
-    began = connection.execute("SELECT min(created) FROM keys").fetchone()[0]
-    kept = connection.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0]
-    return (
-        *(float(began), int(kept), document_table.decisions_by_hour(connection)),
-        *(document_table.last_decision(connection), document_table.release_times(connection)),
-    )
+    began = float(c.execute("SELECT min(created) FROM keys").fetchone()[0])
+    kept = int(c.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0])
+    hours, times = document_table.decisions_by_hour(c), document_table.release_times(c)
+    return began, kept, hours, document_table.last_decision(c), times

@@ -86,13 +86,9 @@ def explained(released: Released, context: object, names: list[object]) -> JsonO
     for each in found.effects[:LINES]:
         unknown = each.error is not None and each.error >= abs(each.loss)
         effect = outcome.figure(outcome.difference_of(each.loss), "+")
-        lines.append(
-            {
-                "feature": each.feature,
-                "effect": "not known yet" if unknown else effect,
-                "error": "" if each.error is None else outcome.figure(outcome.error_of(each.error)),
-            }
-        )
+        error = "" if each.error is None else outcome.figure(outcome.error_of(each.error))
+        text = "not known yet" if unknown else effect
+        lines.append({"feature": each.feature, "effect": text, "error": error})
     mean = sum(found.predicted.values()) / len(found.predicted)
     return {
         "action": label(found.action),
@@ -104,7 +100,6 @@ def explained(released: Released, context: object, names: list[object]) -> JsonO
 
 
 async def explorer(page: PageRequest, service: Service) -> Response:
-    """Render the page, or only its result if the browser requests a part."""
     state, plan = service.state, service.settings.plan
     inputs, chain = controls(plan), state.serving.chain
     numbers = [link.number for link in chain.links if link.kind in KINDS]
@@ -147,8 +142,7 @@ def _evaluated(
     find: str,
     released: Released,
 ) -> JsonObject:
-    """Return the probabilities for one context, along one feature and over the releases up to the
-    last of ``numbers``, with the effects that explain them."""
+    """Return probabilities for a context, along a feature and over releases, and their reasons."""
     version = policy_version(plan, chain, numbers[-1])
     here = version.probabilities([values])
     names = shown(here, find)

@@ -39,8 +39,10 @@ LONGEST = 4096
 
 async def log_in(page: PageRequest, _service: Service | None = None) -> Response:
     """Show a form for a member's passphrase or for a key, and begin a session for either."""
-    access, after, name = page.access, _page_of(page.given("next")), page.given("name")
-    headers, given = page.request.headers.raw, page.given("key")
+    access, name, given = page.access, page.given("name"), page.given("key")
+    headers, after = page.request.headers.raw, page.given("next")
+    ours = after.startswith(("/ui?", "/ui/")) and after.isascii() and after.isprintable()
+    after = after if ours and len(after) <= LONGEST else ""  # no page of another site
     known = await access.members.read(access.members.tables.listed)
     values = {"after": after, "name": name, "members": bool(known), "message": ""}
     if page.request.method == "GET":
@@ -80,15 +82,8 @@ def _entered(page: PageRequest, to: str) -> Response:
     return response
 
 
-def _page_of(text: str) -> str:
-    """Return the page that a link led to before the sign-in; empty for other addresses."""
-    ours = text.startswith(("/ui?", "/ui/")) and text.isascii() and text.isprintable()
-    return text if ours and len(text) <= LONGEST else ""
-
-
 async def log_out(page: PageRequest, _service: Service | None = None) -> Response:
-    """End this session of a member, or all sessions of a key; copies of the cookie are worthless
-    afterwards."""
+    """End this session of a member, or all of a key: copies of its cookie are worthless."""
     members, id = page.access.members, page.session.key
     if page.visitor and (member := page.visitor.member):
         await members.write(lambda c: members.tables.end_sessions(c, member.id, id))
@@ -103,18 +98,18 @@ async def log_out(page: PageRequest, _service: Service | None = None) -> Respons
 async def join(page: PageRequest, _service: Service | None = None) -> Response:
     """Let the holder of an invitation choose a name and a passphrase, once."""
     members, code = page.access.members, page.given("code")
-    invitation = await members.read(lambda c: members.tables.invitation(c, code))
-    known = await members.read(
-        lambda c: members.tables.find(c, invitation.member) if invitation.member else None
-    )
+    tables = members.tables
+    invitation = await members.read(lambda c: tables.invitation(c, code))
+    member = invitation.member  # who gets a new passphrase
+    known = await members.read(lambda c: tables.find(c, member)) if member else None
     name, email, message = page.given("name"), page.given("email"), ""
     if page.request.method == "POST":
         try:
             names = (known.name, known.email) if known else (checked_name(name), email)
             hash = await members.hash(_chosen(page, *names))
-            member = await members.write(lambda c: members.tables.join(c, code, name, email, hash))
-            await signed_in(page, member, "invitation")
-            page.access.log.event("logged in", by=member.id)
+            joined = await members.write(lambda c: tables.join(c, code, name, email, hash))
+            await signed_in(page, joined, "invitation")
+            page.access.log.event("logged in", by=joined.id)
             return _entered(page, "/ui")
         except InvalidInput as error:
             message = str(error)
@@ -186,24 +181,24 @@ def _change(page: PageRequest, scope: str, what: str) -> Callable[[Connection], 
         member = page.visitor.member if page.visitor else None
         page.permit(OWNERS, member.role if member else NONE)
 
-    def change(connection: Connection) -> str:
-        if what == "invite":
-            return tables.invite(connection, role, scope, expires_in=lasts, author=by)
-        if what == "reset":
-            member = tables.named(connection, id)
-            return tables.invite(connection, NONE, member=member.id, author=by)
-        if what == "role":
-            tables.set_role(connection, id, role, scope, by)
-        elif what == "remove":
-            tables.remove(connection, id, by)
-        elif what == "end":
-            tables.end_sessions(connection, tables.named(connection, id).id)
-        elif what == "withdraw":
-            known = {each.id: each.experiment for each in tables.invitations(connection)}
-            if known.get(id) == scope or not scope:
-                tables.withdraw(connection, id)
-        else:
-            raise InvalidInput("form must be one of this page; it is not. Load the page again.")
+    def change(c: Connection) -> str:
+        match what:
+            case "invite":
+                return tables.invite(c, role, scope, expires_in=lasts, author=by)
+            case "reset":
+                return tables.invite(c, NONE, member=tables.named(c, id).id, author=by)
+            case "role":
+                tables.set_role(c, id, role, scope, by)
+            case "remove":
+                tables.remove(c, id, by)
+            case "end":
+                tables.end_sessions(c, tables.named(c, id).id)
+            case "withdraw":
+                known = {each.id: each.experiment for each in tables.invitations(c)}
+                if known.get(id) == scope or not scope:
+                    tables.withdraw(c, id)
+            case _:
+                raise InvalidInput("form must be one of this page; it is not. Load the page again.")
         return ""
 
     return change

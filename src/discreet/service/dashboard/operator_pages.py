@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from starlette.responses import Response
@@ -32,7 +33,6 @@ from discreet.types import JsonObject
 
 
 def every_batch(connection: Connection) -> list[BatchState]:
-    """Return every batch that was ever opened, the oldest first."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM batches ORDER BY epoch, id").fetchall()
     return [BatchState(*row) for row in rows]
 
@@ -56,34 +56,25 @@ async def batches(page: PageRequest, service: Service) -> Response:
     )
 
 
-@dataclass(frozen=True)
-class Checked:
-    """A stored document whose signature was checked; ``wrong`` says what is wrong."""
-
-    number: int
-    digest: str
-    content: JsonObject
-    wrong: str = ""
-
-
-def check(number: int, body: bytes, key: str, known: str) -> Checked:
-    """Check the signature, and that the bytes have the published digest ``known``."""
-    found, unreadable = digest(body), {"kind": "unreadable", "epoch": "–"}
-    try:
-        document = verify(body, key)
-    except CorruptRelease as error:
-        return Checked(number, found, unreadable, str(error))
-    if known != found:  # unconfirmed bytes are not shown, even if signed
-        return Checked(number, found, unreadable, "The bytes differ from those that are served.")
-    return Checked(number, found, document)
-
-
-async def _checked(service: Service) -> list[Checked]:
+async def _checked(service: Service) -> list[JsonObject]:
+    """Return the stored documents and what is wrong with each: its signature, or bytes that
+    differ from those that were published."""
     known, key = service.state.confirmed(), service.state.serving.chain.key
     stored = await service.state.read(bodies)
-    return await asyncio.to_thread(
-        lambda: [check(*each, key, known[each[0]]) for each in stored if each[0] in known]
-    )
+
+    def check(number: int, body: bytes) -> JsonObject:
+        found, content, wrong = digest(body), {"kind": "unreadable", "epoch": "–"}, ""
+        try:
+            document = verify(body, key)
+            if known[number] == found:  # unconfirmed bytes are not shown, even if signed
+                content = document
+            else:
+                wrong = "The bytes differ from those that are served."
+        except CorruptRelease as error:
+            wrong = str(error)
+        return {"number": number, "digest": found, "content": content, "wrong": wrong}
+
+    return await asyncio.to_thread(lambda: [check(*each) for each in stored if each[0] in known])
 
 
 async def releases(page: PageRequest, service: Service) -> Response:
@@ -102,7 +93,7 @@ async def releases(page: PageRequest, service: Service) -> Response:
 
 async def release(page: PageRequest, service: Service) -> Response:
     wanted = page.request.path_params["number"]
-    document = next((each for each in await _checked(service) if each.number == wanted), None)
+    document = next((each for each in await _checked(service) if each["number"] == wanted), None)
     if document is None:
         raise _no_document()
     return page.render(
@@ -129,8 +120,7 @@ def _no_document() -> ServiceError:
 
 
 def charges(ledger: Ledger) -> list[tuple[str, str, float, float]]:
-    """Return for each charge whose data it is for, the names of the noise (of several things that
-    are published together, each once), its own cost, and the total cost for one unit so far."""
+    """Return whose data each charge is for, its noise, its cost, and the total cost so far."""
     lines = []
     for count, entry in enumerate(ledger.entries, start=1):
         event = entry.event
@@ -155,18 +145,18 @@ async def ledger(page: PageRequest, service: Service) -> Response:
 
 async def label(page: PageRequest, service: Service) -> Response:
     """Show the privacy label of everything that was published."""
-    return page.render("label.html", **label_values(await _label(service)))
+    return page.render("label.html", **await _label(service))
 
 
 async def privacy_words(service: Service) -> str:
     """Return what an attacker can tell from all releases, in one sentence."""
     if not service.state.serving.newest:
         return "Nothing was published yet, so nobody can learn anything from it."
-    return str(label_values(await _label(service))["odds"])
+    return str((await _label(service))["odds"])
 
 
 async def _label(service: Service) -> JsonObject:
-    """Return the label, kept until there is another document."""
+    """Return the values of the label, kept until there is another document."""
     chain, newest = service.state.serving.chain, service.state.serving.chain.links[-1]
     if newest.digest not in _LABELS:
         ledger = await service.state.ledger()
@@ -174,7 +164,8 @@ async def _label(service: Service) -> JsonObject:
         about = {"experiment": service.settings.experiment, "releases": releases}
         about |= {"head": newest.digest, "key": chain.key}
         made = datetime.now(UTC).date().isoformat()
-        _LABELS[newest.digest] = await asyncio.to_thread(label_document, ledger, about, made=made)
+        document = await asyncio.to_thread(label_document, ledger, about, made=made)
+        _LABELS[newest.digest] = label_values(document)
         while len(_LABELS) > KEPT:
             del _LABELS[next(iter(_LABELS))]
     return _LABELS[newest.digest]
@@ -204,21 +195,14 @@ CHANGES = {
 """Lines of the history."""
 
 
-async def history(page: PageRequest, service: Service) -> Response:
-    names = document_names(service.state.serving.chain.links)
-    return _history(page, await service.changes(), names, service.state.keys)
-
-
-async def server_history(page: PageRequest) -> Response:
-    """List changes to the members and keys of a server; experiments have their own history."""
-    changes = await page.access.members.read(lambda c: list_changes(c, 0))
-    return _history(page, changes, {}, page.access.keys)
-
-
-def _history(
-    page: PageRequest, changes: list[Change], names: dict[int, str], keys: dict[str, Key]
-) -> Response:
-    lines = [(each, _who(each), _words(each, names, keys)) for each in changes]
+async def history(page: PageRequest, service: Service | None = None) -> Response:
+    """List changes of an experiment, or those to the members and keys of a server."""
+    if service is None:
+        names, changes = {}, await page.access.members.read(lambda c: list_changes(c, 0))
+    else:
+        names = document_names(service.state.serving.chain.links)
+        changes = await service.changes()
+    lines = [(each, _who(each), _words(each, names, page.access.keys)) for each in changes]
     return page.render("history.html", lines=lines, cut=len(lines) == LIMIT)
 
 
@@ -236,18 +220,14 @@ def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
     details = change.details
     value, known = details.get("value"), keys.get(details.get("key", ""))
     back = "The newest release decides again"
-    words = {
-        "member": "",
-        "role": "",
-        "batch": "",
-        **details,
+    words = details | {
         "where": f" for {details['experiment']}" if details.get("experiment") else "",
         "mode": MODES.get(str(value), ""),
         "serving": back if value is None else f"Went back to {names.get(value, f'entry {value}')}",
         "label": f"{known.label} " if known and known.label else "",
         "name": names.get(change.document or 0, "release").capitalize(),
     }
-    return CHANGES.get(change.what, change.what).format(**words)
+    return CHANGES.get(change.what, change.what).format_map(defaultdict(str, words))
 
 
 async def settings(page: PageRequest, service: Service) -> Response:
@@ -263,8 +243,7 @@ async def settings(page: PageRequest, service: Service) -> Response:
 
 
 async def change_settings(page: PageRequest, service: Service) -> Response:
-    """Change the mode or the release that decides, or burn a batch if its number is typed again:
-    nothing brings its rows back."""
+    """Change the mode or the release that decides, or burn a batch for good."""
     what = page.request.url.path.rpartition("/")[2]
     if what == "mode":
         await service.set_mode(page.given("mode"), page.by)

@@ -29,7 +29,6 @@ Titled = tuple[str, Chart, str]
 
 
 async def overview(page: PageRequest, service: Service) -> Response:
-    """Render the page, or the parts that the browser requests every few seconds."""
     plan = service.settings.plan
     found, ledger = await summary(service), await service.state.ledger()
     drawn: JsonObject = {}
@@ -60,8 +59,7 @@ async def newest(_page: PageRequest, service: Service) -> Response:
 
 
 def outcomes(found: list[Quality], times: dict[int, float]) -> Titled | None:
-    """Return the mean loss or reward of each release within the interval of its noise; releases
-    whose noise exceeds the whole range have none."""
+    """Return the means of releases whose noise is within the range, with their intervals."""
     known = [each for each in found if each.standard_error <= 0.5 and each.number in times]
     if not known:
         return None
@@ -70,15 +68,12 @@ def outcomes(found: list[Quality], times: dict[int, float]) -> Titled | None:
     wide = TWO_SIDED * np.array([each.mean_error for each in known])
     line = _line(f"mean {outcome.word}", middle, wide, outcome.low, outcome.high)
     words = f"Mean {outcome.word} of each release, all decisions together"
-    chart = _by_release(words, [each.number for each in known], times, line)
-    return words, chart, f"{_better(outcome)} With 95 % certainty the exact mean is in the band."
+    text = f"{_better(outcome)} With 95 % certainty the exact mean is in the band."
+    return words, _by_release(words, [each.number for each in known], times, line), text
 
 
 def lift_so_far(lift: Lift, times: dict[int, float]) -> Titled | None:
-    """Return the lift so far, release by release, within the interval that is valid at any time.
-
-    None, and no point for a release, where it is not known yet.
-    """
+    """Return the lift after each release that tells it, with its interval for any time."""
     span, (numbers, columns) = lift.outcome.high - lift.outcome.low, _known(lift, times)
     if not numbers:
         return None

@@ -95,15 +95,14 @@ def lasting(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Session:
-    """The id of an API key or of a member's session, empty before the sign-in, the token of this
-    session's forms, and when it began by the database's clock."""
+    """``key``: id of an API key or of a member's session, empty before the sign-in. ``token``
+    authenticates forms, and ``began`` is a time of the database's clock."""
 
     key: str
     token: str
     began: float
 
     def issued(self, token: str) -> bool:
-        """Return whether a form carries the token of this session; compared in constant time."""
         return hmac.compare_digest(self.token.encode(), token.encode())
 
 
@@ -114,8 +113,7 @@ class Sessions:
         secret = hmac.digest(mac, b"sessions of the dashboard", "sha256")
         self._box = Fernet(base64.urlsafe_b64encode(secret))
 
-    def begin(self, key: str, began: float) -> tuple[Session, str]:
-        """Return a new session and its cookie."""
+    def begin(self, key: str, began: float = 0.0) -> tuple[Session, str]:
         session = Session(key, secrets.token_urlsafe(24), began)
         return session, self._box.encrypt(json.dumps(astuple(session)).encode()).decode()
 
@@ -130,8 +128,7 @@ class Sessions:
 
 @dataclass(frozen=True)
 class Visitor:
-    """Whoever is signed in: a member, or the holder of an API key; ``role`` is for these pages, and
-    ``author`` (id, and name of a member) is for the history."""
+    """A member, or the holder of a key; ``author`` (id, name of a member) is for the history."""
 
     id: str
     name: str
@@ -139,10 +136,6 @@ class Visitor:
     author: str
     member: Member | None = None
     rate: int | None = None
-
-    def role_at(self, experiment: str) -> str:
-        """Return the role for one experiment of a server; the server's keys have all rights."""
-        return self.member.role_at(experiment) if self.member else self.role
 
 
 def visitor_of_key(key: api_keys.Key) -> Visitor:
@@ -172,14 +165,15 @@ class PageRequest:
     privacy_words: str = ""
     """What the releases reveal at most, in one sentence of every page."""
 
+    def __post_init__(self) -> None:
+        self.root = self.access.prefix
+        self.partial = "hx-request" in self.request.headers
+        client = self.request.client  # as a trusted proxy names it
+        self.address = client.host if client else ""
+
     def given(self, name: str) -> str:
         """Return a field of the form, or of the address; empty if it is missing."""
         return self.fields.get(name, [""])[0]
-
-    @property
-    def root(self) -> str:
-        """Prefix of every path, if a proxy serves the service below a path."""
-        return self.access.prefix
 
     def to(self, path: str) -> Response:
         """Lead the browser to a page, after a form."""
@@ -190,30 +184,24 @@ class PageRequest:
         """Author of changes, for the history and the log."""
         return self.visitor.author if self.visitor else ""
 
-    @property
-    def address(self) -> str:
-        """Address of the browser, as a trusted proxy names it."""
-        return self.request.client.host if self.request.client else ""
+    def role_at(self, experiment: str | None = None) -> str:
+        """Return the visitor's role on this page, or for one experiment of the server."""
+        if self.visitor is None:
+            return NONE
+        member = self.visitor.member
+        return member.role_at(experiment) if member and experiment else self.visitor.role
 
-    def may(self, needed: str) -> bool:
-        """Return whether the person on this page has the rights of a role."""
-        return self.visitor is not None and at_least(self.visitor.role, needed)
+    def may(self, needed: str, experiment: str | None = None) -> bool:
+        """Return whether the visitor has the rights of a role."""
+        return at_least(self.role_at(experiment), needed)
 
     def permit(self, needed: str, role: str | None = None) -> None:
-        """Refuse with 403 unless the person has the rights of a role."""
-        role = role or (self.visitor.role if self.visitor else NONE)
+        """Refuse with 403 unless a role, by default that of the visitor, includes these rights."""
+        role = role or self.role_at()
         if not at_least(role, needed):
-            raise ServiceError(
-                f"This needs the role {needed}; your role here is {role}. Ask an owner, who can "
-                "change it on the page Members.",
-                status=403,
-                code="forbidden",
-            )
-
-    @property
-    def partial(self) -> bool:
-        """True if the browser requests only a part of the page."""
-        return "hx-request" in self.request.headers
+            text = f"This needs the role {needed}; your role here is {role}. Ask an owner, who can "
+            text += "change it on the page Members."
+            raise ServiceError(text, status=403, code="forbidden")
 
     def render(self, name: str, code: int = 200, /, **values: object) -> Response:
         """Render a template with the values that every page shows."""
@@ -250,28 +238,23 @@ class Page:
     again: Again | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began = time.perf_counter()
-        response = await self._respond(Request(scope, receive))
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
-        await response(scope, receive, send)
-        self.metrics.count("/ui", response.status_code, time.perf_counter() - began)
-
-    async def _respond(self, request: Request) -> Response:
-        sessions, cookie = Sessions(self.access.session_secret), None
+        began, request, cookie = time.perf_counter(), Request(scope, receive), None
+        sessions = Sessions(self.access.session_secret)
         session = sessions.read(request.cookies.get(COOKIE))
         if session is None:
-            session, text = sessions.begin("", 0.0)
+            session, text = sessions.begin("")
             cookie = (COOKIE, text)
-        page = PageRequest(request, self.access, self.shared_values, session)
-        page.cookie = cookie
+        page = PageRequest(request, self.access, self.shared_values, session, cookie=cookie)
         try:
             response = await self._permitted(page)
         except Exception as error:
             response = await self._failure(page, error)
         if page.cookie is not None and "set-cookie" not in response.headers:
             set_cookie(page, response, *page.cookie, SESSION_SECONDS)
-        return response
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        await response(scope, receive, send)
+        self.metrics.count("/ui", response.status_code, time.perf_counter() - began)
 
     async def _permitted(self, page: PageRequest) -> Response:
         """Return the answer of the view to somebody who may see it."""
@@ -284,13 +267,13 @@ class Page:
         self.access.rate.take(OTHER, *who)
         if visitor is not None and self.needed is not None:
             page.permit(self.needed)
-        if not post:
+        if post:
+            await self._read(page)
+            if visitor is None and self.needed is not None:
+                return page.render("kept.html", 401, fields=page.fields)
+            _refuse_foreign(page)
+        else:
             page.fields = _fields(page.request.url.query)
-            return await self.view(page)
-        await self._read(page)
-        if visitor is None and self.needed is not None:
-            return page.render("kept.html", 401, fields=page.fields)
-        _refuse_foreign(page)
         return await self.view(page)
 
     async def _identify(self, page: PageRequest) -> None:
@@ -350,9 +333,8 @@ def _fields(text: str) -> dict[str, list[str]]:
 def set_cookie(
     page: PageRequest, response: Response, name: str, text: str = "", seconds: int = 0
 ) -> None:
-    """Set a cookie that no script reads and no form of another site sends, or delete it. That of
-    a member comes with links from other sites, such as a chat."""
-    ours = name == MEMBER_COOKIE
+    """Set a cookie that no script reads and no form of another site sends, or delete it."""
+    ours = name == MEMBER_COOKIE  # it comes with links from other sites, such as a chat
     response.set_cookie(
         name,
         text,
@@ -388,7 +370,6 @@ def _refuse_foreign(page: PageRequest) -> None:
 async def signed_in(page: PageRequest, member: Member, way: str) -> Session:
     """Begin a session of a member, whose cookie the answer sets."""
     members = page.access.members
-    id = await members.begin_session(member, way)
-    session, text = Sessions(members.secret).begin(id, 0.0)
+    session, text = Sessions(members.secret).begin(await members.begin_session(member, way))
     page.cookie = (MEMBER_COOKIE, text)
     return session

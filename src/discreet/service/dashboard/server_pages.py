@@ -27,7 +27,6 @@ from discreet.service.dashboard.page_frame import (
     PageRequest,
     SharedValues,
     View,
-    at_least,
 )
 from discreet.service.dashboard.setup_pages import SetupViews
 from discreet.service.metrics import Metrics
@@ -35,6 +34,7 @@ from discreet.service.runtime.hosted_experiments import CreationReply, HostedExp
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import faults
 from discreet.service.storage.database import safe_name
+from discreet.validate import one_of
 
 ExperimentView = Callable[[PageRequest, Service], Awaitable[Response]]
 GET, POST, BOTH = ("GET",), ("POST",), ("GET", "POST")
@@ -72,7 +72,6 @@ PATIENCE = 2.0
 
 
 def pages(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]:
-    """Return everything under ``/ui`` of an experiment."""
     below = f"/v1/experiments/{service.settings.experiment}"
     prefix = access.prefix
     server = f"{prefix.removesuffix(below)}/ui" if prefix.endswith(below) else None
@@ -118,12 +117,11 @@ def _routes(
 
 
 def server_pages(hosted: HostedExperiments, access: Access, metrics: Metrics) -> list[BaseRoute]:
-    """Return everything under ``/ui`` of the server itself."""
     views = ServerViews(hosted)
     setup = SetupViews(hosted, views.listed)
     table: list[PageRoute] = [
         *((*row, None) for row in OF_MEMBERS),
-        ("/ui/history", operator_pages.server_history, OWNERS, GET, None),
+        ("/ui/history", operator_pages.history, OWNERS, GET, None),
         ("/ui", views.listed, SIGNED_IN, GET, None),
         ("/ui/new", setup.new, ADMIN, BOTH, setup.again),
         ("/ui/change", views.change, SIGNED_IN, POST, None),
@@ -132,36 +130,27 @@ def server_pages(hosted: HostedExperiments, access: Access, metrics: Metrics) ->
 
 
 class ServerViews:
-    """The views of the list of experiments."""
-
     def __init__(self, hosted: HostedExperiments) -> None:
         self._hosted = hosted
 
     async def change(self, page: PageRequest) -> Response:
         """Pause, resume, end or archive; what cannot be undone is confirmed by typing the name."""
         name, what, hosted = page.given("name"), page.given("what"), self._hosted
-        page.permit(ADMIN, page.visitor.role_at(name) if page.visitor else SIGNED_IN)
+        page.permit(ADMIN, page.role_at(name))
         if what in ("end", "archive") and page.given("typed").strip() != name:
             raise InvalidInput(
                 "name must be typed to confirm; it differs. Nothing was changed: type it again."
             )
+        changes = {"pause": hosted.pause, "resume": hosted.resume, "end": hosted.end}
         if what == "archive":
             await hosted.archive(name, page.given("burn") == "burn", page.by)
-        elif change := {"pause": hosted.pause, "resume": hosted.resume, "end": hosted.end}.get(
-            what
-        ):
-            await change(name, page.by)
         else:
-            raise InvalidInput("change must be one of those on the page; this is not. Choose one.")
+            await changes[one_of("what", what, changes)](name, page.by)
         return page.to(HOME)
 
     async def listed(self, page: PageRequest, made: CreationReply | None = None) -> Response:
         """List all experiments; the answer to a creation shows the new admin key, once."""
-
-        def may(needed: str, name: str) -> bool:
-            return page.visitor is not None and at_least(page.visitor.role_at(name), needed)
-
-        found = [each for each in await self._hosted.listed() if may(READERS, each["name"])]
+        found = [each for each in await self._hosted.listed() if page.may(READERS, each["name"])]
         names = {each["name"] for each in found}
         services = {k: service for k, service in self._hosted.serving().items() if k in names}
         archived = await asyncio.to_thread(self._hosted.folder.archived)
@@ -169,11 +158,11 @@ class ServerViews:
         return page.render(
             "server_list.html",
             experiments=found,
-            changeable={name for name in names if may(ADMIN, name)},
+            changeable={name for name in names if page.may(ADMIN, name)},
             summaries=dict(zip(services, summaries, strict=True)),
             now=time.time(),
             made=made,
-            archived=[name for name in archived if may(READERS, name)],
+            archived=[name for name in archived if page.may(READERS, name)],
         )
 
 

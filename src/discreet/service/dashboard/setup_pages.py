@@ -156,10 +156,7 @@ class Outlook:
 
 
 def outlook(plan: Plan, fields: Fields, clicks: bool) -> Outlook:
-    """Return the forecast for the traffic, the mean and the difference that somebody expects.
-
-    For ``clicks``, mean and difference are in per cent.
-    """
+    """Return the forecast for expected traffic; ``clicks`` have means in per cent."""
     outcome = plan.outcome
     given: dict[str, Any] = {
         "per_day": 1_000.0,
@@ -209,8 +206,8 @@ class SetupViews:
         """Show the form, or do what its button says; only "create" stores anything."""
         if page.request.method == "GET":
             given = page.given("from")
-            if given and page.visitor:
-                page.permit(READERS, page.visitor.role_at(given))
+            if given:
+                page.permit(READERS, page.role_at(given))
             text = await asyncio.to_thread(self._hosted.copied, given) if given else FORM_EXAMPLE
             fields = {"toml": [text], "view": ["file"]}
             return self._page(page, await asyncio.to_thread(self._read, fields, "form"))

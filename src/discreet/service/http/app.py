@@ -114,10 +114,7 @@ def experiment_app(
     traces: Traces | None = None,
     members: Members | None = None,
 ) -> ExperimentApp:
-    """Return the routes and pages of one experiment; the caller starts and stops the service.
-
-    An experiment of a folder has the ``members`` of its server.
-    """
+    """Return the routes and pages of a started experiment; ``members`` are those of its server."""
     access = ExperimentAccess(service, members)
     table = experiment_routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
     own = personalizer_paths(service, access, metrics) + pages(service, access, metrics)
@@ -133,8 +130,6 @@ def routed(
     readers: tuple[str, ...],
     traces: Traces | None = None,
 ) -> ExperimentApp:
-    """Return the application of a table of routes, its OpenAPI document and pages."""
-
     async def described_api(_call: Call) -> object:
         return openapi_document(table, title, access.prefix)
 
@@ -158,10 +153,7 @@ def routed(
 
 
 class ServerApp(ExperimentApp):
-    """Application of a server: ``/v1/experiments/NAME/…`` belongs to that experiment.
-
-    Where there is exactly one experiment, its paths without a name reach it too.
-    """
+    """Paths of a server: those without a name belong to its only experiment."""
 
     def __init__(self, hosted: HostedExperiments, own: ExperimentApp) -> None:
         super().__init__(own.app, {})
@@ -210,7 +202,6 @@ class ServerApp(ExperimentApp):
 
 
 def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | ExperimentApp:
-    """Return the application of a single experiment, which starts and stops with it."""
     settings = service.settings
     app = experiment_app(service, Metrics(internal=settings.internal_metrics), traces)
     return _started_with(app, app, settings.server, service.start, service.stop)

@@ -178,7 +178,6 @@ class PersonalizerHandlers:
 
 
 def personalizer_paths(service: Service, access: Access, metrics: Metrics) -> list[BaseRoute]:
-    """Return the routes of an experiment for clients of Personalizer."""
     h, event = PersonalizerHandlers(service), f"{BEFORE}/v1.0/events/{{event:path}}"
     table = (
         (201, Route("POST", f"{BEFORE}/v1.0/rank", ("decide",), h.rank, "Rank", Rank,

@@ -162,7 +162,6 @@ class LimitedHttp(HttpToolsProtocol):
             self._timer = None
 
     def _busy(self) -> bool:
-        """Return whether a response is pending."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def _abort(self, refusal: Refusal) -> None:

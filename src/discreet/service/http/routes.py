@@ -38,7 +38,6 @@ class Route:
 
 
 def experiment_routes(shapes: Bodies, handlers: ExperimentHandlers) -> tuple[Route, ...]:
-    """Return every route of an experiment; the most used come first."""
     h, admin, outcome = handlers, ("admin",), shapes.outcome
     return (
         Route("POST", "/v1/decide", ("decide",), h.decide, "Choose an action for a context",
@@ -90,7 +89,6 @@ def experiment_routes(shapes: Bodies, handlers: ExperimentHandlers) -> tuple[Rou
 
 
 def server_routes(handlers: ServerHandlers) -> tuple[Route, ...]:
-    """Return every route of the server itself."""
     h, server, changed = handlers, (SERVER,), "/v1/admin/experiments"
     return (
         Route("GET", "/v1/experiments", server, h.listed, "All experiments and their states"),
@@ -129,10 +127,20 @@ OUTCOMES = {
     "/v1/lift": {"404": "no control share, or nothing is released yet"},
     "/internal/metrics": {"404": "not switched on"},
 }
+PARAMETERS: dict[str, tuple[tuple[str, str, dict[str, object]], ...]] = {
+    "/v1/decide": (
+        ("Idempotency-Key", "header", {"type": "string", "minLength": 1, "maxLength": 255}),
+    ),
+    "/v1/releases/{number}": (("number", "path", {"type": "string"}),),
+    "/v1/actions": (
+        ("q", "query", {"type": "string"}),
+        ("limit", "query", {"type": "integer", "minimum": 1}),
+    ),
+}
+"""Name, place and schema of the parameters of a path."""
 
 
 def openapi_document(routes: tuple[Route, ...], title: str, prefix: str = "") -> dict[str, object]:
-    """Return the OpenAPI 3.1 document of all routes."""
     shapes = [Failure]
     for route in routes:
         shapes += [shape for shape in (route.body, route.answer) if shape is not None]
@@ -160,35 +168,21 @@ def _operation(route: Route, refer: Mapping[object, Mapping[str, object]]) -> di
     kind = "text/plain" if plain else "application/json"
     shape = refer.get(route.answer, {"type": "string" if plain else "object"})
     failure = {"application/json": {"schema": refer[Failure]}}
-    errors = {**ERRORS, **OUTCOMES.get(route.path, {})}
+    responses = {"200": {"description": "done", "content": {kind: {"schema": shape}}}}
+    for status, words in sorted({**ERRORS, **OUTCOMES.get(route.path, {})}.items()):
+        responses[status] = {"description": words, "content": failure}
     operation: dict[str, object] = {
         "operationId": route.handler.__name__,
         "summary": route.summary,
         "security": [] if route.scopes == PUBLIC else [{"key": []}],
-        "responses": {
-            "200": {"description": "done", "content": {kind: {"schema": shape}}},
-            **{
-                status: {"description": words, "content": failure}
-                for status, words in sorted(errors.items())
-            },
-        },
+        "responses": responses,
     }
     if route.body is not None:
         content = {"application/json": {"schema": refer[route.body]}}
         operation["requestBody"] = {"required": True, "content": content}
-    parameters = []
-    if "{number}" in route.path:
-        parameters.append(_parameter("number", "path", True, {"type": "string"}))
-    if route.path == "/v1/decide":
-        limits = {"type": "string", "minLength": 1, "maxLength": 255}
-        parameters.append(_parameter("Idempotency-Key", "header", False, limits))
-    if route.path == "/v1/actions":
-        parameters.append(_parameter("q", "query", False, {"type": "string"}))
-        parameters.append(_parameter("limit", "query", False, {"type": "integer", "minimum": 1}))
-    if parameters:
-        operation["parameters"] = parameters
+    if route.path in PARAMETERS:
+        operation["parameters"] = [
+            {"name": name, "in": place, "required": place == "path", "schema": schema}
+            for name, place, schema in PARAMETERS[route.path]
+        ]
     return operation
-
-
-def _parameter(name: str, place: str, required: bool, schema: object) -> dict[str, object]:
-    return {"name": name, "in": place, "required": required, "schema": schema}
