@@ -3,12 +3,12 @@
 import html
 import io
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -110,15 +110,15 @@ def file(tmp_path):
 def test_a_file_is_the_campaign(call, file):
     assert call("run", file)[0] == 0
     found = status(file.parent / "results")
-    assert found.grid == grid(seeds=1)
-    assert set(found.datasets) == {"small", "fried:200"}
+    assert found["grid"] == grid(seeds=1).to_document()
+    assert set(found["datasets"]) == {"small", "fried:200"}
 
 
 def test_flags_correct_a_file(call, file, tmp_path):
     assert call("run", file, "--data", "linear:50", "--out", "other", "--seeds", "2")[0] == 0
     found = status(tmp_path / "other")
-    assert found.grid == grid()
-    assert list(found.datasets) == ["linear:50"]
+    assert found["grid"] == grid().to_document()
+    assert list(found["datasets"]) == ["linear:50"]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_no_gpu_is_said_at_once(call, monkeypatch, tmp_path):
 
 
 def test_missing_libraries_are_named(call, monkeypatch):
-    there = {"joblib": "a spec", "sklearn": "a spec"}
+    there = dict.fromkeys(("joblib", "sklearn", "matplotlib", "jinja2"), "a spec")
     monkeypatch.setattr("discreet.validate.find_spec", there.get)
     code, _, err = call("run", *SMALL, "--out", "out")
     assert code == 2
@@ -326,31 +326,29 @@ def test_the_default_plan_is_reported_beside_the_papers_algorithms(call, tmp_pat
     assert "Not in the paper: Default." in out
 
 
-CELL = SimpleNamespace(
-    epsilon=float("inf"),
-    row_algorithm="VanillaPO",
-    column_algorithm="SquareCB",
-    datasets=3,
-    ours=60.0,
-    published=55.5,
-    difference=4.5,
-)
+CELL = {
+    "epsilon": math.inf,
+    "row_algorithm": "VanillaPO",
+    "column_algorithm": "SquareCB",
+    "datasets": 3,
+    "ours": 60.0,
+    "published": 55.5,
+    "difference": 4.5,
+}
 
 
 def test_compare_prints_cells_on_request(call, document, monkeypatch):
-    comparison = SimpleNamespace(
-        cells=(CELL,),
-        document=lambda: {"mean_absolute_difference": 4.5, "cells": [1]},
-        sentences=lambda: ["Mean absolute difference: 4.5 points."],
-    )
-    monkeypatch.setattr("discreet.lab.report.paper_comparison.compare", lambda _: comparison)
+    module = "discreet.lab.report.paper_comparison."
+    found = {"mean_absolute_difference": 4.5, "cells": [CELL]}
+    monkeypatch.setattr(module + "compare", lambda _: found)
+    monkeypatch.setattr(module + "sentences", lambda _: ["Mean absolute difference: 4.5 points."])
     assert call("compare", "x") == (0, "Mean absolute difference: 4.5 points.\n", "")
     _, out, _ = call("compare", "x", "--cells")
     assert out.splitlines()[-1].split() == [
         *("∞", "VanillaPO", "SquareCB", "3", "60.0", "55.5", "+4.5")
     ]
     assert document("compare", "x") == {"mean_absolute_difference": 4.5}
-    assert document("compare", "x", "--cells")["cells"] == [1]
+    assert document("compare", "x", "--cells")["cells"][0]["ours"] == 60.0
 
 
 def test_compare_refuses_what_the_paper_does_not_have(call, tmp_path):

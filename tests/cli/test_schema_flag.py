@@ -10,7 +10,7 @@ import discreet as dc
 from discreet.cli.main import main
 from discreet.data import load
 from discreet.data.dataset import schema_contexts
-from discreet.lab.report.campaign_tables import rerun_command
+from discreet.lab.report.tables import rerun_command
 from tolerances import EXACT
 
 SCHEMA = dc.Schema(

@@ -96,7 +96,7 @@ def test_a_campaign(capsys, sales, tmp_path):
     assert main([*map(str, [*flags[:-2], *QUICK, *machine])]) == 2
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["reading"] == {"user": "who"}
-    from discreet.lab.report.campaign_tables import rerun_command
+    from discreet.lab.report.tables import rerun_command
 
     assert "--user who --batches-per-user 3 --records-per-batch 2" in rerun_command(manifest)
 

@@ -183,7 +183,7 @@ def test_a_damaged_file_is_computed_again(tmp_path, played):
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 1
     victim.write_bytes(content)
-    assert status(out).datasets[SET].damaged == [".".join(victim.stem.split(".")[-2:])]
+    assert status(out)["datasets"][SET]["damaged"] == [".".join(victim.stem.split(".")[-2:])]
     played.clear()
     assert (play(out).tasks, len(played)) == (1, 1)
     assert contents(out) == before
@@ -205,11 +205,11 @@ def test_a_failed_task_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
     assert {row["algorithm"] for row in table(out).values()} == {"SquareCB"}
     task = f"{file_name(SET)}.Ridge.radii"
     assert json.loads((out / "runs" / f"{task}.json").read_text())["error"] == why
-    assert set(status(out).datasets[SET].failed) == {"Ridge.radii", "Logistic.radii"}
+    assert set(status(out)["datasets"][SET]["failed"]) == {"Ridge.radii", "Logistic.radii"}
     monkeypatch.undo()
     progress = play(out)
     assert (progress.tasks, progress.failed) == (2, {})
-    assert status(out).datasets[SET].failed == {}
+    assert status(out)["datasets"][SET]["failed"] == {}
 
 
 def test_a_set_that_cannot_be_read_is_recorded(tmp_path):
@@ -220,11 +220,11 @@ def test_a_set_that_cannot_be_read_is_recorded(tmp_path):
     progress = play(tmp_path / "out", data=[str(tmp_path / "sets")])
     assert list(progress.failed) == ["bad"]
     assert "at least 2 classes" in progress.failed["bad"]
-    assert list(status(tmp_path / "out").datasets) == ["good"]
-    assert "at least 2 classes" in status(tmp_path / "out").unreadable["bad"]
+    assert list(status(tmp_path / "out")["datasets"]) == ["good"]
+    assert "at least 2 classes" in status(tmp_path / "out")["unreadable"]["bad"]
     np.savez(tmp_path / "sets" / "bad.npz", X=x, y=np.arange(30) % 2)
     assert play(tmp_path / "out", data=[str(tmp_path / "sets")]).failed == {}
-    assert status(tmp_path / "out").unreadable == {}
+    assert status(tmp_path / "out")["unreadable"] == {}
 
 
 def test_nothing_is_written_when_no_set_can_be_read(tmp_path):

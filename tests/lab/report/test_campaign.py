@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.lab.report import campaign_report, campaign_tables
+from discreet.lab.report import campaign_report, tables
 from discreet.lab.report import figures as figures_module
-from discreet.lab.report.algorithm_comparison import mean_loss
+from discreet.lab.report.algorithm_comparison import mean_losses
 from discreet.lab.report.campaign_report import write
 from discreet.lab.report.campaign_results import CampaignResults
 from discreet.lab.report.paper_comparison import compare
@@ -219,9 +219,9 @@ def test_losses_stand_beside_those_that_need_no_contexts(tmp_path):
     facts["c"] |= {"best_fixed": 0.01}
     folder = write_rows(tmp_path / "results", rows, datasets=facts)
     best = select(CampaignResults(folder).runs())
-    table = campaign_tables.mean_losses(best, mean_loss(best), facts)
+    table = tables.losses_by_level(best, mean_losses(best), facts)
     assert table.rows[2:4] == [["best fixed action", "0.400"], ["uniform", "0.625"]]
-    (each,) = campaign_tables.by_dataset(best, facts).values()
+    (each,) = tables.by_dataset(best, facts).values()
     assert each.head[-2:] == ["best fixed action", "uniform"]
     assert each.rows[0][-2:] == ["0.600", "0.750"]
 
