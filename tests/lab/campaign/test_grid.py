@@ -48,28 +48,24 @@ def test_quick_lies_within_the_paper():
         assert {*keys(small, family)} <= {*keys(large, family)}
 
 
-def test_a_name_tells_the_whole_configuration():
-    for key, plan in Grid.of("quick", algorithms=ALGORITHMS).plans("Logistic.predictions", 3, 4):
-        algorithm, epsilon, delta, settings = key
-        read = json.loads(settings)
-        assert plan.oracle.ridge == read.pop("ridge")
-        assert type(plan.policy)(**read) == plan.policy
-        assert type(plan.policy).__name__ == algorithm
-        assert (plan.budget.epsilon, plan.budget.delta) == (epsilon, delta)
-        assert settings == json.dumps(json.loads(settings), sort_keys=True, separators=(",", ":"))
-
-
-def test_families_separate_what_is_fitted():
+def test_names_and_families_tell_the_whole_configuration():
     grid = Grid.of("quick", algorithms=ALGORITHMS)
     for family in grid.families:
-        for (algorithm, *_), plan in grid.plans(family, 2, 2):
+        for (algorithm, epsilon, delta, settings), plan in grid.plans(family, 2, 2):
+            oracle, _, kind = family.partition(".")
+            assert (plan.budget.epsilon, plan.budget.delta) == (epsilon, delta)
+            read = json.loads(settings)
+            assert settings == json.dumps(read, sort_keys=True, separators=(",", ":"))
             if isinstance(plan, RivalPlan):
-                assert type(plan.rival).__name__ == family.split(".")[0]
+                assert (type(plan.rival).__name__, kind) == (oracle, "rounds")
                 continue
-            assert type(plan.oracle).__name__ == family.split(".")[0]
-            assert plan.policy.uses_radii == family.endswith("radii")
-            assert (algorithm == "Supervised") == family.endswith("supervised")
+            assert type(plan.oracle).__name__ == oracle
+            assert plan.policy.uses_radii == (kind == "radii")
+            assert (algorithm == "Supervised") == (kind == "supervised")
             assert plan.feedback == ("full" if algorithm == "Supervised" else "bandit")
+            assert plan.oracle.ridge == read.pop("ridge")
+            assert type(plan.policy)(**read) == plan.policy
+            assert type(plan.policy).__name__ == PLAYED.get(algorithm, algorithm)
 
 
 def test_a_grid_has_one_order_and_one_digest():
@@ -106,6 +102,7 @@ def test_what_a_grid_refuses(wrong, word):
         Grid.of(**wrong)
 
 
+PLAYED = {"Default": "AdaptivePO", "Supervised": "Greedy"}
 EVERYBODY = {"Default", "AdaSSP", "Epsilon-greedy", "Thompson", *ROUNDS}
 
 
