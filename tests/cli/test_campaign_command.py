@@ -1,14 +1,12 @@
 """``discreet campaign``: from flags or a file, told as it goes, stopped and resumed."""
 
-import html
 import io
-import json
+import math
 import os
 import signal
 import subprocess
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -26,27 +24,8 @@ SMALL = [
 HERE = ["--device", "numpy", "--jobs", "1"]
 
 
-@pytest.fixture
-def call(capsys, tmp_path, monkeypatch):
-    """Exit code, standard output and standard error of ``discreet campaign …``."""
-    monkeypatch.chdir(tmp_path)
-
-    def answer(*arguments):
-        code = main(["campaign", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return answer
-
-
-@pytest.fixture
-def document(call):
-    def answer(*arguments, code=0):
-        ended, out, err = call(*arguments, "--json")
-        assert (ended, err) == (code, "")
-        return json.loads(out)
-
-    return answer
+COMMAND = ["campaign"]
+pytestmark = pytest.mark.usefixtures("here")
 
 
 # --- run ---------------------------------------------------------------------------------------
@@ -73,14 +52,6 @@ def test_a_line_for_every_task(call):
     code, out, err = call("run", *SMALL, *HERE, "--out", "out")
     assert (code, err) == (0, "")
     assert "no run was missing" in out
-
-
-def test_json_is_one_object(document):
-    answer = document("run", *SMALL, *HERE, "--out", "out")
-    assert (answer["tasks"], answer["tasks_done"], answer["failed"]) == (4, 4, {})
-    assert answer["runs"] == expected_runs(grid())
-    assert answer["stopped"] is False
-    assert document("run", *SMALL, *HERE, "--out", "out")["tasks"] == 0
 
 
 TOML = """
@@ -110,29 +81,25 @@ def file(tmp_path):
 def test_a_file_is_the_campaign(call, file):
     assert call("run", file)[0] == 0
     found = status(file.parent / "results")
-    assert found.grid == grid(seeds=1)
-    assert set(found.datasets) == {"small", "fried:200"}
+    assert found["grid"] == grid(seeds=1).to_document()
+    assert set(found["datasets"]) == {"small", "fried:200"}
 
 
 def test_flags_correct_a_file(call, file, tmp_path):
     assert call("run", file, "--data", "linear:50", "--out", "other", "--seeds", "2")[0] == 0
     found = status(tmp_path / "other")
-    assert found.grid == grid()
-    assert list(found.datasets) == ["linear:50"]
+    assert found["grid"] == grid().to_document()
+    assert list(found["datasets"]) == ["linear:50"]
 
 
 @pytest.mark.parametrize(
     ("text", "word"),
     [
         (TOML + "sedes = 3\n", "Did you mean 'seeds'?"),
-        (TOML.replace('"quick"', '"quik"'), "Did you mean 'quick'?"),
         (TOML.replace("[inf, 1]", '["many"]'), "epsilon must be numbers"),
-        (TOML.replace("[inf, 1]", "[0]"), "above 0"),
-        (TOML.replace("seeds = 1", 'seeds = "1"'), "seeds must be a whole number"),
         (TOML.replace('"results"', "3"), "out must be text"),
         (TOML.replace('data = ["sets/small.csv", "fried:200"]', ""), "data must be given"),
         (TOML.replace('out = "results"', ""), "out must be given"),
-        ("data = \n", "line 1"),
     ],
 )
 def test_a_file_that_cannot_be_used(text, word, call, file):
@@ -143,19 +110,6 @@ def test_a_file_that_cannot_be_used(text, word, call, file):
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert not (file.parent / "results").exists()
-
-
-def test_features_that_look_at_the_data_are_marked(call, document):
-    call("run", *SMALL, *HERE, "--features", "ranges", "--out", "out")
-    found = document("status", "out")
-    assert found["grid"]["features"] == "ranges"
-    assert "own ranges, which is not private" in found["not_private"]
-    assert "features ranges (NonPrivate)" in call("status", "out")[1]
-    call("report", "out", "--curves", "fried:200")
-    assert document("report", "out")["event"]["kind"] == "NonPrivate"
-    code, _, err = call("run", *SMALL, *HERE, "--out", "out")
-    assert code == 2
-    assert "features must be 'ranges' in this folder" in err
 
 
 @pytest.mark.torch
@@ -169,7 +123,7 @@ def test_no_gpu_is_said_at_once(call, monkeypatch, tmp_path):
 
 
 def test_missing_libraries_are_named(call, monkeypatch):
-    there = {"joblib": "a spec", "sklearn": "a spec"}
+    there = dict.fromkeys(("joblib", "sklearn", "matplotlib", "jinja2"), "a spec")
     monkeypatch.setattr("discreet.validate.find_spec", there.get)
     code, _, err = call("run", *SMALL, "--out", "out")
     assert code == 2
@@ -309,48 +263,29 @@ def test_report_writes_where_it_says(call, document, tmp_path):
     assert call("report", "out", "--select", "sedes")[0] == 2
 
 
-def test_the_default_plan_is_reported_beside_the_papers_algorithms(call, tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    beside = [*SMALL, "--algorithms", "SquareCB", "LinUCB", "Default", *HERE]
-    assert call("run", *beside, "--out", "out")[0] == 0
-    code, _, err = call("report", "out")
-    assert code == 0, err
-    page = (tmp_path / "out" / "report" / "index.html").read_text(encoding="utf-8")
-    assert "Only the default plan adds discreet's own noise." in html.unescape(page)
-    monkeypatch.setattr(
-        "discreet.lab.report.paper_comparison.paper_sets", lambda sets: dict.fromkeys(sets, 1)
-    )
-    code, out, err = call("compare", "out", "--cells")
-    assert code == 0, err
-    assert {"SquareCB", "LinUCB", "Default"} <= set(out.split())
-    assert "Not in the paper: Default." in out
-
-
-CELL = SimpleNamespace(
-    epsilon=float("inf"),
-    row_algorithm="VanillaPO",
-    column_algorithm="SquareCB",
-    datasets=3,
-    ours=60.0,
-    published=55.5,
-    difference=4.5,
-)
+CELL = {
+    "epsilon": math.inf,
+    "row_algorithm": "VanillaPO",
+    "column_algorithm": "SquareCB",
+    "datasets": 3,
+    "ours": 60.0,
+    "published": 55.5,
+    "difference": 4.5,
+}
 
 
 def test_compare_prints_cells_on_request(call, document, monkeypatch):
-    comparison = SimpleNamespace(
-        cells=(CELL,),
-        document=lambda: {"mean_absolute_difference": 4.5, "cells": [1]},
-        sentences=lambda: ["Mean absolute difference: 4.5 points."],
-    )
-    monkeypatch.setattr("discreet.lab.report.paper_comparison.compare", lambda _: comparison)
+    module = "discreet.lab.report.paper_comparison."
+    found = {"mean_absolute_difference": 4.5, "cells": [CELL]}
+    monkeypatch.setattr(module + "compare", lambda _: found)
+    monkeypatch.setattr(module + "sentences", lambda _: ["Mean absolute difference: 4.5 points."])
     assert call("compare", "x") == (0, "Mean absolute difference: 4.5 points.\n", "")
     _, out, _ = call("compare", "x", "--cells")
     assert out.splitlines()[-1].split() == [
         *("∞", "VanillaPO", "SquareCB", "3", "60.0", "55.5", "+4.5")
     ]
     assert document("compare", "x") == {"mean_absolute_difference": 4.5}
-    assert document("compare", "x", "--cells")["cells"] == [1]
+    assert document("compare", "x", "--cells")["cells"][0]["ours"] == 60.0
 
 
 def test_compare_refuses_what_the_paper_does_not_have(call, tmp_path):

@@ -87,12 +87,6 @@ def test_list_shows_what_a_folder_holds(folder):
     assert "2 sets" in answer.text
 
 
-def test_an_index_saves_reading(folder):
-    (folder / "INDEX.csv").write_text("slug,rows,features,classes\nbig,1200,3,3\n")
-    (folder / "big.npz").write_bytes(b"not read")
-    assert call("list_", sources=[str(folder)]).document["sets"][0]["rows"] == 1200
-
-
 def test_a_bad_file_does_not_hide_the_others(folder):
     (folder / "bad.npz").write_bytes(b"nothing")
     answer = call("list_", sources=[str(folder)])
@@ -134,13 +128,6 @@ def test_show_says_which_column_is_the_class_and_that_there_is_no_header(tmp_pat
     assert answer.document["columns"] == ["width", "kind"]
     assert "header" not in answer.text
     assert "the class is 'length'" in answer.text
-
-
-def test_show_knows_the_truth_of_generated_sets():
-    answer = call("show", name="twonorm:500")
-    assert answer.document["best_loss"] == load("twonorm", rows=500).best_loss
-    assert f"{answer.document['best_loss']:.4f}" in answer.text
-    assert answer.document["digest"] in answer.text
 
 
 def test_fetch_goes_on_after_a_failure(client):

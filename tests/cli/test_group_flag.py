@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.cli.main import main
 from discreet.data import load
 
 QUICK = ["--epsilon", "8", "--seeds", "2", "--quiet"]
@@ -25,39 +22,34 @@ def sales(tmp_path):
     return tmp_path / "sales.csv"
 
 
-def answer(capsys, *arguments):
-    assert main([*map(str, arguments), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def test_a_curve_by_group(capsys, sales):
-    found = answer(capsys, "curve", "--data", sales, "--group", "region", *QUICK)["groups"]
+def test_a_curve_by_group(document, sales):
+    found = document("curve", "--data", sales, "--group", "region", *QUICK)["groups"]
     assert [line["group"] for line in found] == ["north", "south", "(missing)"]
     assert [line["rounds"] for line in found] == [84, 41, 25]
     in_python = dc.privacy_curve(sales, groups="region", epsilons=[8], seeds=2).by_group()
     assert found == [line._asdict() for line in in_python]
-    cut = answer(capsys, "curve", "--data", sales, "--group", "region", "--rows", 120, *QUICK)
+    cut = document("curve", "--data", sales, "--group", "region", "--rows", 120, *QUICK)
     drawn = np.random.default_rng(0).permutation(150)[:120]
     south = sum(row >= 25 and row % 3 == 0 for row in drawn)
     assert south != 31  # as many as there are in the first 120 rows
     assert {line["group"]: line["rounds"] for line in cut["groups"]}["south"] == south
 
 
-def test_the_page_and_the_figure_of_groups(capsys, sales, tmp_path):
-    flags = ["--data", str(sales), "--group", "region", *QUICK, "--out", str(tmp_path / "out")]
-    assert main(["curve", *flags]) == 0
+def test_the_page_and_the_figure_of_groups(call, sales, tmp_path):
+    flags = ["--data", sales, "--group", "region", *QUICK, "--out", tmp_path / "out"]
+    said = call("curve", *flags)[1]
     page = (tmp_path / "out" / "index.html").read_text()
     assert "By group" in page
     assert "--group region" in page
     assert page.count("<svg") == 2
     assert (tmp_path / "out" / "groups.png").read_bytes().startswith(b"\x89PNG")
-    assert "(missing)" in capsys.readouterr().out
+    assert "(missing)" in said
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
-def test_a_run_by_group(capsys, sales, seeds):
+def test_a_run_by_group(call, document, sales, seeds):
     flags = ["run", "--data", sales, "--group", "region", *QUICK, "--seeds", seeds]
-    found = answer(capsys, *flags)
+    found = document(*flags)
     data = load(sales)
     plan = dc.Plan.from_config(found["plan"])
     words = np.asarray([each or "(missing)" for each in data.source.by_name()["region"]])
@@ -69,12 +61,9 @@ def test_a_run_by_group(capsys, sales, seeds):
         np.mean([[line.loss for line in run] for run in runs], axis=0).tolist()
     )
     assert all(line["low"] <= line["loss"] <= line["high"] for line in found["groups"])
-    assert main([*map(str, flags)]) == 0
-    assert "north" in capsys.readouterr().out
+    assert "north" in call(*flags)[1]
 
 
-def test_bad_columns_are_refused(capsys, sales):
-    assert main(["run", "--data", str(sales), "--group", "regio"]) == 2
-    assert "Did you mean 'region'?" in capsys.readouterr().err
-    assert main(["curve", "--data", "fried", "--group", "region"]) == 2
-    assert "column of a file" in capsys.readouterr().err
+def test_bad_columns_are_refused(call, sales):
+    assert "Did you mean 'region'?" in call("run", "--data", sales, "--group", "regio")[2]
+    assert "column of a file" in call("curve", "--data", "fried", "--group", "region")[2]

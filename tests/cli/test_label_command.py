@@ -11,7 +11,6 @@ import pytest
 
 import discreet as dc
 from client.chains import KEY, PRIVATE_KEY, sign
-from discreet.cli.main import main
 from discreet.client import documents
 from discreet.client.label import label_document, verified
 from discreet.errors import CorruptRelease
@@ -23,6 +22,7 @@ from wording import refused
 
 pytest.importorskip("jinja2")
 
+COMMAND = ["label"]
 FACTS = """
 operator = "City <Library>"
 contact = "privacy@library.example"
@@ -33,18 +33,6 @@ what = "open batches"
 holder = "the library"
 kept = "14 days"
 """
-
-
-def run(capsys, *arguments):
-    code = main(["label", *map(str, arguments)])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def learner(**changes):
@@ -121,17 +109,17 @@ class Text(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def test_a_file_of_releases_with_everything(folder, capsys):
+def test_a_file_of_releases_with_everything(here, call):
     learner().released.save("released.json")
-    (folder / "facts.toml").write_text(FACTS)
-    audit(folder / "audit.json")
-    code, out, _ = run(
-        capsys, "released.json", "--facts", "facts.toml", "--audit", "audit.json", "--out", "mine"
+    (here / "facts.toml").write_text(FACTS)
+    audit(here / "audit.json")
+    code, out, _ = call(
+        "released.json", "--facts", "facts.toml", "--audit", "audit.json", "--out", "mine"
     )
     assert code == 0
     assert "is right 55 times in 100" in out
     assert "wrote mine.html and mine.json, not signed" in out
-    page = Text((folder / "mine.html").read_text())
+    page = Text((here / "mine.html").read_text())
     assert page.fetched == ["data:,"]
     for words in (
         "ε = 1, δ = 1e-05",
@@ -149,7 +137,7 @@ def test_a_file_of_releases_with_everything(folder, capsys):
     ):
         assert words in page.said, words
     assert "≥ 1.2" not in page.said  # of one attack, the closest
-    document = json.loads((folder / "mine.json").read_text())
+    document = json.loads((here / "mine.json").read_text())
     assert float(document["mu"]) == pytest.approx(0.268, abs=1e-3)
     assert float(document["zcdp"]) == pytest.approx(0.0359, abs=1e-4)
     assert document["audit"]["lower_bounds"][0]["proven"] == "1.7"
@@ -165,9 +153,9 @@ def test_the_attacker_of_a_label_is_that_of_the_dearest_batch():
     assert float(label["attacker"]["success"]) >= attacker(pure).success > 0.98
 
 
-def test_the_picture_counts_what_the_sentence_says(folder, capsys):
-    run(capsys, users(folder / "ledger.json"))
-    page = Text((folder / "label.html").read_text())
+def test_the_picture_counts_what_the_sentence_says(here, call):
+    call(users(here / "ledger.json"))
+    page = Text((here / "label.html").read_text())
     kinds = [kind for tag, kind in page.classes if tag == "circle"]
     assert len(kinds) == 100
     right = int(re.search(r"is right (\d+) times in 100", page.said)[1])
@@ -175,10 +163,10 @@ def test_the_picture_counts_what_the_sentence_says(folder, capsys):
     assert kinds.count("guess") + kinds.count("beyond") == right
 
 
-def test_what_was_not_stated_says_so(folder, capsys):
-    code, _, _ = run(capsys, users(folder / "ledger.json"))
+def test_what_was_not_stated_says_so(here, call):
+    code, _, _ = call(users(here / "ledger.json"))
     assert code == 0
-    said = Text((folder / "label.html").read_text()).said
+    said = Text((here / "label.html").read_text()).said
     assert "No audit was given." in said
     assert "Not stated by the operator." in said
     assert "no contact was stated" in said
@@ -188,13 +176,13 @@ def test_what_was_not_stated_says_so(folder, capsys):
     assert "Several records of one person" not in said
 
 
-def test_a_signed_label_verifies_and_an_altered_one_does_not(folder, capsys):
-    (folder / "documents.jsonl").write_bytes(chain(learner()))
-    (folder / "signing.key").write_bytes(PRIVATE_KEY)
-    code, out, _ = run(capsys, "documents.jsonl", "--key", "signing.key")
+def test_a_signed_label_verifies_and_an_altered_one_does_not(here, call):
+    (here / "documents.jsonl").write_bytes(chain(learner()))
+    (here / "signing.key").write_bytes(PRIVATE_KEY)
+    code, out, _ = call("documents.jsonl", "--key", "signing.key")
     assert code == 0
     assert ", signed" in out
-    content = (folder / "label.json").read_bytes().rstrip(b"\n")
+    content = (here / "label.json").read_bytes().rstrip(b"\n")
     document = verified(content, KEY)
     assert document["about"]["experiment"] == "shop"
     assert document["about"]["key"] == KEY
@@ -228,36 +216,36 @@ HALF = '[[data]]\nwhat = "rows"\nholder = "me"\n'
         ("facts.toml", 'data = "everything"', "--facts", "facts.data must be a list"),
     ],
 )
-def test_what_is_wrong_gets_no_label(folder, capsys, name, content, flag, words):
+def test_what_is_wrong_gets_no_label(here, call, name, content, flag, words):
     if content is not None:
-        (folder / name).write_text(content)
-    given = [users(folder / "ledger.json"), flag, name] if flag else [name]
-    code, _, told = run(capsys, *given)
+        (here / name).write_text(content)
+    given = [users(here / "ledger.json"), flag, name] if flag else [name]
+    code, _, told = call(*given)
     assert (code, words in told) == (2, True), told
-    assert not list(folder.glob("label.*"))
+    assert not list(here.glob("label.*"))
 
 
-def test_seeded_noise_exceeds_every_budget(folder, capsys):
-    learner(noise=dc.SeededNoise(0)).released.save(folder / "released.json")
-    code, _, told = run(capsys, "released.json")
+def test_seeded_noise_exceeds_every_budget(here, call):
+    learner(noise=dc.SeededNoise(0)).released.save(here / "released.json")
+    code, _, told = call("released.json")
     assert (code, "exceeds the budget" in told) == (2, True)
 
 
-def test_a_label_never_replaces_what_it_is_made_from(folder, capsys):
-    path = users(folder / "ledger.json")
+def test_a_label_never_replaces_what_it_is_made_from(here, call):
+    path = users(here / "ledger.json")
     before = path.read_bytes()
-    code, _, told = run(capsys, path, "--out", "ledger")
+    code, _, told = call(path, "--out", "ledger")
     assert code == 2
     assert "out must be another name" in told
     assert path.read_bytes() == before
-    assert not (folder / "ledger.html").exists()
+    assert not (here / "ledger.html").exists()
 
 
-def test_an_experiment_without_privacy_says_so(folder, capsys):
+def test_an_experiment_without_privacy_says_so(here, call):
     ledger = Ledger(dc.Budget.none()).charge("batch 1", NonPrivate("no budget"))
-    (folder / "ledger.json").write_text(json.dumps(ledger.to_json()))
-    assert run(capsys, "ledger.json")[0] == 0
-    page = Text((folder / "label.html").read_text())
+    (here / "ledger.json").write_text(json.dumps(ledger.to_json()))
+    assert call("ledger.json")[0] == 0
+    page = Text((here / "label.html").read_text())
     assert "No privacy" in page.said
     assert "is right 100 times in 100" in page.said
     assert [kind for tag, kind in page.classes if tag == "circle"].count("wrong") == 0

@@ -33,28 +33,9 @@ SMALL = ["--data", "fried", "--rows", "300", "--seeds", "2"]
 
 
 @pytest.fixture
-def call(capsys):
-    """Exit code, standard output and standard error of a command."""
-
-    def answer(*arguments):
-        code = main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return answer
-
-
-@pytest.fixture
-def document(call):
-    """The one JSON object that a command prints with ``--json``."""
-
-    def answer(*arguments, code=0):
-        quiet = ["--quiet"] * (arguments[0] == "run")  # tests/cli/test_advice.py has it
-        ended, out, err = call(*arguments, *quiet, "--json")
-        assert (ended, err) == (code, "")
-        return json.loads(out)
-
-    return answer
+def document(document):
+    """``run`` is quiet here; tests/cli/test_advice.py has its warnings."""
+    return lambda *words, **code: document(*words, *["--quiet"] * (words[0] == "run"), **code)
 
 
 @pytest.fixture
@@ -177,11 +158,6 @@ def test_run_writes_its_result(call, document, tmp_path):
     assert json.loads(out.read_text()) == document("run", *SMALL)
 
 
-def test_infinity_is_a_word_in_json(document):
-    assert document("run", *SMALL, "--epsilon", "inf")["plan"]["budget"]["epsilon"] == "inf"
-    assert document("plan", *SMALL, "--epsilon", "inf")["guarantee"]["epsilon"] == "inf"
-
-
 def test_run_from_toml_which_flags_correct(document, tmp_path):
     path = experiment(
         tmp_path,
@@ -200,12 +176,6 @@ def test_run_from_toml_which_flags_correct(document, tmp_path):
     assert document("run", path, "--set", "growth=2")["plan"]["growth"] == "2.0"
     other = document("run", path, "--policy", "LinUCB", "--set", "missing_loss=none")["plan"]
     assert other["policy"]["kind"] == "LinUCB"
-
-
-def test_a_data_file_is_looked_for_beside_its_toml(document, tmp_path):
-    (tmp_path / "mine.csv").write_text("a,class\n" + "0.5,x\n-0.5,y\n" * 20)
-    path = experiment(tmp_path, 'data = "mine.csv"\n[budget]\nepsilon = inf\n')
-    assert document("run", path)["data"]["rows"] == 40
 
 
 # --- plan --------------------------------------------------------------------------------------
@@ -255,12 +225,6 @@ def test_plan_knows_from_where_on_predictions_help(document):
     assert document("plan", *flags, "--epsilon", "8")["helpful_from_batch"] < first
 
 
-def test_plan_without_privacy(call, document):
-    flags = ["plan", "--actions", "2", "--dimension", "3", "--epsilon", "inf"]
-    assert "Guarantee  none" in call(*flags)[1]
-    assert document(*flags)["guarantee"]["assumptions"] == []
-
-
 @pytest.mark.parametrize(("epsilon", "often"), [("1", 55), ("inf", 100)])
 def test_plan_says_how_often_the_best_attacker_is_right(call, document, epsilon, often):
     flags = ["plan", "--actions", "2", "--dimension", "3", "--epsilon", epsilon]
@@ -304,7 +268,7 @@ def test_release_verify(call, document, released):
 def test_release_verify_finds_every_flipped_byte(call, released):
     good = released.read_bytes()
     assert len(good) > 1000
-    for position in range(0, len(good) - 1, 23):  # the last byte is the line's end
+    for position in range(0, len(good) - 1, 211):  # the last byte is the line's end
         flipped = bytearray(good)
         flipped[position] ^= 1
         released.write_bytes(bytes(flipped))
@@ -350,20 +314,13 @@ def test_release_show_says_what_is_not_private(call, tmp_path):
 
 WRONG = [
     (["run", "--bogus"], "--bogus"),
-    (["release"], "show|verify"),
     (["run", "--data", "fried", "--target", "y"], "target must be left out"),
-    (["run", "--data", "nowhere.csv"], "nowhere.csv"),
     (["run", *SMALL, "--policy", "SquarCB", "--set", "scale=1"], "Did you mean 'SquareCB'?"),
-    (["run", *SMALL, "--oracle", "Rigde"], "Did you mean 'Ridge'?"),
-    (["run", *SMALL, "--set", "rigde=1"], "Did you mean 'ridge'?"),
-    (["run", *SMALL, "--set", "ridge=-1"], "positive"),
     (["run", *SMALL, "--set", "scales=1"], "--set"),
     (["run", *SMALL, "--policy", "FastCB", "--oracle", "Ridge"], "Logistic"),
-    (["run", *SMALL, "--epsilon", "nan"], "epsilon"),
     (["run", *SMALL, "--delta", "1"], "delta"),
     (["run", "--data", "fried", "--seeds", "0"], "seeds"),
     (["run", *SMALL, "--quiet", "--out", "no/such/place.json"], "no/such/place.json"),
-    (["plan", "--actions", "1", "--dimension", "3"], "n_actions"),
     (["plan", "--actions", "2", "--dimension", "3", "--horizon", "0"], "horizon"),
     (["release", "show", "nowhere.json"], "nowhere.json"),
     (["demo", "--rows", "1"], "rows"),
@@ -371,15 +328,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "word"), WRONG, ids=lambda item: " ".join(item)[:60])
-def test_errors_are_one_line(arguments, word, call, document, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_errors_are_one_line(arguments, word, call, document, here):
     code, out, err = call(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert word in err
     assert document(*arguments, code=2) == {"error": err.removeprefix("error: ").rstrip("\n")}
-    assert list(tmp_path.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
 TOML = 'data = "fried"\nrows = 100\nseeds = 1\n'
@@ -391,8 +347,6 @@ BUDGET = "[budget]\nepsilon = 1.0\ndelta = 1e-5\n"
     [
         (TOML + '[policy]\nkind = "SquareCB"\nscal = 1\n' + BUDGET, "Did you mean 'scale'?"),
         (TOML + '[policy]\nkind = "SquareCB"\nscale = [1, 2]\n' + BUDGET, "a list"),
-        (TOML + "[policy]\nkind = [1]\n" + BUDGET, "[1]"),
-        (TOML + "[budget]\nepsilonn = 1\n", "Did you mean 'epsilon'?"),
         ("data = 3\n" + BUDGET, "data"),
         ('data = "fried"\nrows = "many"\n' + BUDGET, "rows"),
         ("data = \n", "line 1"),
@@ -479,30 +433,17 @@ def test_demo_writes_what_it_says(demonstrated):
 
 
 def test_demo_plays_everything(demonstrated):
-    results = json.loads((demonstrated[0] / "results.json").read_text())
-    played = {
-        (run["algorithm"], run["epsilon"]) for run in results["runs"] if run["data"] == "fried"
-    }
+    runs = json.loads((demonstrated[0] / "results.json").read_text())["runs"]
+    played = {(run["algorithm"], run["epsilon"]) for run in runs if run["data"] == "fried"}
     algorithms = {name for name, _ in played}
     assert len(algorithms) == 9
     assert {"Default", "VanillaPO", "ReplayBonusPO", "FastCB", "Supervised"} <= algorithms
     assert played == {(name, epsilon) for name in algorithms for epsilon in (1.0, 4.0, "inf")}
-    by_level = {
-        epsilon: np.mean([run["loss"] for run in results["runs"] if run["epsilon"] == epsilon])
-        for epsilon in (1.0, 4.0, "inf")
-    }
-    assert by_level["inf"] < by_level[4.0]
-    assert by_level["inf"] < by_level[1.0]
-
-
-def test_demo_page_is_complete_and_asks_for_nothing(demonstrated):
-    page = (demonstrated[0] / "index.html").read_text(encoding="utf-8")
-    assert "noise scale of ε" in page
-    assert "seeded noise, not private" in page
-    assert page.count("<svg") == 1
-    assert page.count("<table>") >= 1
-    for word in ("src=", "@import", "<script", "//fonts", 'href="http', "url(http"):
-        assert word not in page
+    free, four, one = (
+        np.mean([run["loss"] for run in runs if run["epsilon"] == epsilon])
+        for epsilon in ("inf", 4.0, 1.0)
+    )
+    assert free < min(four, one)
 
 
 def test_demo_ends_with_a_private_run(demonstrated, call):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.cli.main import main
 from discreet.client.recomputation import _differing, recompute
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.releases.release import Predictor
@@ -40,13 +39,13 @@ HISTORY = played(growth=1.25, rounds=2000)
 
 
 @pytest.fixture
-def verify(tmp_path, capsys):
+def verify(call, tmp_path):
     """Exit code and document of the command on releases."""
 
     def answer(released):
         released.save(tmp_path / "released.json")
-        code = main(["release", "verify", str(tmp_path / "released.json"), "--json"])
-        return code, json.loads(capsys.readouterr().out)
+        code, out, _ = call("release", "verify", tmp_path / "released.json", "--json")
+        return code, json.loads(out)
 
     return answer
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.cli.main import main
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
@@ -36,16 +33,16 @@ def saved(path, *, control=None, budget=None, rounds=600, guardrails=None):
     return str(path)
 
 
-def report(tmp_path, source, capsys):
+@pytest.fixture
+def report(document, tmp_path):
+    """The document and the folder of a report on a file."""
     out = tmp_path / "page"
-    code = main(["report", source, "--out", str(out), "--json"])
-    return code, json.loads(capsys.readouterr().out), out
+    return lambda source, code=0: (document("report", source, "--out", out, code=code), out)
 
 
-def test_a_page_has_results_lift_and_guarantee(tmp_path, capsys):
+def test_a_page_has_results_lift_and_guarantee(report, tmp_path):
     source = saved(tmp_path / "released.json", control=dc.Control(0.3))
-    code, document, out = report(tmp_path, source, capsys)
-    assert code == 0
+    document, out = report(source)
     page = (out / "index.html").read_text()
     assert document["lift"]["verdict"].capitalize() in page
     assert document["attacker"] in page
@@ -58,11 +55,10 @@ def test_a_page_has_results_lift_and_guarantee(tmp_path, capsys):
     assert "http://" not in page.replace("http://www.w3.org/", "")  # nothing is loaded
 
 
-def test_a_page_has_the_guardrails_of_the_plan(tmp_path, capsys):
+def test_a_page_has_the_guardrails_of_the_plan(report, tmp_path):
     rails = [dc.Guardrail("complaints")]
     source = saved(tmp_path / "released.json", control=dc.Control(0.3), guardrails=rails)
-    code, document, out = report(tmp_path, source, capsys)
-    assert code == 0
+    document, out = report(source)
     (rail,) = document["guardrails"]
     assert (rail["name"], rail["alert"]) == ("complaints", False)  # nobody reported any
     page = (out / "index.html").read_text()
@@ -70,19 +66,18 @@ def test_a_page_has_the_guardrails_of_the_plan(tmp_path, capsys):
     assert "not known yet: the counts of observed values" in page
 
 
-def test_a_report_without_noise_says_so(tmp_path, capsys):
+def test_a_report_without_noise_says_so(report, tmp_path):
     source = saved(tmp_path / "released.json", budget=dc.Budget.none())
-    _, document, out = report(tmp_path, source, capsys)
+    document, out = report(source)
     assert not document["private"]
     assert "No privacy" in (out / "index.html").read_text()
 
 
-def test_releases_of_an_evaluation(tmp_path, capsys):
+def test_releases_of_an_evaluation(report, tmp_path):
     x = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     plan = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget(1.0, 1e-5))
     dc.evaluate(plan, x, (x[:, 0] > 0).astype(int), seed=0).released.save(tmp_path / "e.json")
-    code, document, _ = report(tmp_path, str(tmp_path / "e.json"), capsys)
-    assert code == 0
+    document, _ = report(tmp_path / "e.json")
     assert not document["private"]  # its noise is seeded
 
 
@@ -91,11 +86,10 @@ def test_releases_of_an_evaluation(tmp_path, capsys):
     [(0, 0, "nothing was released"), (600, 40, "SON")],
     ids=["no release yet", "an altered file"],
 )
-def test_an_error_writes_nothing(tmp_path, capsys, rounds, cut, facts):
+def test_an_error_writes_nothing(report, tmp_path, rounds, cut, facts):
     source = tmp_path / "released.json"
     saved(source, rounds=rounds)
     source.write_bytes(source.read_bytes()[: -cut or None])
-    code, document, out = report(tmp_path, str(source), capsys)
-    assert code == 2
+    document, out = report(source, code=2)
     assert facts in document["error"]
     assert not out.exists()

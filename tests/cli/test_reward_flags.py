@@ -8,7 +8,7 @@ import math
 import pytest
 
 import discreet as dc
-from discreet.cli.main import main
+from discreet.cli.command_line import as_json
 from discreet.text import about
 from tolerances import EXACT
 
@@ -17,34 +17,14 @@ MONEY = ["--reward-mean", "3", "--reward-spread", "15", "--reward-range", "0", "
 
 
 @pytest.fixture
-def call(capsys):
-    def answer(*arguments):
-        code = main([*map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return answer
-
-
-@pytest.fixture
-def rewards(call):
+def rewards(document):
     """What a command says of rewards with ``--json``."""
-
-    def answer(*arguments):
-        code, out, _ = call(*arguments, "--json")
-        assert code == 0
-        return json.loads(out)["rewards"]
-
-    return answer
+    return lambda *words: document(*words)["rewards"]
 
 
 def sizes(plan, *numbers, **how):
     found = dc.sample_sizes(plan, *numbers, **how)
-    return [{**size._asdict(), "epsilon": _plain(size.epsilon)} for size in found.table]
-
-
-def _plain(epsilon):
-    return "inf" if math.isinf(epsilon) else epsilon
+    return [json.loads(as_json(size._asdict())) for size in found.table]
 
 
 def planned(outcome, dimension=10):

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.cli.main import main
 
 RNG = np.random.default_rng(0)
 ROWS = 300
-
-
-@pytest.fixture
-def call(capsys):
-    def answer(*arguments):
-        code = main(list(arguments))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return answer
-
-
-@pytest.fixture
-def document(call):
-    return lambda *arguments: json.loads(call(*arguments, "--json")[1])
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ import json
 import pytest
 
 import discreet as dc
-from discreet.cli.main import main
 from discreet.data import load
 from discreet.data.dataset import schema_contexts
-from discreet.lab.report.campaign_tables import rerun_command
+from discreet.lab.report.tables import rerun_command
 from tolerances import EXACT
 
 SCHEMA = dc.Schema(
@@ -28,7 +27,7 @@ EXPERIMENT = (
 
 
 @pytest.fixture
-def sales(tmp_path):
+def sales(here):
     """The class is in the middle, the order is not the schema's, and one column is not in it."""
     lines = [
         f"{'phone' if n % 2 else ''},{n % 3},{n % 90},{'yes' if n % 2 else 'no'},"
@@ -36,22 +35,9 @@ def sales(tmp_path):
         for n in range(120)
     ]
     header = "device,zone,age,bought,member,seen,id"
-    (tmp_path / "sales.csv").write_text("\n".join([header, *lines]))
-    SCHEMA.to_toml(tmp_path / "schema.toml")
-    return tmp_path
-
-
-@pytest.fixture
-def document(capsys, monkeypatch, sales):
-    monkeypatch.chdir(sales)
-
-    def answer(*arguments):
-        code = main([*map(str, arguments), "--json"])
-        found = json.loads(capsys.readouterr().out)
-        assert code == 0, found
-        return found
-
-    return answer
+    (here / "sales.csv").write_text("\n".join([header, *lines]))
+    SCHEMA.to_toml(here / "schema.toml")
+    return here
 
 
 def test_columns_become_contexts_by_name(sales):
@@ -78,21 +64,19 @@ def test_the_table_of_an_experiment_and_the_flag_are_the_same_run(document, sale
     assert document("plan", "file.toml")["plan_digest"]
 
 
-def test_a_campaign_remembers_how_its_files_were_read(sales, monkeypatch, capsys):
-    monkeypatch.chdir(sales)
+def test_a_campaign_remembers_how_its_files_were_read(sales, call):
     usual = ["campaign", "run", "--data", "sales.csv", "--out", "results", "--preset", "default"]
     small = ["--seeds", "1", "--epsilon", "4", "--device", "numpy", "--jobs", "1"]
     asked = ["--target", "bought", "--schema", "schema.toml"]
-    assert main([*usual, *small, *asked]) == 0
+    assert call(*usual, *small, *asked)[0] == 0
     manifest = json.loads((sales / "results" / "manifest.json").read_text())
     assert manifest["reading"]["target"] == "bought"
     about = manifest["datasets"]["sales"]
     assert (about["actions"], about["features"]) == (2, SCHEMA.p - 1)
     told = rerun_command(manifest)
     assert "--schema SCHEMA.toml --target bought" in told
-    capsys.readouterr()
-    assert main([*usual, *small, "--target", "bought"]) == 2
-    assert "schema, target and user must be" in capsys.readouterr().err
+    code, _, err = call(*usual, *small, "--target", "bought")
+    assert (code, "schema, target and user must be" in err) == (2, True), err
 
 
 @pytest.mark.parametrize(
@@ -103,7 +87,7 @@ def test_a_campaign_remembers_how_its_files_were_read(sales, monkeypatch, capsys
         (["run", "--data", "sales.csv", "--schema", "none.toml"], "none.toml"),
     ],
 )
-def test_what_a_schema_cannot_do_is_said(flags, said, sales, monkeypatch, capsys):
-    monkeypatch.chdir(sales)
-    assert main(flags) == 2
-    assert said in capsys.readouterr().err
+@pytest.mark.usefixtures("sales")
+def test_what_a_schema_cannot_do_is_said(flags, said, call):
+    code, _, err = call(*flags)
+    assert (code, said in err) == (2, True), err

@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from discreet.cli.main import main
 from discreet.lab import theory
 from discreet.lab.report import scaling_report
 from discreet.lab.theory import scaling_experiments
-from discreet.lab.theory.scaling_experiments import _axes
 
 NAMES = [
     "vanilla",
@@ -17,26 +15,12 @@ NAMES = [
     "private_batched_vanilla",
     "private_batched_bonus",
 ]
+COMMAND = ["theory"]
 SIZES = ["--T", "100000", "--A", "10", "--F", "1000", "--epsilon", "1", "--delta", "0.05"]
 
 
-@pytest.fixture
-def call(capsys, tmp_path, monkeypatch):
-    """Exit code, standard output and standard error of ``discreet theory …``."""
-    monkeypatch.chdir(tmp_path)
-
-    def answer(*arguments):
-        code = main(["theory", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return answer
-
-
-def test_bounds_as_json(call):
-    code, out, _ = call("bounds", *SIZES, "--json")
-    assert code == 0
-    document = json.loads(out)
+def test_bounds_as_json(document):
+    document = document("bounds", *SIZES)
     assert (document["epochs"], document["fits"]) == (17, 16)
     for name in NAMES:
         said = theory.statement(name, 100_000, 10, 1000, 0.05, 1.0)
@@ -70,24 +54,13 @@ def test_mistakes_are_one_line(call, flags, word):
     assert len(err.splitlines()) == 1
 
 
-def test_scaling_writes_results_figures_and_a_page(call, tmp_path, monkeypatch):
-    # Enough points for slopes: tests/lab/theory plays the whole grid.
-    some = _axes(T=(16, 32), A=(2, 4), F=(4, 16), epsilon=(0.5, 2))
-    monkeypatch.setattr(scaling_experiments, "QUICK", some)
-    code, out, _ = call("scaling", "--out", "here", "--quick", "--seeds", 2)
-    assert code == 0
-    written = {path.name for path in (tmp_path / "here").iterdir()}
-    assert {"scaling.json", "points.csv", "slopes.csv", "index.html", "bounds.png"} <= written
-    assert "slope of the bound" in out
-    document = json.loads((tmp_path / "here" / "scaling.json").read_text())
-    assert {point["algorithm"] for point in document["points"]} == set(NAMES)
-
-
-def test_scaling_as_json(call, monkeypatch):
-    monkeypatch.setattr(
-        scaling_experiments, "QUICK", (scaling_experiments.Axis("T", (16, 32), "rounds T"),)
-    )
+def test_scaling_writes_its_results_and_names_every_file(call, document, here, monkeypatch):
+    """tests/lab/theory plays the whole grid and reads the page."""
+    axes = (scaling_experiments.Axis("T", (16, 32), "rounds T"),)
+    monkeypatch.setattr(scaling_experiments, "QUICK", axes)
     monkeypatch.setattr(scaling_report, "write_report", lambda *_: [])
-    code, out, err = call("scaling", "--out", "here", "--quick", "--seeds", 2, "--json")
-    assert (code, err) == (0, "")
-    assert json.loads(out)["files"] == ["scaling.json"]
+    words = ["scaling", "--out", "here", "--quick", "--seeds", 2]
+    assert document(*words)["files"] == ["scaling.json"]
+    written = json.loads((here / "here" / "scaling.json").read_text())
+    assert {point["algorithm"] for point in written["points"]} == set(NAMES)
+    assert "slope of the bound" in call(*words)[1]

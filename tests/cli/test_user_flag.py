@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.cli.main import main
 from discreet.data import load
 
 QUICK = ["--epsilon", "8", "--seeds", "2"]
@@ -24,11 +23,6 @@ def sales(tmp_path):
     return tmp_path / "sales.csv"
 
 
-def answer(capsys, *arguments):
-    assert main([*map(str, arguments), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
 def plan(epsilon, batches=4, records=1):
     budget = dc.Budget(epsilon, 1e-5)
     often = {"unit": "user", "batches_per_user": batches, "records_per_batch": records}
@@ -43,24 +37,23 @@ def alone(sales, epsilon, batches=4, records=1):
 
 
 @pytest.mark.parametrize("often", [{}, {"batches_per_user": 3, "records_per_batch": 2}])
-def test_a_run(capsys, sales, often):
+def test_a_run(call, document, sales, often):
     words = [word for name, value in often.items() for word in ("--set", f"{name}={value}")]
     flags = ["run", "--data", sales, "--user", "who", *words, *QUICK, "--quiet"]
-    found = answer(capsys, *flags)
+    found = document(*flags)
     assert found["losses"] == pytest.approx(alone(sales, 8.0, *often.values()))
     assert found["plan"]["unit"] == "user"
-    assert main([*map(str, flags)]) == 0
     bound = BOUND if often else "at most 1 record in each of at most 4 batches"
-    assert f"for one user, with {bound}" in capsys.readouterr().out
+    assert f"for one user, with {bound}" in call(*flags)[1]
 
 
-def test_a_curve(capsys, sales):
+def test_a_curve(document, sales):
     often = ["--batches-per-user", "3", "--records-per-batch", "2"]
     flags = ["curve", "--data", sales, "--user", "who", *often, *QUICK, "--quiet"]
-    found = answer(capsys, *flags)
+    found = document(*flags)
     assert found["table"][0]["loss"] == pytest.approx(np.mean(alone(sales, 8.0, 3, 2)))
     assert any(BOUND in note and "30 users" in note for note in found["notes"])
-    cut = answer(capsys, *flags, "--rows", 100)
+    cut = document(*flags, "--rows", 100)
     assert cut["rounds"] == 100
 
 
@@ -75,7 +68,7 @@ def test_a_curve_in_python(sales):
     assert (again.losses == found.losses).all()
 
 
-def test_a_campaign(capsys, sales, tmp_path):
+def test_a_campaign(call, document, sales, tmp_path):
     pytest.importorskip("pyarrow")
     from discreet.lab.campaign.result_files import read
 
@@ -83,20 +76,18 @@ def test_a_campaign(capsys, sales, tmp_path):
     often = ["--batches-per-user", "3", "--records-per-batch", "2"]
     machine = ["--device", "numpy", "--jobs", "1", "--out", out]
     flags = ["campaign", "run", "--preset", "default", "--data", sales, "--user", "who"]
-    answer(capsys, *flags, *often, *QUICK, *machine)
+    document(*flags, *often, *QUICK, *machine)
     found = sorted(read(out).to_pylist(), key=lambda row: row["seed"])
     assert [row["loss"] for row in found] == pytest.approx(alone(sales, 8.0, 3, 2), abs=0.02)
-    status = answer(capsys, "campaign", "status", out)
+    status = document("campaign", "status", out)
     assert status["grid"]["participation"] == {"batches": 3, "records": 2}
-    assert main(["campaign", "status", str(out)]) == 0
-    assert BOUND in capsys.readouterr().out
+    assert BOUND in call("campaign", "status", out)[1]
     # A folder is of one column of ids and of one bound.
-    assert main([*map(str, [*flags, *QUICK, *machine])]) == 2
-    assert "participation must be" in capsys.readouterr().err
-    assert main([*map(str, [*flags[:-2], *QUICK, *machine])]) == 2
+    assert "participation must be" in call(*flags, *QUICK, *machine)[2]
+    assert call(*flags[:-2], *QUICK, *machine)[0] == 2
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["reading"] == {"user": "who"}
-    from discreet.lab.report.campaign_tables import rerun_command
+    from discreet.lab.report.tables import rerun_command
 
     assert "--user who --batches-per-user 3 --records-per-batch 2" in rerun_command(manifest)
 
@@ -123,10 +114,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
-def test_refusals(capsys, sales, tmp_path, monkeypatch, words, said):
-    monkeypatch.chdir(tmp_path)
-    data = [] if {"--data", "--actions"} & set(words) else ["--data", str(sales)]
+def test_refusals(call, sales, here, words, said):
+    data = [] if {"--data", "--actions"} & set(words) else ["--data", sales]
     out = ["--out", "o"] if words[0] == "campaign" and "--out" not in words else []
-    assert main([*words, *data, *out]) == 2
-    assert said in capsys.readouterr().err
-    assert not (tmp_path / "o").exists()
+    code, _, err = call(*words, *data, *out)
+    assert (code, said in err) == (2, True), err
+    assert not (here / "o").exists()

@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import Answer, Command, flag, progress, table, write
+from discreet.audit.audit_page import audit_document, audit_page
+from discreet.audit.finding import FAILS, HOLDS, Finding
+from discreet.audit.suite import AUDITED, FULL, PARTS, QUICK, Effort, answers, checks
+from discreet.cli.command_line import Answer, flag, progress, table, write
 from discreet.errors import InvalidInput
 from discreet.text import epsilon_text
 from discreet.validate import in_range, installed, one_of, whole
-
-if TYPE_CHECKING:
-    from discreet.audit.finding import Finding
-    from discreet.audit.suite import Effort
 
 FLAGS = (
     flag("--quick", "ε = 2, a minute on two cores (default)"),
@@ -29,10 +27,6 @@ FLAGS = (
 
 def audit(args: argparse.Namespace) -> Answer:
     """Run the audit; exit code 1 if a claim fails."""
-    from discreet.audit.audit_page import audit_document, audit_page
-    from discreet.audit.finding import FAILS, HOLDS
-    from discreet.audit.suite import AUDITED, PARTS, answers, checks
-
     began = time.monotonic()
     if args.html:
         installed("campaign", "for the page", "jinja2")
@@ -73,7 +67,6 @@ def audit(args: argparse.Namespace) -> Answer:
 
 
 def _effort(args: argparse.Namespace) -> Effort:
-    from discreet.audit.suite import FULL, QUICK
 
     effort = FULL if args.full else QUICK
     if args.epsilon is None:
@@ -101,4 +94,4 @@ def _number(value: float | None) -> str:
     return "" if value is None else epsilon_text(value, 3)
 
 
-COMMANDS = [Command("audit", audit, FLAGS)]
+COMMANDS = {"audit": (audit, FLAGS)}

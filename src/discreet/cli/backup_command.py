@@ -9,23 +9,22 @@ from discreet.cli.command_line import (
     CONFIG,
     SERVICE_FOLDER,
     Answer,
-    Command,
     flag,
-    need_extra,
-    service_settings,
 )
 from discreet.data.warehouse import write_private_table
+from discreet.service.runtime import lifecycle
+from discreet.service.runtime.bulk import NOTE, decision_columns
+from discreet.service.runtime.experiment_folder import ExperimentFolder, back_up
+from discreet.service.settings import Settings
+from discreet.service.storage.database import storage_errors
+from discreet.service.storage.locations import open_database
 
 
 def backup(args: argparse.Namespace) -> Answer:
     """Copy the database as it is now, or all databases of a folder."""
-    need_extra()
-    from discreet.service.runtime.experiment_folder import ExperimentFolder, back_up
-    from discreet.service.storage.locations import open_database
-
     target = Path(args.file)
     if args.folder is None:
-        back_up(open_database(service_settings(args)), target)
+        back_up(open_database(Settings.read(args.config)), target)
         return Answer({"file": str(target)}, f"wrote {target}, which only its owner may read")
     files, keys = ExperimentFolder(args.folder).back_up(target)
     lines = [f"wrote {each}, which only its owner may read" for each in (*files.values(), keys)]
@@ -35,10 +34,7 @@ def backup(args: argparse.Namespace) -> Answer:
 
 def restore(args: argparse.Namespace) -> Answer:
     """Begin a new epoch; open batches are burned."""
-    settings = service_settings(args)
-    from discreet.service.runtime import lifecycle
-    from discreet.service.storage.database import storage_errors
-    from discreet.service.storage.locations import open_database
+    settings = Settings.read(args.config)
 
     with storage_errors(open_database(settings)):
         made = lifecycle.restore(settings, anchor_lost=args.anchor_lost)
@@ -53,8 +49,7 @@ def restore(args: argparse.Namespace) -> Answer:
 
 def export(args: argparse.Namespace) -> Answer:
     """Write the decisions that are stored now."""
-    settings = service_settings(args)
-    from discreet.service.runtime.bulk import NOTE, decision_columns
+    settings = Settings.read(args.config)
 
     columns = decision_columns(settings)
     write_private_table(args.to, columns, NOTE, experiment=settings.experiment)
@@ -67,8 +62,8 @@ FILE = flag("file FILE", "new file, or with --folder new folder")
 LOST = flag("--anchor-lost", "the anchor is lost, and nothing newer was published")
 ROWS = flag("what ROWS", "decisions: rows of batches under way", choices=["decisions"])
 TO = flag("--to FILE", "a new .parquet file", required=True)
-COMMANDS = [
-    Command("backup", backup, [CONFIG, SERVICE_FOLDER, FILE]),
-    Command("restore", restore, [CONFIG, LOST]),
-    Command("export", export, [CONFIG, ROWS, TO]),
-]
+COMMANDS = {
+    "backup": (backup, [CONFIG, SERVICE_FOLDER, FILE]),
+    "restore": (restore, [CONFIG, LOST]),
+    "export": (export, [CONFIG, ROWS, TO]),
+}

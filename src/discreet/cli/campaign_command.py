@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.cli.command_line import (
     IMPORT,
@@ -15,21 +14,20 @@ from discreet.cli.command_line import (
     TARGET,
     USER,
     Answer,
-    Command,
     Flag,
     flag,
     progress,
     table,
 )
+from discreet.lab.campaign import result_files, run_campaign
+from discreet.lab.campaign.campaign_settings import SETTINGS, Campaign, read_campaign
+from discreet.lab.campaign.run_campaign import Progress
+from discreet.lab.report import campaign_report, paper_comparison
+from discreet.privacy.budget import Participation
 from discreet.text import duration, epsilon_text
 from discreet.types import JsonObject
-from discreet.validate import installed
-
-if TYPE_CHECKING:
-    from discreet.lab.campaign.run_campaign import Progress
 
 BAR = 20
-NEEDED = ("pyarrow", "joblib", "sklearn")
 FOLDER = flag("folder DIR", "folder of results, as --out of campaign run")
 SELECT = """choose settings on the seeds that are reported, as the paper does, or on half of them \
 and report the other half"""
@@ -37,8 +35,6 @@ CURVES = "data sets with a plot of curves: paper (its six), all, or names"
 
 
 def _run_flags() -> list[Flag]:
-    from discreet.lab.campaign.campaign_settings import SETTINGS
-
     flags = [flag("file campaign.toml", "file with these keys", nargs="?"), IMPORT]
     for key, each in SETTINGS.items():
         if each.metavar is not None:
@@ -66,11 +62,6 @@ def rounds(count: float) -> str:
 
 def run(args: argparse.Namespace) -> Answer:
     """Compute the missing runs; exit code 1 if a task failed, 130 after Ctrl-C."""
-    installed("campaign", "for campaigns", *NEEDED)
-    from discreet.lab.campaign.campaign_settings import SETTINGS, Campaign, read_campaign
-    from discreet.lab.campaign.run_campaign import Progress
-    from discreet.lab.campaign.run_campaign import run as play
-
     document = read_campaign(args.file) if args.file else {}
     given = {key: getattr(args, key, None) for key in SETTINGS}  # plans have no flag
     document |= {key: value for key, value in given.items() if value is not None}
@@ -90,7 +81,7 @@ def run(args: argparse.Namespace) -> Answer:
     if not args.json:
         progress("reading data …")
     try:
-        play(campaign, show)
+        run_campaign.run(campaign, show)
     except KeyboardInterrupt:
         code = 130
     finally:
@@ -129,31 +120,18 @@ def _run_lines(found: Progress, campaign: Any) -> list[str]:
 
 def status(args: argparse.Namespace) -> Answer:
     """Report present, missing, failed and damaged runs."""
-    from discreet.lab.campaign.result_files import status as look
-
-    found = look(Path(args.folder))
-    grid, sets = found.grid, {name: asdict(each) for name, each in found.datasets.items()}
-    runs, expected = (sum(each[key] for each in sets.values()) for key in ("runs", "expected"))
-    document = {
-        "folder": args.folder,
-        "running": found.running,
-        "runs": runs,
-        "expected": expected,
-        "device": found.device,
-        "grid": grid.to_document(),
-        "not_private": found.not_private,
-        "datasets": sets,
-        "unreadable": found.unreadable,
-    }
+    document = {"folder": args.folder, **result_files.status(Path(args.folder))}
+    grid, sets, device = document["grid"], document["datasets"], document["device"]
+    there = f"{document['runs']:,} of {document['expected']:,} runs are there"
+    levels = ", ".join(epsilon_text(float(each)) for each in grid["epsilons"])
     lines = [
-        f"{runs:,} of {expected:,} runs are there" + "; the campaign is running" * found.running,
-        f"preset {grid.preset}, mechanism {grid.mechanism}, features "
-        f"{grid.features}{' (NonPrivate)' * bool(found.not_private)}, "
-        f"ε = {', '.join(map(epsilon_text, grid.epsilons))}, "
-        f"{grid.seeds} seeds; made on {found.device or 'nothing yet'}",
+        there + "; the campaign is running" * document["running"],
+        f"preset {grid['preset']}, mechanism {grid['mechanism']}, features "
+        f"{grid['features']}{' (NonPrivate)' * bool(document['not_private'])}, ε = {levels}, "
+        f"{grid['seeds']} seeds; made on {device or 'nothing yet'}",
     ]
-    if grid.participation is not None:
-        lines.append(f"ε is for one user, who contributes {grid.participation.text}")
+    if often := Participation.from_json(grid.get("participation")):
+        lines.append(f"ε is for one user, who contributes {often.text}")
     if sets:
         rows = [
             [name, each["runs"], each["expected"], f"{each['seconds']:.1f}", _state(each)]
@@ -162,8 +140,8 @@ def status(args: argparse.Namespace) -> Answer:
         lines += ["", *table(["data set", "runs", "of", "seconds", "state"], rows)]
     for name, each in sets.items():
         lines += [f"{name} {family}: {why}" for family, why in each["failed"].items()]
-    lines += [f"{name} could not be read: {why}" for name, why in found.unreadable.items()]
-    return Answer(document, lines)
+    unreadable = document["unreadable"].items()
+    return Answer(document, [*lines, *(f"{n} could not be read: {why}" for n, why in unreadable)])
 
 
 def _state(each: JsonObject) -> str:
@@ -174,38 +152,32 @@ def _state(each: JsonObject) -> str:
 
 def report(args: argparse.Namespace) -> Answer:
     """Write tables, figures and one page, from the result files only."""
-    installed("campaign", "for reports", *NEEDED, "matplotlib", "jinja2")
-    from discreet.lab.report.campaign_report import write
-
     folder = Path(args.folder)
     out = Path(args.out) if args.out else folder / "report"
     curves = args.curves if len(args.curves) > 1 else args.curves[0]
-    document = write(folder, out, args.select, curves)
+    document = campaign_report.write(folder, out, args.select, curves)
     lines = [*document["summary"], *document["missing"], f"page     {out / 'index.html'}"]
     return Answer(document, lines)
 
 
 def compare(args: argparse.Namespace) -> Answer:
     """Compare win rates with the published ones."""
-    installed("campaign", "for campaigns", *NEEDED)
-    from discreet.lab.report.paper_comparison import compare as compared
-
-    comparison = compared(Path(args.folder))
-    document, lines = comparison.document(), comparison.sentences()
+    document = paper_comparison.compare(Path(args.folder))
+    lines, cells = paper_comparison.sentences(document), document["cells"]
     if not args.cells:
         return Answer({key: document[key] for key in document if key != "cells"}, lines)
     header = ["ε", "row", "column", "sets", "ours", "paper", "difference"]
     rows = [
         [
-            epsilon_text(cell.epsilon),
-            cell.row_algorithm,
-            cell.column_algorithm,
-            cell.datasets,
-            f"{cell.ours:.1f}",
-            None if cell.published is None else f"{cell.published:.1f}",
-            None if cell.difference is None else f"{cell.difference:+.1f}",
+            epsilon_text(cell["epsilon"]),
+            cell["row_algorithm"],
+            cell["column_algorithm"],
+            cell["datasets"],
+            f"{cell['ours']:.1f}",
+            None if cell["published"] is None else f"{cell['published']:.1f}",
+            None if cell["difference"] is None else f"{cell['difference']:+.1f}",
         ]
-        for cell in comparison.cells
+        for cell in cells
     ]
     return Answer(document, [*lines, "", *table(header, rows)])
 
@@ -216,10 +188,9 @@ REPORT_FLAGS = (
     flag("--curves NAME", CURVES, str, nargs="+", default=["paper"]),
 )
 CELLS = flag("--cells", "also print every cell")
-KINDS = [
-    Command("run", run, _run_flags),
-    Command("status", status, [IMPORT, FOLDER]),
-    Command("report", report, [IMPORT, FOLDER, *REPORT_FLAGS]),
-    Command("compare", compare, [IMPORT, FOLDER, CELLS]),
-]
-COMMANDS = [Command("campaign", kinds=KINDS)]
+COMMANDS = {
+    "campaign run": (run, _run_flags()),
+    "campaign status": (status, [IMPORT, FOLDER]),
+    "campaign report": (report, [IMPORT, FOLDER, *REPORT_FLAGS]),
+    "campaign compare": (compare, [IMPORT, FOLDER, CELLS]),
+}

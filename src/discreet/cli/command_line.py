@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -59,29 +60,43 @@ def flag(name: str, help: str, kind: Any = str, **options: Any) -> Flag:
     return name, {"help": help, "metavar": metavar, **known, **options}
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command, or without ``call`` a group of commands; ``help.toml`` explains it.
-
-    ``flags`` may be a function that needs heavy modules; it is called when the command is used.
-    """
-
-    name: str
-    call: Callable[[argparse.Namespace], Answer] | None = None
-    flags: Sequence[Flag] | Callable[[], Sequence[Flag]] = ()
-    kinds: Sequence[Command] = ()
+Commands = Mapping[str, tuple[Callable[[argparse.Namespace], Answer], Sequence[Flag]]]
+"""Functions and flags of the commands in a file, by name."""
+FILES = {"members": "keys", "restore": "backup", "export": "backup", "simulate-traffic": "traffic"}
+"""Files of commands that are not called like them."""
+EXTRAS = dict.fromkeys(
+    ("serve", "experiment", "keys", "backup"),
+    ("serve", "argon2", "jinja2", "msgspec", "prometheus_client", "starlette", "uvicorn"),
+) | {
+    "campaign": ("campaign", "pyarrow", "joblib", "sklearn", "matplotlib", "jinja2"),
+    **dict.fromkeys(("demo", "report", "label"), ("campaign", "matplotlib", "jinja2")),
+}
+"""Extra and libraries that a file of commands imports."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Argument parser whose errors are ``InvalidInput``, so ``--json`` covers them too."""
+    """Parser of a command; its file is imported when the command is used or explained.
 
-    flags: Sequence[Flag] | Callable[[], Sequence[Flag]] = ()
+    Errors are ``InvalidInput``, so that ``--json`` covers them too.
+    """
+
+    pending = ""
+    """Name of a command whose flags are not added yet."""
 
     def _complete(self) -> None:
-        """Add the flags, when the command is parsed or explained."""
-        flags, self.flags = self.flags, ()
-        for name, options in flags() if callable(flags) else flags:
-            self.add_argument(name, **options)
+        name, self.pending = self.pending, ""
+        if not name:
+            return
+        first = name.split()[0]
+        file = FILES.get(first, first)
+        if file in EXTRAS:
+            extra, *libraries = EXTRAS[file]
+            installed(extra, f"for discreet {first}", *libraries)
+        commands: Commands = import_module(f"discreet.cli.{file}_command").COMMANDS
+        call, flags = commands[name]
+        self.set_defaults(call=call)
+        for each, options in flags:
+            self.add_argument(each, **options)
 
     def format_help(self) -> str:
         self._complete()
@@ -103,27 +118,33 @@ class Parser(argparse.ArgumentParser):
             self.error(f"got {unknown[0]!r}{hint}")
         return found, unknown
 
-    def add_commands(self, commands: Iterable[Command], **options: Any) -> Mapping[str, Parser]:
-        """Add commands, each with ``--json``; return their parsers by name."""
-        group = self.add_subparsers(**options)
-        for each in commands:
-            texts = HELP[f"{self.prog} {each.name}".removeprefix("discreet ")]
-            summary = texts["summary"]
-            added: Parser = group.add_parser(
-                each.name,
+    def add_commands(self, group: str, **options: Any) -> Mapping[str, Parser]:
+        """Add the commands of a group, each with ``--json``; return their parsers by name."""
+        parsers = self.add_subparsers(**options)
+        for name in commands_of(group):
+            path = f"{group} {name}".strip()
+            summary = HELP[path]["summary"]
+            added: Parser = parsers.add_parser(
+                name,
                 help=summary,
                 formatter_class=argparse.RawDescriptionHelpFormatter,
                 description=f"{summary[0].upper()}{summary[1:]}.",
-                epilog=texts.get("text", ""),
+                epilog=HELP[path].get("text", ""),
             )
             words = "print one JSON object and nothing else"
             added.add_argument("--json", action="store_true", help=words)
-            added.set_defaults(call=each.call)
-            added.flags = each.flags
-            if each.kinds:
-                names = "|".join(kind.name for kind in each.kinds)
-                added.add_commands(each.kinds, dest="kind", metavar=names, required=True)
-        return group.choices
+            if kinds := commands_of(path):
+                names = "|".join(kinds)
+                added.add_commands(path, dest="kind", metavar=names, required=True)
+            else:
+                added.pending = path
+        return parsers.choices
+
+
+def commands_of(group: str) -> list[str]:
+    """Return the names of the commands in a group; those of "" are all commands."""
+    paths = [path.split() for path in HELP]
+    return [path[-1] for path in paths if path[:-1] == group.split()]
 
 
 def as_json(document: JsonMapping) -> str:
@@ -259,18 +280,13 @@ CONFIG = flag("--config FILE", "settings of the service (default: %(default)s)",
 SERVICE_FOLDER = flag("--folder DIR", "folder of a server: its keys, members or experiments")
 
 
-def need_extra() -> None:
-    """Refuse a command on a service where its libraries are missing."""
-    libraries = ("argon2", "jinja2", "msgspec", "prometheus_client", "starlette", "uvicorn")
-    installed("serve", "to serve", *libraries)
-
-
-def service_settings(args: argparse.Namespace) -> Settings:
-    """Return the settings in the file of ``--config``."""
-    need_extra()
+def service_settings(path: str) -> Settings:
+    """Return the settings in the file of a service."""
+    extra, *libraries = EXTRAS["serve"]
+    installed(extra, "to serve", *libraries)
     from discreet.service.settings import Settings
 
-    return Settings.read(args.config)
+    return Settings.read(path)
 
 
 def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
@@ -301,14 +317,6 @@ def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Ex
     for assignment in args.set or ():
         assign(document, assignment)
     return experiment_of(document, needs_data=needs_data)
-
-
-def import_modules(args: argparse.Namespace) -> None:
-    """Import the modules of ``--import``, before a document is read."""
-    for name in getattr(args, "imports", None) or ():
-        from discreet.plan.registry import import_module
-
-        import_module(name)
 
 
 def expected_rewards(args: argparse.Namespace) -> ExpectedRewards | None:

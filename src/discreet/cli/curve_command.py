@@ -14,7 +14,6 @@ from discreet.cli.command_line import (
     TARGET,
     USER,
     Answer,
-    Command,
     as_json,
     expected_rewards,
     flag,
@@ -106,4 +105,4 @@ def _again(args: argparse.Namespace) -> str:
     return shlex.join([*words, "--out", "DIR"])
 
 
-COMMANDS = [Command("curve", curve, FLAGS)]
+COMMANDS = {"curve": (curve, FLAGS)}

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from discreet.cli.command_line import TARGET, Answer, Command, flag, table
+from discreet.cli.command_line import TARGET, Answer, flag, table
 from discreet.data.files import SUFFIXES
 from discreet.data.lookup import all_sets, fetch_sets, known_facts, load, resolve, set_facts
 from discreet.data.openml import cache_folder
@@ -107,9 +107,8 @@ def _answer(sets: list[JsonObject], **more: str) -> Answer:
 SOURCES = flag("sources SOURCE", "folder or collection", nargs="*")
 NAME = flag("name NAME", "fried, digits, openml:901, a file, DIR:NAME")
 NAMES = flag("names NAME", "openml:901, or paper for all", nargs="+")
-KINDS = [
-    Command("list", list_, [SOURCES]),
-    Command("show", show, [NAME, TARGET]),
-    Command("fetch", fetch, [NAMES]),
-]
-COMMANDS = [Command("data", kinds=KINDS)]
+COMMANDS = {
+    "data list": (list_, [SOURCES]),
+    "data show": (show, [NAME, TARGET]),
+    "data fetch": (fetch, [NAMES]),
+}

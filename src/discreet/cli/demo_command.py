@@ -7,11 +7,20 @@ import json
 import sys
 from importlib.util import find_spec
 
-from discreet.cli.command_line import Answer, Command, as_json, flag, folder, table, write_all
+from discreet.cli.command_line import Answer, as_json, flag, folder, table, write_all
 from discreet.data import load
+from discreet.lab.report.demo import (
+    ALGORITHMS,
+    EPSILONS,
+    demo_document,
+    demo_figure,
+    demo_page,
+    play_set,
+    private_run,
+)
 from discreet.text import epsilon_text
 from discreet.types import JsonMapping
-from discreet.validate import installed, whole
+from discreet.validate import whole
 
 FLAGS = (
     flag("--out DIR", "output folder (default: demo)", "demo"),
@@ -38,16 +47,6 @@ def demo(args: argparse.Namespace) -> Answer:
     """Play the algorithms, and write results, figure and page."""
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)
-    installed("campaign", "for the demo's page", "matplotlib", "jinja2")
-    from discreet.lab.report.demo import (
-        ALGORITHMS,
-        EPSILONS,
-        demo_document,
-        demo_figure,
-        demo_page,
-        play_set,
-        private_run,
-    )
 
     out = folder(args.out)
     sets = [load("fried", rows=args.rows)]
@@ -91,4 +90,4 @@ def _loss(run: JsonMapping) -> str:
     return f"{run['loss']:.3f}" + ("" if error is None else f" ± {error:.3f}")
 
 
-COMMANDS = [Command("demo", demo, FLAGS)]
+COMMANDS = {"demo": (demo, FLAGS)}

@@ -5,25 +5,15 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import Answer, Command, flag, need_extra, table
-
-if TYPE_CHECKING:
-    from discreet.service.runtime.experiment_folder import ExperimentFolder
-
-
-def _folder(args: argparse.Namespace) -> ExperimentFolder:
-    need_extra()
-    from discreet.service.runtime.experiment_folder import ExperimentFolder
-
-    return ExperimentFolder(args.folder)
+from discreet.cli.command_line import Answer, flag, table
+from discreet.service.runtime.experiment_folder import ExperimentFolder
+from discreet.service.settings import read_experiment_file
 
 
 def new(args: argparse.Namespace) -> Answer:
     """Begin an experiment; a server that runs serves it."""
-    folder = _folder(args)
-    from discreet.service.settings import read_experiment_file
+    folder = ExperimentFolder(args.folder)
 
     if args.source is None:
         begun = folder.new(args.name)
@@ -42,7 +32,7 @@ def new(args: argparse.Namespace) -> Answer:
 
 def list_(args: argparse.Namespace) -> Answer:
     """List experiments with their modes and the number of published documents."""
-    folder = _folder(args)
+    folder = ExperimentFolder(args.folder)
     found, archived = folder.listed(), folder.archived()
     rows = [[each.name, each.mode, each.documents, each.under_way] for each in found]
     lines = table(["experiment", "mode", "published", "batches under way"], rows)
@@ -61,7 +51,7 @@ MODES = {
 
 def change(args: argparse.Namespace) -> Answer:
     """Pause, resume or end an experiment; resumed it has the mode of its file, or online."""
-    getattr(_folder(args), args.kind)(args.name)
+    getattr(ExperimentFolder(args.folder), args.kind)(args.name)
     mode, text = MODES[args.kind]
     document = {"name": args.name, **({"mode": mode} if mode else {})}
     return Answer(document, text.format(args.name))
@@ -69,13 +59,13 @@ def change(args: argparse.Namespace) -> Answer:
 
 def archive(args: argparse.Namespace) -> Answer:
     """Move the folder to the archive; only burned rows are deleted."""
-    place = _folder(args).archive(args.name, burn=args.burn)
+    place = ExperimentFolder(args.folder).archive(args.name, burn=args.burn)
     return Answer({"name": args.name, "place": str(place)}, f"{args.name} is archived: {place}")
 
 
 def adopt(args: argparse.Namespace) -> Answer:
     """Move a folder with a single experiment; chain, vault, anchor and keys do not change."""
-    folder = _folder(args)
+    folder = ExperimentFolder(args.folder)
     name = folder.adopt(Path(args.path), args.name)
     address = folder.server.address(name)
     lines = [
@@ -92,13 +82,12 @@ FROM = flag("--from FILE", "experiment file (default: an example)", dest="source
 BURN = flag("--burn", "delete stored rows that are not released; this cannot be undone")
 PATH = flag("path PATH", "folder of the experiment, or its file")
 AS = flag("--name NAME", "name of the experiment (default: as in its file)")
-KINDS = [
-    Command("new", new, [NAME, FROM, FOLDER]),
-    Command("list", list_, [FOLDER]),
-    Command("pause", change, [NAME, FOLDER]),
-    Command("resume", change, [NAME, FOLDER]),
-    Command("end", change, [NAME, FOLDER]),
-    Command("archive", archive, [NAME, BURN, FOLDER]),
-    Command("adopt", adopt, [PATH, AS, FOLDER]),
-]
-COMMANDS = [Command("experiment", kinds=KINDS)]
+COMMANDS = {
+    "experiment new": (new, [NAME, FROM, FOLDER]),
+    "experiment list": (list_, [FOLDER]),
+    "experiment pause": (change, [NAME, FOLDER]),
+    "experiment resume": (change, [NAME, FOLDER]),
+    "experiment end": (change, [NAME, FOLDER]),
+    "experiment archive": (archive, [NAME, BURN, FOLDER]),
+    "experiment adopt": (adopt, [PATH, AS, FOLDER]),
+}

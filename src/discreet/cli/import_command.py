@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from discreet.cli.command_line import (
     EXPERIMENT_FLAGS,
     Answer,
-    Command,
     as_json,
     experiment_from,
     flag,
-    need_extra,
+    service_settings,
     write,
 )
 from discreet.data.parquet_log import ParquetLog
@@ -84,16 +83,13 @@ def _service(args: argparse.Namespace) -> Settings | None:
     """Return the settings of a service, if the file has a table for its plan."""
     if not args.file or not isinstance(read_toml(args.file, "experiment").get("plan"), dict):
         return None
-    need_extra()
-    from discreet.service.settings import Settings
-
     for name in FIXED:
         if getattr(args, name) is not None:
             raise InvalidInput(
                 f"--{name} must be left out with the file of a service; got it. The plan of a "
                 "service never changes: what the file says counts."
             )
-    settings = Settings.read(args.file)
+    settings = service_settings(args.file)
     if settings.unit == "user" and args.user is None and not args.public:
         raise InvalidInput(
             "user must name the column of ids where the unit is 'user'; got none. "
@@ -180,4 +176,4 @@ def _from_files(args: argparse.Namespace, plan: Plan, *, private_state: bool) ->
     return _into_state(args, import_log)
 
 
-COMMANDS = [Command("import", import_, FLAGS)]
+COMMANDS = {"import": (import_, FLAGS)}

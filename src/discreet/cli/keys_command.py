@@ -8,40 +8,29 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
 
 from discreet.cli.command_line import (
     CONFIG,
     SERVICE_FOLDER,
     Answer,
-    Command,
     flag,
-    need_extra,
-    service_settings,
     table,
 )
 from discreet.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from discreet.service.secrets.vault import Vault
-    from discreet.service.settings import ServerSettings
-    from discreet.service.storage.database import Connection, Database
-    from discreet.service.storage.member_tables import MemberTables
-
-TEXT = """\
-A viewer reads all pages, an editor also changes experiments, an owner also manages members and
-keys.
-
-examples:
-  discreet members invite --role owner
-  discreet members invite --role viewer --experiment welcome --folder experiments
-  discreet members role ada editor"""
+from discreet.service.membership import check_passphrase, hashed
+from discreet.service.runtime.experiment_folder import ExperimentFolder
+from discreet.service.secrets.vault import Vault
+from discreet.service.settings import ServerSettings, Settings
+from discreet.service.storage import api_keys
+from discreet.service.storage.api_keys import DATABASE, VAULT
+from discreet.service.storage.database import Connection, Database, create_tables, storage_errors
+from discreet.service.storage.locations import open_database
+from discreet.service.storage.member_tables import MemberTables
+from discreet.service.storage.sqlite import Sqlite
 
 
 def create(args: argparse.Namespace) -> Answer:
     """Create a key; its text is printed and not stored."""
-    from discreet.service.storage import api_keys
-
     known = api_keys.SCOPES if args.folder is None else (api_keys.SERVER,)
     scopes = args.scope or (() if args.folder is None else known)
     if not scopes:
@@ -55,8 +44,6 @@ def create(args: argparse.Namespace) -> Answer:
 
 def keys(args: argparse.Namespace) -> Answer:
     """List all keys, without their secrets."""
-    from discreet.service.storage import api_keys
-
     with opened(args) as (database, connection, *_):
         known = [key.shown() for key in api_keys.listed(database, connection)]
     rows = [
@@ -80,8 +67,6 @@ def _day(moment: float | None) -> str:
 
 def revoke(args: argparse.Namespace) -> Answer:
     """Revoke a key."""
-    from discreet.service.storage import api_keys
-
     with opened(args) as (database, connection, *_), database.transaction(connection):
         key = api_keys.revoke(database, connection, args.id)
     return Answer(key.shown(), f"key {key.id} is revoked")
@@ -92,20 +77,12 @@ def opened(
     args: argparse.Namespace,
 ) -> Iterator[tuple[Database, Connection, Vault, ServerSettings]]:
     """Open the database of a server or an experiment; yield also its vault and server settings."""
-    need_extra()
-    from discreet.service.secrets.vault import Vault
-    from discreet.service.settings import ServerSettings
-    from discreet.service.storage.api_keys import DATABASE, VAULT
-    from discreet.service.storage.database import create_tables, storage_errors
-    from discreet.service.storage.locations import open_database
-    from discreet.service.storage.sqlite import Sqlite
-
     database: Database
     if args.folder is not None:
         server = ServerSettings.read(args.folder)
         database, vault = Sqlite(server.folder / DATABASE), Vault(server.folder / VAULT)
     else:
-        settings = service_settings(args)
+        settings = Settings.read(args.config)
         server, vault = settings.server, Vault(settings.place(settings.vault))
         database = open_database(settings)
     with storage_errors(database), closing(database.connect()) as connection:
@@ -174,8 +151,6 @@ def remove(args: argparse.Namespace) -> Answer:
 def passphrase(args: argparse.Namespace) -> Answer:
     """Set a passphrase; it is neither an argument nor printed."""
     with _members(args) as (tables, connection, _):
-        from discreet.service.membership import check_passphrase, hashed
-
         member = tables.named(connection, args.member)
         hash = hashed(check_passphrase(_typed(), member.name, member.email))
         tables.change(connection, lambda c: tables.set_hash(c, member.id, hash))
@@ -196,9 +171,6 @@ def _members(
     args: argparse.Namespace,
 ) -> Iterator[tuple[MemberTables, Connection, ServerSettings]]:
     with opened(args) as (database, connection, vault, server):
-        from discreet.service.runtime.experiment_folder import ExperimentFolder
-        from discreet.service.storage.member_tables import MemberTables
-
         name = getattr(args, "experiment", "")
         if name and args.folder is None:
             raise InvalidInput(
@@ -220,11 +192,6 @@ CREATE = (
     *PLACE,
 )
 ID = flag("id ID", "id of the key, from discreet keys list")
-KEYS = [
-    Command("create", create, CREATE),
-    Command("list", keys, PLACE),
-    Command("revoke", revoke, [ID, *PLACE]),
-]
 MEMBER = flag("member NAME", "name or e-mail address of the member")
 GRANT = flag("--experiment NAME", "role for this experiment of the folder alone", "")
 INVITE = (
@@ -234,14 +201,13 @@ INVITE = (
     *(GRANT, *PLACE),
 )
 ROLE = (MEMBER, flag("role ROLE", "owner, editor, viewer or none"), GRANT, *PLACE)
-MEMBERS = [
-    Command("list", members, PLACE),
-    Command("invite", invite, INVITE),
-    Command("role", role, ROLE),
-    Command("remove", remove, [MEMBER, *PLACE]),
-    Command("passphrase", passphrase, [MEMBER, *PLACE]),
-]
-COMMANDS = [
-    Command("keys", kinds=KEYS),
-    Command("members", kinds=MEMBERS),
-]
+COMMANDS = {
+    "keys create": (create, CREATE),
+    "keys list": (keys, PLACE),
+    "keys revoke": (revoke, [ID, *PLACE]),
+    "members list": (members, PLACE),
+    "members invite": (invite, INVITE),
+    "members role": (role, ROLE),
+    "members remove": (remove, [MEMBER, *PLACE]),
+    "members passphrase": (passphrase, [MEMBER, *PLACE]),
+}

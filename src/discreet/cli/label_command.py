@@ -6,10 +6,12 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Command, flag, write
+from discreet.audit.ledger_verification import checked, read
+from discreet.cli.command_line import Answer, flag, write
+from discreet.client import label as labels
 from discreet.errors import InvalidInput
+from discreet.releases.canonical import canonical
 from discreet.text import guarantee_text
-from discreet.validate import installed
 
 FLAGS = (
     flag("source SOURCE", "a file, or the address of a service"),
@@ -23,11 +25,6 @@ FLAGS = (
 
 def label(args: argparse.Namespace) -> Answer:
     """Write all files, or none after an error."""
-    installed("campaign", "for the page", "jinja2")
-    from discreet.audit.ledger_verification import checked, read
-    from discreet.client import label as labels
-    from discreet.releases.canonical import canonical
-
     name = args.out.removesuffix(".html").removesuffix(".json")
     kinds = ("html", "json", "yaml") if args.registry else ("html", "json")
     files = {kind: f"{name}.{kind}" for kind in kinds}
@@ -72,4 +69,4 @@ def _key(path: str) -> bytes:
         ) from None
 
 
-COMMANDS = [Command("label", label, FLAGS)]
+COMMANDS = {"label": (label, FLAGS)}

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 
-from discreet.cli.command_line import Answer, Command, flag
+from discreet.audit.ledger_verification import read, total_document, verification_document
+from discreet.cli.command_line import Answer, flag
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.text import guarantee_text
 
 
 def verify(args: argparse.Namespace) -> Answer:
     """Recompute ε and δ from events; exit code 1 if anything disagrees."""
-    from discreet.audit.ledger_verification import read, verification_document
-
     try:
         document = {"source": args.source, **verification_document(read(args.source))}
     except CorruptRelease as error:
@@ -36,8 +35,6 @@ def verify(args: argparse.Namespace) -> Answer:
 
 def added(args: argparse.Namespace) -> Answer:
     """Report one person's cost over several experiments, and its assumptions."""
-    from discreet.audit.ledger_verification import total_document
-
     if len(args.sources) < 2:
         raise InvalidInput(
             "ledgers must be two or more to be added; got one. Name one for each experiment."
@@ -59,8 +56,7 @@ def added(args: argparse.Namespace) -> Answer:
 
 ONE = flag("source FILE|URL", "a file, or the address of a service")
 MANY = flag("sources FILE|URL", "one for each experiment", nargs="+")
-KINDS = [
-    Command("verify", verify, [ONE]),
-    Command("add", added, [MANY]),
-]
-COMMANDS = [Command("ledger", kinds=KINDS)]
+COMMANDS = {
+    "ledger verify": (verify, [ONE]),
+    "ledger add": (added, [MANY]),
+}

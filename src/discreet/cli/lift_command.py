@@ -6,9 +6,12 @@ import argparse
 from io import BytesIO
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Command, flag, table, write
+from discreet.cli.command_line import Answer, flag, table, write
+from discreet.client.billboard import read_released
 from discreet.design.outcome import Outcome
 from discreet.errors import InvalidInput
+from discreet.releases.guardrails import guardrails
+from discreet.releases.lift import lift
 from discreet.text import about
 from discreet.types import JsonMapping
 
@@ -27,10 +30,6 @@ COLUMNS = (
 
 def compare(args: argparse.Namespace) -> Answer:
     """Report the lift of each release and of all together."""
-    from discreet.client.billboard import read_released
-    from discreet.releases.guardrails import guardrails
-    from discreet.releases.lift import lift
-
     if args.plot and Path(args.plot).suffix not in FIGURES:
         raise InvalidInput(
             f"plot must be a file {', '.join(FIGURES)}; got {args.plot!r}. Write --plot lift.png."
@@ -67,4 +66,4 @@ def _figure(
     return None if row[name] is None else f"{before}{outcome.figure(row[name], sign)}"
 
 
-COMMANDS = [Command("lift", compare, FLAGS)]
+COMMANDS = {"lift": (compare, FLAGS)}

@@ -1,28 +1,14 @@
-"""Entry point of the command line: parse, call, print. Each command has one file.
-
-All files are imported to build the parser, so commands import heavy libraries when called.
-"""
+"""Entry point of the command line: parse, call, print. Each command has one file."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import platform
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, metadata
 
-import discreet
-from discreet.cli.command_line import (
-    Answer,
-    Command,
-    Parser,
-    as_json,
-    import_modules,
-    printed_advice,
-)
+from discreet.cli.command_line import Parser, as_json, commands_of, printed_advice
 from discreet.errors import DiscreetError
 from discreet.validate import one_of
 
@@ -33,32 +19,7 @@ Start with   discreet demo
 Then plan    discreet plan --data fried --epsilon 1
 and run      discreet run --data fried --policy SquareCB --epsilon 1
 """
-LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting", "scikit-learn", "matplotlib", "torch")
-
-
-def version(args: argparse.Namespace) -> Answer:  # noqa: ARG001
-    """Report versions of discreet, Python and the libraries, without importing them."""
-    libraries: dict[str, str | None] = {}
-    for name in LIBRARIES:
-        try:
-            libraries[name] = metadata(name)["Version"]
-        except PackageNotFoundError:
-            libraries[name] = None
-    python = platform.python_version()
-    document = {"discreet": discreet.__version__, "python": python, "libraries": libraries}
-    found = ", ".join(f"{name} {number}" for name, number in libraries.items() if number)
-    return Answer(document, f"discreet {discreet.__version__} (Python {python}, {found})")
-
-
-FILES = (
-    *("demo", "run", "plan", "curve", "data", "schema", "import", "campaign", "serve"),
-    *("experiment", "keys", "backup", "observe", "traffic", "theory", "audit"),
-    *("ledger", "label", "lift", "report", "release"),
-)
-COMMANDS: tuple[Command, ...] = (
-    *(c for name in FILES for c in import_module(f"discreet.cli.{name}_command").COMMANDS),
-    Command("version", version),
-)
+COMMANDS = commands_of("")
 """All commands, in the order of the help."""
 
 
@@ -67,9 +28,7 @@ def build_parser() -> tuple[Parser, Mapping[str, Parser]]:
     raw = argparse.RawDescriptionHelpFormatter
     parser = Parser("discreet", description=DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action="store_true", help="the same as: discreet version")
-    return parser, parser.add_commands(
-        COMMANDS, title="commands", dest="command", metavar="COMMAND"
-    )
+    return parser, parser.add_commands("", title="commands", dest="command", metavar="COMMAND")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -98,14 +57,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _answer(argv: list[str]) -> int:
-    parser, commands = build_parser()
+    parser = build_parser()[0]
     if argv and not argv[0].startswith("-"):
-        one_of("command", argv[0], commands)
+        one_of("command", argv[0], COMMANDS)
     args = parser.parse_args(["version"] if argv == ["--version"] else argv)
     if args.command is None:
         parser.print_help()
         return 0
-    import_modules(args)
+    for name in getattr(args, "imports", None) or ():  # before a document is read
+        from discreet.plan.registry import import_module
+
+        import_module(name)
     with printed_advice(quiet=getattr(args, "quiet", True)):  # other commands give no advice
         answer = args.call(args)
     if args.json:

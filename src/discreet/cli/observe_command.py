@@ -6,7 +6,9 @@ import argparse
 import os
 from collections import Counter
 
-from discreet.cli.command_line import CONFIG, Answer, Command, flag, progress, service_settings
+from discreet.cli.command_line import CONFIG, Answer, flag, progress, service_settings
+from discreet.client.http_client import Client
+from discreet.client.reported_outcomes import DONE, ProgressFile, send_outcomes
 from discreet.data.warehouse import OutcomeTable
 from discreet.design.outcome import Guardrail, declared, declared_guardrails
 from discreet.errors import InvalidInput
@@ -30,16 +32,13 @@ LARGE = 200_000
 
 def observe(args: argparse.Namespace) -> Answer:
     """Send or store every row; print how many, and which were refused."""
-    from discreet.client.http_client import Client
-    from discreet.client.reported_outcomes import DONE, ProgressFile, send_outcomes
-
     key = args.key or os.environ.get("DISCREET_API_KEY")
     client = None if args.url is None else Client(args.url, key, timeout=60.0)
     if client is not None:
         schema = client.schema()
         outcome, rails = declared(schema), declared_guardrails(schema)
     else:
-        settings = service_settings(args)
+        settings = service_settings(args.config)
         outcome, rails = settings.plan.outcome, tuple(settings.plan.guardrails or ())
     rails = _chosen(rails, args.guardrails)
     names = tuple(each.name for each in rails)
@@ -80,4 +79,4 @@ def _chosen(declared: tuple[Guardrail, ...], given: str | None) -> tuple[Guardra
     return tuple(each for name in names for each in declared if each.name == name)
 
 
-COMMANDS = [Command("observe", observe, FLAGS)]
+COMMANDS = {"observe": (observe, FLAGS)}

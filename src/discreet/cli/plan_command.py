@@ -9,7 +9,6 @@ from discreet.cli.command_line import (
     EXPERIMENT_FLAGS,
     REWARD_FLAGS,
     Answer,
-    Command,
     expected_rewards,
     experiment_from,
     flag,
@@ -136,4 +135,4 @@ def _noise_text(outcome: Outcome, noise: float) -> str:
     return f"±{value:.2f}" if outcome == UNIT_LOSS else f"±{float(f'{value:.2g}'):,g}"
 
 
-COMMANDS = [Command("plan", forecast, FLAGS)]
+COMMANDS = {"plan": (forecast, FLAGS)}

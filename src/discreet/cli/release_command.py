@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 
-from discreet.cli.command_line import IMPORT, Answer, Command, flag, table, write
+from discreet.cli.command_line import IMPORT, Answer, flag, table, write
+from discreet.client.billboard import read_released
+from discreet.client.recomputation import recompute
 from discreet.errors import CorruptRelease
 from discreet.plan.config import config_text
 from discreet.releases.quality import quality, released_document
@@ -14,9 +16,6 @@ from discreet.text import epsilon_text, guarantee_text, listed
 
 def verify(args: argparse.Namespace) -> Answer:
     """Verify every digest, link, predictor and matrix; exit code 1 if one is wrong."""
-    from discreet.client.billboard import read_released
-    from discreet.client.recomputation import recompute
-
     try:
         released = read_released(args.file)
         recomputed = recompute(released)
@@ -36,7 +35,6 @@ def verify(args: argparse.Namespace) -> Answer:
 def export(args: argparse.Namespace) -> Answer:
     """Export the newest predictor for other runtimes, after verifying the chain."""
     from discreet.adapters.onnx_model import onnx_model
-    from discreet.client.billboard import read_released
 
     released = read_released(args.file)
     write(args.onnx, onnx_model(released).SerializeToString())
@@ -48,8 +46,6 @@ def export(args: argparse.Namespace) -> Answer:
 
 def show(args: argparse.Namespace) -> Answer:
     """Show the plan and the releases of a file, after verifying them."""
-    from discreet.client.billboard import read_released
-
     released = read_released(args.file)
     document = {"file": args.file, **released_document(released)}
     outcomes = {each.number: each.text for each in quality(released)}
@@ -84,9 +80,8 @@ def show(args: argparse.Namespace) -> Answer:
 
 SOURCE = flag("file SOURCE", "releases, signed documents, or the address of a service")
 ONNX = flag("--onnx FILE", "where to write", required=True)
-KINDS = [
-    Command("show", show, [SOURCE]),
-    Command("verify", verify, [SOURCE, IMPORT]),
-    Command("export", export, [SOURCE, ONNX]),
-]
-COMMANDS = [Command("release", kinds=KINDS)]
+COMMANDS = {
+    "release show": (show, [SOURCE]),
+    "release verify": (verify, [SOURCE, IMPORT]),
+    "release export": (export, [SOURCE, ONNX]),
+}

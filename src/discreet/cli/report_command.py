@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime
 
-from discreet.cli.command_line import Answer, Command, as_json, flag, write_all
+from discreet.audit.ledger_verification import checked, read
+from discreet.cli.command_line import Answer, as_json, flag, write_all
+from discreet.client.billboard import read_released
+from discreet.client.label import label_document, label_page
+from discreet.lab.report.release_report import report_document, report_page
+from discreet.privacy.events import NonPrivate
+from discreet.privacy.ledger import Ledger
 from discreet.text import guarantee_text
-from discreet.validate import installed
 
 FLAGS = (
     flag("source SOURCE", "releases, or the address of a service"),
@@ -17,14 +22,6 @@ FLAGS = (
 
 def report(args: argparse.Namespace) -> Answer:
     """Write all files, or none after an error."""
-    installed("campaign", "for the page", "jinja2", "matplotlib")
-    from discreet.audit.ledger_verification import checked, read
-    from discreet.client.billboard import read_released
-    from discreet.client.label import label_document, label_page
-    from discreet.lab.report.release_report import report_document, report_page
-    from discreet.privacy.events import NonPrivate
-    from discreet.privacy.ledger import Ledger
-
     released, source = read_released(args.source), read(args.source)
     made = datetime.now(UTC).date().isoformat()
     # Releases of an evaluation have seeded noise and exceed any budget: the page says so.
@@ -49,4 +46,4 @@ def report(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-COMMANDS = [Command("report", report, FLAGS)]
+COMMANDS = {"report": (report, FLAGS)}

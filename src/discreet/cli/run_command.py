@@ -9,7 +9,6 @@ from discreet.cli.command_line import (
     EXPERIMENT_FLAGS,
     GROUP,
     Answer,
-    Command,
     as_json,
     experiment_from,
     flag,
@@ -69,4 +68,4 @@ def _plus_minus(error: float | None) -> str:
     return "" if error is None else f"± {error:.4f}"
 
 
-COMMANDS = [Command("run", run, FLAGS)]
+COMMANDS = {"run": (run, FLAGS)}

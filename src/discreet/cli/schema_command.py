@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Command, flag, write
+from discreet.adapters.personalizer import draft_experiment
+from discreet.cli.command_line import Answer, flag, write
 from discreet.data.files import sample_columns
+from discreet.features.schema_file import HEAD, draft_text, schema_of, suggestions
+from discreet.plan.config import to_config
 from discreet.types import JsonMapping
 from discreet.validate import one_of
 
@@ -19,9 +22,6 @@ FLAGS = (
 
 def schema(args: argparse.Namespace) -> Answer:
     """Suggest a field for every column."""
-    from discreet.features.schema_file import HEAD, draft_text, schema_of, suggestions
-    from discreet.plan.config import to_config
-
     if Path(args.sample).suffix == ".jsonl":
         return _experiment(args)
     columns = sample_columns(args.sample)
@@ -43,8 +43,6 @@ def schema(args: argparse.Namespace) -> Answer:
 
 
 def _experiment(args: argparse.Namespace) -> Answer:
-    from discreet.adapters.personalizer import draft_experiment
-
     draft = draft_experiment(args.sample)
     text = draft.experiment()
     parts = {"contexts": draft.contexts, "actions": draft.actions}
@@ -67,4 +65,4 @@ def _written(
     )
 
 
-COMMANDS = [Command("schema", schema, FLAGS)]
+COMMANDS = {"schema": (schema, FLAGS)}

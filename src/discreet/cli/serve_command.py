@@ -5,9 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from discreet.cli.command_line import CONFIG, Answer, Command, flag, need_extra, write
+from discreet.cli.command_line import CONFIG, Answer, flag, write
 from discreet.cli.keys_command import invitation_link
 from discreet.errors import InvalidInput
+from discreet.plan.explanation import plan_size
+from discreet.service.experiment_file import SERVER_EXAMPLE
+from discreet.service.http.server import serve as run
+from discreet.service.runtime.experiment_folder import write_and_begin
+from discreet.service.settings import SERVER_FILE
+from discreet.service.storage.api_keys import begin_server
+from discreet.service.storage.locations import in_same_folder
 from discreet.validate import whole
 
 FIRST_DECISION = """\
@@ -26,7 +33,6 @@ FLAGS = (
 
 def serve(args: argparse.Namespace) -> Answer:
     """Serve until a signal arrives, or with ``--init`` prepare a new service."""
-    need_extra()
     if args.anchor is not None and (args.folder is not None or not args.init):
         raise InvalidInput(
             "--anchor must be given with --init, without --folder; it was not. To move the anchor, "
@@ -34,7 +40,6 @@ def serve(args: argparse.Namespace) -> Answer:
         )
     if args.init:
         return _init(args) if args.folder is None else _init_folder(args)
-    from discreet.service.http.server import serve as run
 
     workers, folder = whole("workers", args.workers, 1), args.folder is not None
     path = Path(args.folder if folder else args.config)
@@ -43,10 +48,6 @@ def serve(args: argparse.Namespace) -> Answer:
 
 
 def _init_folder(args: argparse.Namespace) -> Answer:
-    from discreet.service.experiment_file import SERVER_EXAMPLE
-    from discreet.service.settings import SERVER_FILE
-    from discreet.service.storage.api_keys import begin_server
-
     folder = Path(args.folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = begin_server(folder)
@@ -64,10 +65,6 @@ def _init_folder(args: argparse.Namespace) -> Answer:
 
 
 def _init(args: argparse.Namespace) -> Answer:
-    from discreet.plan.explanation import plan_size
-    from discreet.service.runtime.experiment_folder import write_and_begin
-    from discreet.service.storage.locations import in_same_folder
-
     path = Path(args.config)
     written = not path.exists()
     settings, begun = write_and_begin(path, args.anchor)
@@ -105,4 +102,4 @@ def _init(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-COMMANDS = [Command("serve", serve, FLAGS)]
+COMMANDS = {"serve": (serve, FLAGS)}

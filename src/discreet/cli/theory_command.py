@@ -6,7 +6,7 @@ import argparse
 import os
 import time
 
-from discreet.cli.command_line import Answer, Command, as_json, flag, folder, progress, table, write
+from discreet.cli.command_line import Answer, as_json, flag, folder, progress, table, write
 from discreet.text import duration, guarantee_text
 from discreet.validate import installed, positive, whole
 
@@ -88,8 +88,7 @@ SCALING_FLAGS = (
     flag("--seeds N", "default: 30", 30),
     flag("--quick", argparse.SUPPRESS),
 )
-KINDS = [
-    Command("bounds", bounds, BOUND_FLAGS),
-    Command("scaling", scaling, SCALING_FLAGS),
-]
-COMMANDS = [Command("theory", kinds=KINDS)]
+COMMANDS = {
+    "theory bounds": (bounds, BOUND_FLAGS),
+    "theory scaling": (scaling, SCALING_FLAGS),
+}

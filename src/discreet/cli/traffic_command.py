@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 
-from discreet.cli.command_line import Answer, Command, flag, table
+from discreet.cli.command_line import Answer, flag, table
+from discreet.client import Client
 from discreet.design.outcome import Outcome, declared
+from discreet.lab.traffic import Habits, contexts, first_rows, labels, play, summary
 from discreet.text import duration
 from discreet.types import JsonMapping
 from discreet.validate import in_range, positive
@@ -27,9 +29,6 @@ FLAGS = (
 
 def traffic(args: argparse.Namespace) -> Answer:
     """Report loss over time, latency percentiles and answers by code."""
-    from discreet.client import Client
-    from discreet.lab.traffic import Habits, contexts, first_rows, labels, play, summary
-
     rate = positive("rate", args.rate)
     for name in ("late", "missing", "duplicates"):
         in_range(name, getattr(args, name), 0.0, 1.0)
@@ -97,4 +96,4 @@ def _lines(document: JsonMapping, outcome: Outcome) -> list[str]:
     return lines
 
 
-COMMANDS = [Command("simulate-traffic", traffic, FLAGS)]
+COMMANDS = {"simulate-traffic": (traffic, FLAGS)}

@@ -9,14 +9,14 @@ import pytest
 
 import discreet as dc
 from campaigns import SET, expected_runs, play, table
-from discreet.lab.campaign.grid import ALGORITHMS, FAMILIES, Grid, keys, schedule
+from discreet.lab.campaign.grid import ALGORITHMS, Grid, keys, schedule
 from discreet.lab.campaign.presets import PAPER_POLICIES, QUICK_POLICIES, ROUNDS
 from discreet.lab.rivals.rival_contract import RivalPlan
 from wording import refused
 
 
-def count(grid, family=None):
-    return sum(len(keys(grid, each)) for each in ([family] if family else FAMILIES))
+def count(grid):
+    return sum(len(keys(grid, family)) for family in grid.families)
 
 
 def test_the_paper_has_800_configurations_at_each_of_five_levels():
@@ -30,7 +30,7 @@ def test_the_paper_has_800_configurations_at_each_of_five_levels():
 
 def test_the_papers_batches_double_and_those_of_the_default_plan_are_its_own():
     grid = Grid.of("quick", algorithms=ALGORITHMS)
-    for family in FAMILIES:
+    for family in grid.families:
         schedules = [plan.schedule for _, plan in grid.plans(family, 2, 2)]
         batches = {(each.first, each.growth) for each in schedules}
         own = family.startswith("Pooled") or family.endswith(".rounds")
@@ -43,34 +43,29 @@ def test_quick_lies_within_the_paper():
     for algorithm in PAPER_POLICIES:
         for policy in QUICK_POLICIES[algorithm]:
             assert policy in PAPER_POLICIES[algorithm]
-    for family in FAMILIES:
-        assert set(keys(Grid.of("quick", epsilons=(1.0,)), family)) <= set(
-            keys(Grid.of("paper", ridges=(1e-6, 1e-4, 1e-2, 0.1, 1.0)), family)
-        )
+    small, large = Grid.of("quick", epsilons=(1.0,)), Grid.of("paper")
+    for family in small.families:
+        assert {*keys(small, family)} <= {*keys(large, family)}
 
 
-def test_a_name_tells_the_whole_configuration():
-    for key, plan in Grid.of("quick", algorithms=ALGORITHMS).plans("Logistic.predictions", 3, 4):
-        algorithm, epsilon, delta, settings = key
-        read = json.loads(settings)
-        assert plan.oracle.ridge == read.pop("ridge")
-        assert type(plan.policy)(**read) == plan.policy
-        assert type(plan.policy).__name__ == algorithm
-        assert (plan.budget.epsilon, plan.budget.delta) == (epsilon, delta)
-        assert settings == json.dumps(json.loads(settings), sort_keys=True, separators=(",", ":"))
-
-
-def test_families_separate_what_is_fitted():
+def test_names_and_families_tell_the_whole_configuration():
     grid = Grid.of("quick", algorithms=ALGORITHMS)
-    for family in FAMILIES:
-        for (algorithm, *_), plan in grid.plans(family, 2, 2):
+    for family in grid.families:
+        for (algorithm, epsilon, delta, settings), plan in grid.plans(family, 2, 2):
+            oracle, _, kind = family.partition(".")
+            assert (plan.budget.epsilon, plan.budget.delta) == (epsilon, delta)
+            read = json.loads(settings)
+            assert settings == json.dumps(read, sort_keys=True, separators=(",", ":"))
             if isinstance(plan, RivalPlan):
-                assert type(plan.rival).__name__ == family.split(".")[0]
+                assert (type(plan.rival).__name__, kind) == (oracle, "rounds")
                 continue
-            assert type(plan.oracle).__name__ == family.split(".")[0]
-            assert plan.policy.uses_radii == family.endswith("radii")
-            assert (algorithm == "Supervised") == family.endswith("supervised")
+            assert type(plan.oracle).__name__ == oracle
+            assert plan.policy.uses_radii == (kind == "radii")
+            assert (algorithm == "Supervised") == (kind == "supervised")
             assert plan.feedback == ("full" if algorithm == "Supervised" else "bandit")
+            assert plan.oracle.ridge == read.pop("ridge")
+            assert type(plan.policy)(**read) == plan.policy
+            assert type(plan.policy).__name__ == PLAYED.get(algorithm, algorithm)
 
 
 def test_a_grid_has_one_order_and_one_digest():
@@ -107,6 +102,7 @@ def test_what_a_grid_refuses(wrong, word):
         Grid.of(**wrong)
 
 
+PLAYED = {"Default": "AdaptivePO", "Supervised": "Greedy"}
 EVERYBODY = {"Default", "AdaSSP", "Epsilon-greedy", "Thompson", *ROUNDS}
 
 

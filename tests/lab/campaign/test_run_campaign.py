@@ -183,7 +183,7 @@ def test_a_damaged_file_is_computed_again(tmp_path, played):
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 1
     victim.write_bytes(content)
-    assert status(out).datasets[SET].damaged == [".".join(victim.stem.split(".")[-2:])]
+    assert status(out)["datasets"][SET]["damaged"] == [".".join(victim.stem.split(".")[-2:])]
     played.clear()
     assert (play(out).tasks, len(played)) == (1, 1)
     assert contents(out) == before
@@ -205,35 +205,30 @@ def test_a_failed_task_is_recorded_and_the_others_go_on(tmp_path, monkeypatch):
     assert {row["algorithm"] for row in table(out).values()} == {"SquareCB"}
     task = f"{file_name(SET)}.Ridge.radii"
     assert json.loads((out / "runs" / f"{task}.json").read_text())["error"] == why
-    assert set(status(out).datasets[SET].failed) == {"Ridge.radii", "Logistic.radii"}
+    assert set(status(out)["datasets"][SET]["failed"]) == {"Ridge.radii", "Logistic.radii"}
     monkeypatch.undo()
     progress = play(out)
     assert (progress.tasks, progress.failed) == (2, {})
-    assert status(out).datasets[SET].failed == {}
+    assert status(out)["datasets"][SET]["failed"] == {}
 
 
 def test_a_set_that_cannot_be_read_is_recorded(tmp_path):
-    (tmp_path / "sets").mkdir()
+    sets, out = tmp_path / "sets", tmp_path / "out"
+    sets.mkdir()
     x = np.random.default_rng(0).random((30, 2))
-    np.savez(tmp_path / "sets" / "good.npz", X=x, y=np.arange(30) % 2)
-    np.savez(tmp_path / "sets" / "bad.npz", X=x, y=np.zeros(30))
-    progress = play(tmp_path / "out", data=[str(tmp_path / "sets")])
-    assert list(progress.failed) == ["bad"]
-    assert "at least 2 classes" in progress.failed["bad"]
-    assert list(status(tmp_path / "out").datasets) == ["good"]
-    assert "at least 2 classes" in status(tmp_path / "out").unreadable["bad"]
-    np.savez(tmp_path / "sets" / "bad.npz", X=x, y=np.arange(30) % 2)
-    assert play(tmp_path / "out", data=[str(tmp_path / "sets")]).failed == {}
-    assert status(tmp_path / "out").unreadable == {}
-
-
-def test_nothing_is_written_when_no_set_can_be_read(tmp_path):
-    np.savez(tmp_path / "bad.npz", X=np.ones((3, 2)), y=np.zeros(3))
-    with pytest.raises(dc.InvalidInput, match="at least 2 classes"):
-        play(tmp_path / "out", data=[str(tmp_path / "bad.npz")])
+    np.savez(sets / "bad.npz", X=x, y=np.zeros(30))
+    with pytest.raises(dc.InvalidInput, match="at least 2 classes"):  # then none is left
+        play(out, data=[str(sets / "bad.npz")])
     with pytest.raises(dc.InvalidInput, match="Did you mean 'fried'"):
-        play(tmp_path / "out", data=["freid"])
-    assert not (tmp_path / "out").exists()
+        play(out, data=["freid"])
+    assert not out.exists()
+    np.savez(sets / "good.npz", X=x, y=np.arange(30) % 2)
+    assert "at least 2 classes" in play(out, data=[str(sets)]).failed["bad"]
+    assert list(status(out)["datasets"]) == ["good"]
+    assert "at least 2 classes" in status(out)["unreadable"]["bad"]
+    np.savez(sets / "bad.npz", X=x, y=np.arange(30) % 2)
+    assert play(out, data=[str(sets)]).failed == {}
+    assert status(out)["unreadable"] == {}
 
 
 # --- what it refuses ---------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from discreet.lab.campaign import hardware
 from discreet.lab.campaign.grid import keys
 from discreet.lab.campaign.hardware import LEAST
 from discreet.lab.campaign.presets import FEATURES
-from discreet.lab.campaign.tasks import Task, compute, missing, reason, scaled
+from discreet.lab.campaign.tasks import Task, compute, reason, scaled
 from discreet.simulate import engine
 from discreet.simulate.engine import Machine
 from wording import refused
@@ -94,14 +94,6 @@ def test_out_of_memory_halves_the_budget_until_it_fits(error, monkeypatch):
     assert asked == [LEAST * 8, LEAST * 4, LEAST * 2, LEAST * 2]
 
 
-def test_what_is_missing_goes_together():
-    present = np.zeros((4, 3), dtype=bool)
-    present[0] = True
-    present[1, 0] = present[3, 0] = True
-    assert missing(present) == (((1, 3), (1, 2)), ((2,), (0, 1, 2)))
-    assert missing(np.ones((2, 2), dtype=bool)) == ()
-
-
 # --- the machine -------------------------------------------------------------------------------
 
 
@@ -157,15 +149,14 @@ def test_devices(monkeypatch):
         hardware.choose("cudda")
 
 
-def test_hardware_is_told_as_a_class(monkeypatch):
-    monkeypatch.setattr(hardware, "cores", lambda: 2)
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    assert hardware.described("numpy") == hardware.described("cpu") == "two x86 cores"
-    monkeypatch.setattr(hardware, "cores", lambda: 1)
-    monkeypatch.setattr("platform.machine", lambda: "arm64")
-    assert hardware.described("numpy") == "one ARM core"
-    monkeypatch.setattr(hardware, "cores", lambda: 64)
-    assert hardware.described("numpy") == "64 ARM cores"
+@pytest.mark.parametrize(
+    ("cores", "machine", "said"),
+    [(2, "x86_64", "two x86 cores"), (1, "arm64", "one ARM core"), (64, "arm64", "64 ARM cores")],
+)
+def test_hardware_is_told_as_a_class(monkeypatch, cores, machine, said):
+    monkeypatch.setattr(hardware, "cores", lambda: cores)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    assert hardware.described("numpy") == hardware.described("cpu") == said
 
 
 CONTEXTS = np.random.default_rng(3).normal(size=(40, 3)) * [1.0, 1e-6, 1e6] + [0.0, 5.0, -1e7]

@@ -7,15 +7,17 @@ import pytest
 
 from discreet.lab.report.algorithm_comparison import (
     differences,
+    first,
     loss_increase,
-    mean_loss,
+    mean_losses,
     outcomes,
     win_rates,
+    with_short_names,
 )
 from discreet.lab.report.campaign_figures import COLOURS, legible_on
 from discreet.lab.report.campaign_results import Level, Runs
-from discreet.lab.report.campaign_tables import beside_default
 from discreet.lab.report.selection import select
+from discreet.lab.report.tables import beside_default
 from lab.report.folders import run, settings, table
 from tolerances import EXACT
 
@@ -44,14 +46,13 @@ THREE = selection(
 
 def test_wins_ties_and_losses_by_hand():
     rates = win_rates(THREE)
-    assert rates.algorithms == ("ReplayBonusPO", "VanillaPO")
-    assert [tuple(each.values()) for each in rates.records()] == [
+    assert [tuple(each.values()) for each in with_short_names(rates)] == [
         (1.0, 1e-5, "bpo", "bpo", 5, 0, 5, 0, 50.0),
         (1.0, 1e-5, "bpo", "vpo", 4, 2, 1, 1, 62.5),
         (1.0, 1e-5, "vpo", "bpo", 4, 1, 1, 2, 37.5),
         (1.0, 1e-5, "vpo", "vpo", 4, 0, 4, 0, 50.0),
     ]
-    assert rates.first(0) == "ReplayBonusPO"
+    assert first(rates, 1.0) == "ReplayBonusPO"
 
 
 @pytest.mark.parametrize(("ahead", "outcome"), [(0.9e-12, 0), (1.1e-12, 1), (-1.1e-12, -1)])
@@ -68,8 +69,7 @@ def increase_of(losses):
         for epsilon, each in losses.items()
         for number, loss in enumerate(each)
     ]
-    found = loss_increase(select(Runs.of(table(rows))))
-    return found and [tuple(each.values()) for each in found.records()]
+    return [tuple(each.values()) for each in loss_increase(select(Runs.of(table(rows))))]
 
 
 def test_increase_by_hand():
@@ -80,17 +80,13 @@ def test_increase_by_hand():
     assert baseline == (0.0, 0.0, 2, 8.0)
     # 0.2 and 0.1; the third set has no run at ε = 8.
     assert private == pytest.approx((0.15, 0.05, 2, 8.0), abs=EXACT)
-
-
-def test_without_privacy_there_is_no_increase():
-    assert increase_of({math.inf: [0.1]}) is None
+    assert increase_of({math.inf: [0.1]}) == []
 
 
 def test_mean_losses_are_over_the_same_sets():
-    means = mean_loss(THREE)
-    assert means.datasets.tolist() == [4]
-    assert means.mean[:, 0] == pytest.approx([0.35, 0.375, 0.0], abs=EXACT)
-    assert THREE.algorithms[means.best[0]] == "ReplayBonusPO"
+    means = mean_losses(THREE)
+    assert [each["mean"] for each in means] == pytest.approx([0.35, 0.375, 0.0], abs=EXACT)
+    assert [each["algorithm"] for each in means if each["best"]] == ["ReplayBonusPO"]
 
 
 def test_choices_count_oracle_and_ridge():

@@ -74,16 +74,11 @@ class References(HTMLParser):
                 self.found.append(f"{name}={value}")
 
 
-@pytest.mark.parametrize(
-    "planted",
-    [
-        '<img src="picture.png">',
-        "<script>1</script>",
-        "<style>@import 'a.css';</style>",
-    ],
-)
-def test_the_search_for_references_finds_them(planted):
-    assert References(demo_page(results()) + planted).found != []
+def test_a_page_fetches_nothing_and_words_of_a_result_file_cannot_become_markup():
+    page = demo_page(results(note="<script>alert(1)</script>"))
+    assert References(page).found == []
+    for planted in ('<img src="picture.png">', "<script>1</script>", "<style>@import 'a';</style>"):
+        assert References(page + planted).found != []
 
 
 def test_the_page_says_what_is_claimed():
@@ -111,12 +106,6 @@ def test_tables_hold_the_losses_and_mark_the_best_bandit():
     assert second.count("<td>0.412</td>") == 2  # one seed has no standard error
     assert "is 0.060" in first
     assert "best possible" not in second
-
-
-def test_a_page_fetches_nothing_and_words_of_a_result_file_cannot_become_markup():
-    assert References(demo_page(results())).found == []
-    sneaky = results(note="<script>alert(1)</script>")
-    assert References(demo_page(sneaky)).found == []
 
 
 def test_svg_is_xml_with_one_legend_and_every_panel():

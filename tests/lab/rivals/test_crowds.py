@@ -8,7 +8,13 @@ from scipy.stats import binom
 
 import discreet as dc
 from discreet.lab.rivals import CodedBandit
-from discreet.lab.rivals.coded_bandit import coded, crowd_delta, crowd_divergences, sampling
+from discreet.lab.rivals.coded_bandit import (
+    code_centres,
+    coded,
+    crowd_delta,
+    crowd_divergences,
+    sampling,
+)
 from discreet.lab.rivals.rival_contract import RivalPlan, noise_multiplier
 from discreet.lab.rivals.runner import run
 from discreet.lab.rivals.shuffled_linucb import amplified, local_budget
@@ -59,7 +65,7 @@ def test_a_coded_run_is_the_literal_loop(constants):
     played = run([RivalPlan(rival, ACTIONS, 3, budget)], features, labels, [SEED])[0, 0]
     share, least = sampling(budget, constants)
     order, u = shuffle(SEED, ROUNDS)
-    codes = coded(features[order][None, None], 2)[0, 0].argmax(-1)
+    codes = coded(features[order][None, None], code_centres(features, 2))[0, 0].argmax(-1)
     kept, batch, lost = np.zeros((ACTIONS, 2, 2)), np.zeros((ACTIONS, 2, 2)), []
     passed = 0
     for t, row in enumerate(order):

@@ -164,6 +164,8 @@ def test_runs_do_not_meet(rows):
     together = run(plans, features, labels, [SEED, 1])
     for plan, found in zip(plans, together, strict=True):
         np.testing.assert_array_equal(run([plan], features, labels, [SEED, 1])[0], found)
+    other_seed = run(plans, features, labels, [1])[:, 0]  # no seed changes the codes of P2B
+    np.testing.assert_array_equal(together[:, 1], other_seed)
     little = Machine(memory=1)
     np.testing.assert_array_equal(run(plans, features, labels, [SEED, 1], little), together)
 

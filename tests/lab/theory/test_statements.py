@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,8 @@ import discreet as dc
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
 from discreet.lab import theory
+from discreet.releases.release import Predictor, Release
+from discreet.releases.released import Released
 from tolerances import EXACT
 
 horizons = st.integers(1, 2**40)
@@ -128,23 +131,13 @@ def test_mistakes_are_refused_in_words(call, word):
 def test_theoretical_policies_carry_the_parameters_of_their_theorems(epsilon):
     given_ = {"horizon": 5000, "functions": 64, "delta": 0.05, "epsilon": epsilon}
     error = theory.batch_error(5000, 64, 0.05, epsilon)
-    released = _released(A=3, batches=12)
+    released = Released(3, Schedule(horizon=5000))
+    for number in range(1, 13):
+        predictor = Predictor(np.zeros((3, 1)), "clip")
+        released = released.add(Release(number, 2 ** (number - 1), predictor))
     vanilla = dc.VanillaPO.theoretical(**given_)
     length, rate = vanilla._length_and_rate(released, None)
     assert length == 4096
     assert rate == pytest.approx(theory.batched_vanilla_po_rate(4096, 3, error), rel=EXACT)
     assert dc.BonusPO.theoretical(**given_).error_bound == error
     assert dc.VanillaPO(scale=8.0) == dc.VanillaPO(scale=8.0, error_bound=1.0)
-
-
-def _released(A, batches):
-    import numpy as np
-
-    from discreet.releases.release import Predictor, Release
-    from discreet.releases.released import Released
-
-    released = Released(A, Schedule(horizon=5000))
-    for number in range(1, batches + 1):
-        predictor = Predictor(np.zeros((A, 1)), "clip")
-        released = released.add(Release(number, 2 ** (number - 1), predictor))
-    return released

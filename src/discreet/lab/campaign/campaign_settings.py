@@ -14,7 +14,7 @@ from typing import Any
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
-from discreet.lab.campaign.grid import Grid, Setting, setting
+from discreet.lab.campaign.grid import Grid, Setting, configurations, setting
 from discreet.plan.config import to_config
 from discreet.privacy.budget import user_participation
 from discreet.releases.canonical import digest_of
@@ -74,8 +74,7 @@ class Campaign:
                 f"{self.user!r} with {self.grid.participation}. Give both, or neither."
             )
         if self.user is not None:
-            for family in self.grid.families:  # refuses now what has no bound for a user
-                self.grid.plans(family, 2, 1)
+            configurations(self.grid, 2, 1)  # refuses now what has no bound for a user
         for name in ("jobs", "max_columns"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 1)

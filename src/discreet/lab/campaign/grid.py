@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
+from discreet.features.unit_ball import UnitBall
 from discreet.lab.campaign.presets import (
     DECLARED,
     DELTA,
@@ -20,10 +22,9 @@ from discreet.lab.campaign.presets import (
     PAPER_POLICIES,
     QUICK_POLICIES,
     RIDGES,
-    RIVAL_FAMILIES,
     ROUNDS,
     OwnPlans,
-    default_plans,
+    budget_of,
     paper_plans,
     register_named,
     rival_plans,
@@ -66,10 +67,6 @@ USUAL: JsonMapping = {
     "plans": (),
 }
 """Values of fields that a preset does not set."""
-FAMILIES = tuple(f"{o}.{k}" for o in ("Ridge", "Logistic") for k in ("predictions", "radii"))
-FAMILIES += ("Ridge.supervised", "Logistic.supervised", "PooledRidge.predictions")
-FAMILIES += RIVAL_FAMILIES
-
 Key = tuple[str, float, float, str]
 """Algorithm, ε, δ and settings: with a data set, an oracle and a seed they name a run."""
 
@@ -228,92 +225,97 @@ class Grid:
     @property
     def families(self) -> tuple[str, ...]:
         """Families with at least one run."""
-        own = (f"{each.__name__}.predictions" for each in self.own if each in ORACLES.own.values())
-        declared = (f"{o}.{each.name}" for each in self.plans_declared for o in each.oracles)
-        return tuple(family for family in (*FAMILIES, *own, *declared) if keys(self, family))
+        return tuple(_keyed(self))
 
     def plans(
         self, family: str, n_actions: int, dimension: int
     ) -> Sequence[tuple[Key, Plan | RivalPlan]]:
         """Return every configuration of a family, at every privacy level."""
-        oracle, _, kind = family.partition(".")
-        made: list[tuple[Key, Plan | RivalPlan]] = []
-        for algorithm in self.algorithms:
-            declared = self.declared(algorithm) is not None
-            if kind != (algorithm if declared else _kind(algorithm)):
-                continue
-            if algorithm in ROUNDS:
-                if type(ROUNDS[algorithm][0]).__name__ != oracle:
-                    continue
-                if self.participation is not None:
-                    raise InvalidInput(
-                        f"algorithms must have a bound for a user; {oracle} has one for a "
-                        "decision. Leave --user out, or the rivals."
-                    )
-                for rival in rival_plans(algorithm, n_actions, dimension, self.epsilons):
-                    made.append((_key(algorithm, rival, vars(rival.rival)), rival))
-                continue
-            for plan in _plans_of(self, algorithm, n_actions, dimension):
-                if type(plan.oracle).__name__ == oracle:
-                    settings = {**vars(plan.policy), **_oracle(plan, whole=declared)}
-                    made.append((_key(algorithm, plan, settings), plan))
-        return made
+        return configurations(self, n_actions, dimension)[family]
 
     def declared(self, algorithm: str) -> OwnPlans | None:
         """Return the plans that a file declares under this name."""
         return next((each for each in self.plans_declared if each.name == algorithm), None)
 
 
-@lru_cache(maxsize=2 * len(ALGORITHMS))
-def _plans_of(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> tuple[Plan, ...]:
-    """Return the plans of an algorithm with all its oracles, cached for all families."""
-    made, often = _for_decisions(grid, algorithm, n_actions, dimension), grid.participation
-    if often is not None:
-        batches, records = often.batches, often.records
-        made = [
-            replace(plan, unit="user", batches_per_user=batches, records_per_batch=records)
-            for plan in made
-        ]
-    return tuple(made)
+@lru_cache(maxsize=8)
+def configurations(
+    grid: Grid, n_actions: int, dimension: int
+) -> Mapping[str, Sequence[tuple[Key, Plan | RivalPlan]]]:
+    """Return all configurations by family: the oracle, and what the engine plays together."""
+    found = defaultdict(list)
+    for algorithm in grid.algorithms:
+        declared = grid.declared(algorithm)
+        for plan in _plans_of(grid, algorithm, n_actions, dimension):
+            if isinstance(plan, RivalPlan):
+                family, settings = f"{type(plan.rival).__name__}.rounds", vars(plan.rival)
+            else:
+                kind = "radii" if plan.policy.uses_radii else "predictions"
+                kind = "supervised" if algorithm == "Supervised" else kind
+                family = f"{type(plan.oracle).__name__}.{declared.name if declared else kind}"
+                settings = {**vars(plan.policy), **_oracle(plan, whole=declared is not None)}
+            written = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=to_config)
+            key = (algorithm, plan.budget.epsilon, plan.budget.delta, written)
+            found[family].append((key, plan))
+    return found
 
 
-def _for_decisions(grid: Grid, algorithm: str, n_actions: int, dimension: int) -> Sequence[Plan]:
-    declared = grid.declared(algorithm)
+def _plans_of(
+    grid: Grid, algorithm: str, n_actions: int, dimension: int
+) -> Iterator[Plan | RivalPlan]:
+    often, declared = grid.participation, grid.declared(algorithm)
+    policies = _settings(algorithm)
+    made: Sequence[Plan]
+    if algorithm in ROUNDS:
+        if often is not None:
+            raise InvalidInput(
+                f"algorithms must have a bound for a user; {algorithm} has one for a decision. "
+                "Leave --user out, or the rivals."
+            )
+        yield from rival_plans(algorithm, n_actions, dimension, grid.epsilons)
+        return
     if declared is not None:
-        return declared.plans(n_actions, dimension, grid.epsilons, grid.mechanism)
-    if algorithm == "Default" or algorithm in ORACLES.own:
+        made = declared.plans(n_actions, dimension, grid.epsilons, grid.mechanism)
+    elif policies:
+        quick = grid.preset == "quick" and algorithm in QUICK_POLICIES
+        named = paper_plans(
+            n_actions,
+            dimension,
+            mechanism=grid.mechanism,
+            policies={algorithm: QUICK_POLICIES[algorithm] if quick else policies},
+            epsilons=grid.epsilons,
+            ridges=grid.ridges,
+            oracles=grid.oracles,
+        )
+        made = [plan for _, plan in named]
+    else:
         parts = {} if algorithm == "Default" else {"oracle": ORACLES[algorithm]()}
-        return default_plans(n_actions, dimension, grid.epsilons, **parts)
-    quick = grid.preset == "quick" and algorithm in QUICK_POLICIES
-    policies = QUICK_POLICIES[algorithm] if quick else _settings(algorithm)
-    made = paper_plans(
-        n_actions,
-        dimension,
-        mechanism=grid.mechanism,
-        policies={algorithm: policies},
-        epsilons=grid.epsilons,
-        ridges=grid.ridges,
-        oracles=grid.oracles,
-    )
-    return [plan for _, plan in made]
+        features, budgets = UnitBall(dimension), map(budget_of, grid.epsilons)
+        made = [Plan(n_actions=n_actions, features=features, budget=b, **parts) for b in budgets]
+    for plan in made:
+        yield (
+            plan
+            if often is None
+            else replace(
+                plan, unit="user", batches_per_user=often.batches, records_per_batch=often.records
+            )
+        )
 
 
-@lru_cache(maxsize=64)
 def schedule(grid: Grid, family: str) -> Schedule:
     """Return the batches of a family: the paper's double, the default plan's grow by half."""
     return grid.plans(family, 2, 1)[0][1].schedule
 
 
-@lru_cache(maxsize=64)
 def keys(grid: Grid, family: str) -> tuple[Key, ...]:
     """Return the keys of a family's configurations, the same for every data set and mechanism."""
-    anywhere = replace(grid, mechanism="paper").plans(family, 2, 1)
-    return tuple(key for key, _ in anywhere)
+    return _keyed(grid)[family]
 
 
-def _key(algorithm: str, plan: Plan | RivalPlan, settings: JsonMapping) -> Key:
-    written = json.dumps(settings, sort_keys=True, separators=(",", ":"), default=to_config)
-    return algorithm, plan.budget.epsilon, plan.budget.delta, written
+@lru_cache(maxsize=64)
+def _keyed(grid: Grid) -> Mapping[str, tuple[Key, ...]]:
+    found = configurations(replace(grid, mechanism="paper"), 2, 1)
+    return {family: tuple(key for key, _ in each) for family, each in found.items()}
 
 
 def _oracle(plan: Plan, *, whole: bool) -> JsonMapping:
@@ -351,17 +353,6 @@ def _own(algorithm: str) -> type[Any] | None:
 
 def _settings(algorithm: str) -> Sequence[Any]:
     """Return the settings on the paper's oracles; none for what brings an oracle of its own."""
-    if algorithm == "Default" or algorithm in ORACLES.own or algorithm in ROUNDS:
-        return ()
     if algorithm in POLICIES.own:
         return list(POLICIES[algorithm].campaign_settings())
-    return EXACT_BONUS if algorithm == "BonusPO" else PAPER_POLICIES[algorithm]
-
-
-def _kind(algorithm: str) -> str:
-    if algorithm == "Supervised":
-        return "supervised"
-    if algorithm in ROUNDS:
-        return "rounds"
-    settings = _settings(algorithm)
-    return "radii" if settings and settings[0].uses_radii else "predictions"
+    return EXACT_BONUS if algorithm == "BonusPO" else PAPER_POLICIES.get(algorithm, ())

@@ -147,20 +147,6 @@ def paper_plans(
     return plans
 
 
-def default_plans(
-    n_actions: int, dimension: int, epsilons: Sequence[float], **parts: Any
-) -> list[Plan]:
-    """Return the default plan of a problem, at every privacy level.
-
-    ``parts`` are those of the plan that are not the default ones.
-    """
-    features = UnitBall(dimension)
-    return [
-        Plan(n_actions=n_actions, features=features, budget=budget_of(epsilon), **parts)
-        for epsilon in epsilons
-    ]
-
-
 def budget_of(epsilon: float) -> Budget:
     """Return the budget of a privacy level of the experiments."""
     return Budget(epsilon, DELTA) if math.isfinite(epsilon) else Budget.none()
@@ -198,9 +184,6 @@ EXTENSIONS: Mapping[str, type[Any]] = {
     each.__name__: each for each in (EpsGreedy, ThompsonSampling, AdaSSP)
 }
 """Rivals on the public extension points, like classes of users."""
-RIVAL_FAMILIES = tuple(
-    dict.fromkeys(f"{type(each).__name__}.rounds" for listed in ROUNDS.values() for each in listed)
-)
 
 
 def register_named(algorithms: Iterable[str], declared: Iterable[Any]) -> None:
@@ -269,11 +252,6 @@ class OwnPlans:
     def to_document(self) -> JsonObject:
         """Return the entry as it was declared."""
         return dict(json.loads(self.declared))
-
-    @property
-    def oracles(self) -> tuple[str, ...]:
-        """Kinds of oracles among its plans."""
-        return tuple(dict.fromkeys(each["kind"] for each in self._settings("oracle")))
 
     @property
     def classes(self) -> tuple[type[Any], ...]:

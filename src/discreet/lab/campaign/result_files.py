@@ -205,30 +205,7 @@ def task_name(dataset: str, family: str) -> str:
     return f"{file_name(dataset)}.{family}"
 
 
-@dataclass
-class SetStatus:
-    """One data set: present runs and the runs of the manifest's grid."""
-
-    runs: int = 0
-    expected: int = 0
-    seconds: float = 0.0
-    failed: dict[str, str] = field(default_factory=dict)
-    damaged: list[str] = field(default_factory=list)
-
-
-@dataclass
-class Status:
-    """Status of a folder; ``unreadable`` are sets that could not be read."""
-
-    grid: Grid
-    device: str
-    running: bool
-    datasets: dict[str, SetStatus]
-    unreadable: dict[str, str]
-    not_private: str
-
-
-def status(out: Path) -> Status:
+def status(out: Path) -> JsonObject:
     """Return the status of a folder; every checksum is verified, and nothing is written."""
     folder = Folder(out)
     manifest = folder.manifest()
@@ -237,22 +214,33 @@ def status(out: Path) -> Status:
     except InvalidInput as error:
         own = "Classes of your own need --import MODULE, the module that registers them."
         raise InvalidInput(f"{error} {own}") from None
-    datasets = {name: SetStatus() for name in manifest["datasets"]}
+    datasets: JsonObject = {
+        name: {"runs": 0, "expected": 0, "seconds": 0.0, "failed": {}, "damaged": []}
+        for name in manifest["datasets"]
+    }
     for name, family in product(datasets, grid.families):
         found, task = datasets[name], task_name(name, family)
         about = folder.sidecar(task)
-        found.expected += len(keys(grid, family)) * grid.seeds
+        found["expected"] += len(keys(grid, family)) * grid.seeds
         if about.error is not None:
-            found.failed[family] = about.error
+            found["failed"][family] = about.error
         if folder.content(task) is not None:
-            found.runs += about.rows
-            found.seconds += about.seconds
+            found["runs"] += about.rows
+            found["seconds"] += about.seconds
         elif folder.has_file(task):
-            found.damaged.append(family)
+            found["damaged"].append(family)
     unreadable = {
         task.removesuffix(".data"): folder.sidecar(task).error or ""
         for task in folder.tasks()
         if task.endswith(".data")
     }
-    not_private = str(manifest.get("event", {}).get("reason", ""))
-    return Status(grid, manifest["device"], folder.busy(), datasets, unreadable, not_private)
+    return {
+        "running": folder.busy(),
+        "runs": sum(each["runs"] for each in datasets.values()),
+        "expected": sum(each["expected"] for each in datasets.values()),
+        "device": manifest["device"],
+        "grid": grid.to_document(),
+        "not_private": str(manifest.get("event", {}).get("reason", "")),
+        "datasets": datasets,
+        "unreadable": unreadable,
+    }

@@ -22,8 +22,8 @@ from discreet.features.schema import FEW_NUMBERS
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.campaign.grid import Grid
 from discreet.lab.campaign.hardware import LEAST, described, one_thread
-from discreet.lab.campaign.presets import RIVAL_FAMILIES
 from discreet.lab.rivals import runner
+from discreet.lab.rivals.rival_contract import RivalPlan
 from discreet.plan.plan import Plan
 from discreet.plan.registry import register
 from discreet.simulate import engine
@@ -116,7 +116,7 @@ def _play(task: Task) -> tuple[NumpyArray, ...]:
     features: Any = UnitBall(dimension).map(contexts)
     truth = task.labels
     plans: list[Any] = [p for _, p in task.grid.plans(task.family, task.n_actions, dimension)]
-    run: Callable[..., Any] = runner.run if task.family in RIVAL_FAMILIES else engine.run
+    run: Callable[..., Any] = runner.run if isinstance(plans[0], RivalPlan) else engine.run
     if isinstance(plans[0], Plan) and plans[0].catalogue is not None:  # then all of them
         features, truth = played_offers(plans[0], features, None, task.labels, None)
     played, machine = [], task.machine

@@ -1,10 +1,12 @@
-"""Comparison of algorithms: final losses, their increase with ε, pairwise win rates."""
+"""Comparison of algorithms: final losses, their increase with ε, pairwise win rates.
+
+Each comparison is a list of records, one for an algorithm or a pair of algorithms at a privacy
+level; CSV files, tables and figures are made from the records.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -12,56 +14,63 @@ from discreet.lab.report.campaign_results import REFERENCE, Level, Numbers, band
 from discreet.lab.report.selection import Selection
 from discreet.types import JsonMapping, JsonObject
 
+Records = list[JsonObject]
+DEFAULT = "Default"
+NORMAL = 1.959963984540054
+"""Half-width of a 95 % interval, in standard errors."""
+BASELINE = 8.0
+"""The paper's figure is relative to ε = 8."""
+MARGIN = 1e-12
+"""Smaller differences of mean loss are ties, which count half. [paper, pairwise win rates]"""
 
-class OverSets(NamedTuple):
-    """Mean over data sets, its standard error, and the number of sets: (algorithms, levels)."""
 
-    mean: Numbers
-    standard_error: Numbers
-    datasets: Numbers
+def over_sets(values: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the mean over the data sets, its standard error, and the number of sets.
 
-
-def over_sets(values: Numbers) -> OverSets:
-    """Return statistics of values (data sets, algorithms, levels); NaN is an unknown value."""
+    ``values`` are (data sets, algorithms, levels); NaN is an unknown value.
+    """
     known = np.isfinite(values)
     n = known.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(known, values, 0).sum(axis=0) / n
         squares = np.where(known, (values - mean) ** 2, 0).sum(axis=0)
         error = np.where(n > 1, np.sqrt(squares / (n - 1) / n), np.nan)
-    return OverSets(mean, error, n)
+    return mean, error, n
 
 
-@dataclass(frozen=True)
-class MeanLosses:
-    """(algorithms, levels), over the data sets (levels,) on which every algorithm was run.
-
-    Standard errors are over data sets; those of a single data set are over its seeds.
-    """
-
-    mean: Numbers
-    standard_error: Numbers
-    datasets: Numbers
-    best: Numbers
-    """(levels,): index of the bandit with the least mean; −1 where there is none."""
-    common: Numbers
-    """(data sets, levels): the data sets over which the means are taken."""
-
-
-def mean_loss(selection: Selection) -> MeanLosses:
-    """Return means over the data sets on which every algorithm was run.
+def common_sets(selection: Selection) -> Numbers:
+    """Return a mask (data sets, levels) of the data sets on which every algorithm was run.
 
     An algorithm without any run at some ε does not shorten the list of data sets there.
     """
     has = selection.has
-    common = np.asarray((has | ~has.any(axis=0)).all(axis=1) & has.any(axis=1))
+    return np.asarray((has | ~has.any(axis=0)).all(axis=1) & has.any(axis=1))
+
+
+def mean_losses(selection: Selection) -> Records:
+    """Return the mean loss of each algorithm at each ε, over the same data sets.
+
+    Standard errors are over data sets; those of a single data set are over its seeds. The bandit
+    with the least mean at a level is ``best``.
+    """
+    common = common_sets(selection)
     mean, error, _ = over_sets(np.where(common[:, None, :], selection.loss, np.nan))
     if len(selection.datasets) == 1:
         error = np.where(common, selection.standard_error[0], np.nan)
     bandit = np.asarray([name != REFERENCE for name in selection.algorithms])
     contest = np.where(bandit[:, None] & np.isfinite(mean), mean, np.inf)
     best = np.where(np.isfinite(contest).any(axis=0), contest.argmin(axis=0), -1)
-    return MeanLosses(mean, error, common.sum(axis=0), best, common)
+    return [
+        {
+            "algorithm": name,
+            "epsilon": level.epsilon,
+            "mean": float(mean[a, i]),
+            "standard_error": float(error[a, i]),
+            "best": bool(best[i] == a),
+        }
+        for a, name in enumerate(selection.algorithms)
+        for i, level in enumerate(selection.levels)
+    ]
 
 
 def without_contexts(about: JsonMapping, datasets: Sequence[str]) -> dict[str, Numbers]:
@@ -73,70 +82,43 @@ def without_contexts(about: JsonMapping, datasets: Sequence[str]) -> dict[str, N
     }
 
 
-BASELINE = 8.0
-"""The paper's figure is relative to ε = 8."""
-
-
-@dataclass(frozen=True)
-class LossIncrease:
-    """Mean increase of the final loss, relative to that at one ε."""
-
-    algorithms: tuple[str, ...]
-    levels: tuple[Level, ...]
-    relative_to: Level
-    increase: OverSets
-
-    def records(self) -> list[JsonObject]:
-        """Return the lines of ``loss_increase.csv``."""
-        mean, error, datasets = self.increase
-        return [
-            {
-                "algorithm": algorithm,
-                "epsilon": level.epsilon,
-                "mean_increase": float(mean[a, i]),
-                "standard_error": float(error[a, i]),
-                "datasets": int(datasets[a, i]),
-                "relative_to_epsilon": self.relative_to.epsilon,
-            }
-            for a, algorithm in enumerate(self.algorithms)
-            for i, level in enumerate(self.levels)
-            if datasets[a, i]
-        ]
-
-
-def loss_increase(selection: Selection) -> LossIncrease | None:
+def loss_increase(selection: Selection) -> Records:
     """Return L(ε) − L(8) over data sets that have both; without ε = 8, the largest finite ε."""
     levels = selection.levels
     private = [i for i, level in enumerate(levels) if level.private]
     if not private:
-        return None
+        return []
     wanted = [i for i in private if levels[i].epsilon == BASELINE]
     baseline = (wanted or private)[0]  # levels come with ε decreasing
-    increase = over_sets(selection.loss - selection.loss[..., baseline, None])
-    return LossIncrease(selection.algorithms, levels, levels[baseline], increase)
+    mean, error, datasets = over_sets(selection.loss - selection.loss[..., baseline, None])
+    return [
+        {
+            "algorithm": algorithm,
+            "epsilon": level.epsilon,
+            "mean_increase": float(mean[a, i]),
+            "standard_error": float(error[a, i]),
+            "datasets": int(datasets[a, i]),
+            "relative_to_epsilon": levels[baseline].epsilon,
+        }
+        for a, algorithm in enumerate(selection.algorithms)
+        for i, level in enumerate(levels)
+        if datasets[a, i]
+    ]
 
 
-DEFAULT = "Default"
-NORMAL = 1.959963984540054
-"""Half-width of a 95 % interval, in standard errors."""
-
-
-def against_default(selection: Selection) -> list[JsonObject]:
+def against_default(selection: Selection) -> Records:
     """Compare with the default plan; nothing without the default plan or without any other."""
     names = selection.algorithms
     if DEFAULT not in names:
         return []
     others = [a for a, name in enumerate(names) if name != DEFAULT]
     own = selection.loss[:, names.index(DEFAULT), None]
-    return differences(
-        [names[a] for a in others], selection.levels, selection.loss[:, others] - own
-    )
+    difference = selection.loss[:, others] - own
+    return differences([names[a] for a in others], selection.levels, difference)
 
 
-def differences(
-    algorithms: Sequence[str], levels: Sequence[Level], difference: Numbers
-) -> list[JsonObject]:
-    """Return the lines of ``against_default.csv``: the loss of others less that of the default.
+def differences(algorithms: Sequence[str], levels: Sequence[Level], difference: Numbers) -> Records:
+    """Return the loss of others less that of the default plan, and how often it is ahead.
 
     ``difference`` (data sets, algorithms, levels) are means over seeds, so the spread over data
     sets includes the variation of seeds. The share of data sets on which the default is ahead
@@ -164,66 +146,6 @@ def differences(
     ]
 
 
-MARGIN = 1e-12
-"""Smaller differences of mean loss are ties, which count half. [paper, pairwise win rates]"""
-
-
-@dataclass(frozen=True)
-class WinRates:
-    """Counts (levels, algorithms, algorithms): the row against the column."""
-
-    levels: tuple[Level, ...]
-    algorithms: tuple[str, ...]
-    wins: Numbers
-    ties: Numbers
-    losses: Numbers
-
-    @property
-    def datasets(self) -> Numbers:
-        """Data sets on which both were run."""
-        return self.wins + self.ties + self.losses
-
-    @property
-    def percent(self) -> Numbers:
-        """Ties count half; NaN where two algorithms share no data set."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(100 * (self.wins + self.ties / 2) / self.datasets)
-
-    def records(self) -> list[JsonObject]:
-        """Return the lines of ``win_rates.csv``, in the order of the paper's table."""
-        return [
-            {
-                **level._asdict(),
-                "row_algorithm": short(row),
-                "column_algorithm": short(column),
-                "datasets": int(self.datasets[i, j, k]),
-                "wins": int(self.wins[i, j, k]),
-                "ties": int(self.ties[i, j, k]),
-                "losses": int(self.losses[i, j, k]),
-                "win_rate_percent": round(float(self.percent[i, j, k]), 6),
-            }
-            for i, level in enumerate(self.levels)
-            for j, row in enumerate(self.algorithms)
-            for k, column in enumerate(self.algorithms)
-            if self.datasets[i, j, k]
-        ]
-
-    def first(self, level: int) -> str | None:
-        """Return the algorithm that wins more than half against each other one, if there is one."""
-        if len(self.algorithms) < 2:
-            return None
-        # An algorithm without runs at this level neither wins nor loses.
-        played = self.datasets[level].any(axis=1)
-        beaten = (self.percent[level] > 50) | np.eye(len(self.algorithms), dtype=bool) | ~played
-        found = np.flatnonzero(beaten.all(axis=1) & played)
-        return self.algorithms[int(found[0])] if len(found) else None
-
-    def against_the_rest(self) -> Numbers:
-        """Return the mean win rate against the others: (levels, algorithms)."""
-        others = np.where(np.eye(len(self.algorithms), dtype=bool), np.nan, self.percent)
-        return over_sets(np.moveaxis(others, -1, 0)).mean
-
-
 def outcomes(loss: Numbers) -> Numbers:
     """Return +1 where the row wins, 0 for a tie, −1 where it loses; NaN where one was not run.
 
@@ -234,9 +156,50 @@ def outcomes(loss: Numbers) -> Numbers:
     return np.where(np.abs(ahead) <= MARGIN, 0.0, np.sign(ahead))
 
 
-def win_rates(selection: Selection) -> WinRates:
-    """Return win rates of the bandit algorithms over all data sets."""
+def win_rates(selection: Selection) -> Records:
+    """Return win rates of pairs of bandits over all data sets, in the order of the paper's table.
+
+    Ties count half. An algorithm is compared with itself too, as in that table.
+    """
     names = bandits(selection.algorithms)
     result = outcomes(selection.loss[:, [selection.algorithms.index(name) for name in names]])
-    counts = ((result == outcome).sum(axis=0) for outcome in (1, 0, -1))
-    return WinRates(selection.levels, tuple(names), *counts)
+    wins, ties, losses = ((result == outcome).sum(axis=0) for outcome in (1, 0, -1))
+    datasets = wins + ties + losses
+    return [
+        {
+            **selection.levels[i]._asdict(),
+            "row_algorithm": names[j],
+            "column_algorithm": names[k],
+            "datasets": int(datasets[i, j, k]),
+            "wins": int(wins[i, j, k]),
+            "ties": int(ties[i, j, k]),
+            "losses": int(losses[i, j, k]),
+            "win_rate_percent": round(
+                float(100 * (wins[i, j, k] + ties[i, j, k] / 2) / datasets[i, j, k]), 6
+            ),
+        }
+        for i, j, k in np.argwhere(datasets)
+    ]
+
+
+def with_short_names(rates: Iterable[JsonMapping]) -> Records:
+    """Return the lines of ``win_rates.csv``, whose names are those of the paper's table."""
+    columns = ("row_algorithm", "column_algorithm")
+    return [{**each, **{name: short(each[name]) for name in columns}} for each in rates]
+
+
+def rates_of(rates: Iterable[JsonMapping], epsilon: float) -> dict[str, list[float]]:
+    """Return the win rates of each algorithm against the others at one level."""
+    found: dict[str, list[float]] = {}
+    for each in rates:
+        row = found.setdefault(each["row_algorithm"], []) if each["epsilon"] == epsilon else []
+        if each["row_algorithm"] != each["column_algorithm"]:
+            row.append(each["win_rate_percent"])
+    return found
+
+
+def first(rates: Iterable[JsonMapping], epsilon: float) -> str | None:
+    """Return the algorithm that wins more than half against each other one, if there is one."""
+    found = rates_of(rates, epsilon)
+    winners = (name for name, won in found.items() if all(each > 50 for each in won))
+    return next(winners, None) if len(found) > 1 else None

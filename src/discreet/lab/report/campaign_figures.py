@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
-from discreet.lab.report.algorithm_comparison import (
-    LossIncrease,
-    MeanLosses,
-    OverSets,
-    WinRates,
-    without_contexts,
-)
-from discreet.lab.report.campaign_results import Level, Numbers
+from discreet.lab.report.campaign_results import Numbers, levels_of, named_in
 from discreet.lab.report.figures import (
     Drawing,
     error_line,
@@ -23,7 +16,7 @@ from discreet.lab.report.figures import (
     plain,
     rounds_axis,
 )
-from discreet.lab.report.selection import Curves, Selection
+from discreet.lab.report.selection import Curves
 from discreet.text import epsilon_text
 from discreet.types import Axes, Figure, JsonMapping
 
@@ -32,29 +25,33 @@ COLOURS = ("#B35806", "#F1A340", "#FEE0B6", "#F7F7F7", "#D1E5F0", "#67A9CF", "#2
 _COLUMNS = 3
 
 
-def heat_maps(rates: WinRates, levels: Iterable[int]) -> Drawing:
+def heat_maps(rates: Sequence[JsonMapping], epsilons: Sequence[float]) -> Drawing:
     """Draw percentages of the row against the column, a map for each privacy level."""
-    shown = list(levels)
-    columns = min(_COLUMNS, len(shown))
-    rows = -(-len(shown) // columns)
+    columns = min(_COLUMNS, len(epsilons))
+    rows = -(-len(epsilons) // columns)
 
     def draw(figure: Figure, _: str) -> None:
         axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
-        for axis, level in zip(axes, shown, strict=False):
-            _map(axis, rates, level)
-        for axis in axes[len(shown) :]:
+        for axis, epsilon in zip(axes, epsilons, strict=False):
+            _map(axis, rates, epsilon)
+        for axis in axes[len(epsilons) :]:
             axis.set_axis_off()
-        if len(shown) > 1:
+        if len(epsilons) > 1:
             words = "% of data sets on which the row has less mean final loss; ties count half"
             figure.supxlabel(words, fontsize=10)
 
     return Drawing((3.7 * columns, 3.5 * rows), draw)
 
 
-def _map(axis: Axes, rates: WinRates, level: int) -> None:
+def _map(axis: Axes, rates: Sequence[JsonMapping], epsilon: float) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    percent, names = rates.percent[level], rates.algorithms
+    names = named_in(rates, "row_algorithm")
+    percent = np.full((len(names), len(names)), np.nan)
+    for each in rates:
+        if each["epsilon"] == epsilon:
+            place = names.index(each["row_algorithm"]), names.index(each["column_algorithm"])
+            percent[place] = each["win_rate_percent"]
     colours = LinearSegmentedColormap.from_list("win rate", COLOURS)
     # pcolormesh, because imshow would put a bitmap into the SVG.
     axis.pcolormesh(
@@ -72,7 +69,7 @@ def _map(axis: Axes, rates: WinRates, level: int) -> None:
     axis.invert_yaxis()
     axis.set_aspect("equal")
     axis.spines[:].set_visible(False)
-    axis.set_title(rates.levels[level].text, fontsize=11)
+    axis.set_title(f"ε = {epsilon_text(epsilon)}", fontsize=11)
 
 
 def legible_on(colour: tuple[float, ...]) -> str:
@@ -82,46 +79,27 @@ def legible_on(colour: tuple[float, ...]) -> str:
     return "#000000" if luminance > 0.179 else "#ffffff"
 
 
-def increase_chart(increase: LossIncrease) -> Drawing:
-    """Draw the mean increase of the final loss at each private ε."""
-    words = f"final loss, less that at {increase.relative_to.text}"
-    kept = [i for i, level in enumerate(increase.levels) if level.private]
-    levels = [increase.levels[i] for i in kept]
-    lines = OverSets(*(part[:, kept] for part in increase.increase))
-    return _against_epsilon(increase.algorithms, levels, lines, words, {})
-
-
-def level_chart(selection: Selection, means: MeanLosses, about: JsonMapping) -> Drawing:
-    """Draw mean final loss against ε."""
-    counted = means.common.any(axis=1)
-    fixed = {
-        name: float(np.mean(losses[counted]))
-        for name, losses in without_contexts(about, selection.datasets).items()
-    }
-    lines = OverSets(means.mean, means.standard_error, means.datasets)
-    return _against_epsilon(selection.algorithms, selection.levels, lines, "mean final loss", fixed)
-
-
-def _against_epsilon(
-    names: Iterable[str],
-    levels: Iterable[Level],
-    lines: OverSets,
-    words: str,
-    fixed: Mapping[str, float],
+def against_epsilon(
+    records: Sequence[JsonMapping], column: str, words: str, fixed: Mapping[str, float]
 ) -> Drawing:
-    """Draw a line per algorithm with one standard error over data sets."""
+    """Draw a line per algorithm with one standard error; ``fixed`` are horizontal lines."""
+    levels, names = levels_of(records), named_in(records, "algorithm")
 
     def draw(figure: Figure, ink: str) -> None:
         axis = figure.subplots()
-        shown = [epsilon_text(level.epsilon) for level in levels]
-        places = np.arange(len(shown))
+        places = np.arange(len(levels))
         for a, name in enumerate(names):
+            line = np.full((2, len(levels)), np.nan)
+            for each in records:
+                if each["algorithm"] == name:
+                    numbers = each[column], each["standard_error"]
+                    line[:, levels.index(each["epsilon"])] = numbers
             # A small horizontal offset separates the error bars of different algorithms.
-            x = places + 0.02 * (a - (len(lines.mean) - 1) / 2)
-            error = np.nan_to_num(lines.standard_error[a])
-            error_line(axis, x, lines.mean[a], error, label=name, **line_style(name, ink))
+            x = places + 0.02 * (a - (len(names) - 1) / 2)
+            error = np.nan_to_num(line[1])
+            error_line(axis, x, line[0], error, label=name, **line_style(name, ink))
         known_levels(axis, fixed, ink)
-        axis.set_xticks(places, shown)
+        axis.set_xticks(places, [epsilon_text(level) for level in levels])
         axis.set_xlabel("ε (more privacy to the right)")
         axis.set_ylabel(words)
         plain(axis, ink)

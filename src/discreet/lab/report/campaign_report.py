@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,39 +10,26 @@ import numpy as np
 from discreet.client.pages import rendered
 from discreet.errors import InvalidInput
 from discreet.lab.campaign.results_folder import file_name
-from discreet.lab.report import campaign_tables as tables
-from discreet.lab.report.algorithm_comparison import (
-    MeanLosses,
-    WinRates,
-    against_default,
-    loss_increase,
-    mean_loss,
-    win_rates,
-    without_contexts,
-)
-from discreet.lab.report.campaign_figures import (
-    curve_chart,
-    heat_maps,
-    increase_chart,
-    level_chart,
-)
+from discreet.lab.report import algorithm_comparison as comparison
+from discreet.lab.report import tables
+from discreet.lab.report.campaign_figures import against_epsilon, curve_chart, heat_maps
 from discreet.lab.report.campaign_results import (
     DATA,
     POOLED,
     REFERENCE,
     CampaignResults,
+    Level,
     bandits,
 )
 from discreet.lab.report.figures import Drawing
 from discreet.lab.report.paper_comparison import (
     CITATION,
     FIGURES,
-    Comparison,
     beside_published,
     openml_id,
+    sentences,
 )
 from discreet.lab.report.selection import Selection, curves, select
-from discreet.lab.report.tables import csv_text
 from discreet.text import epsilon_text, listed
 from discreet.types import JsonMapping, JsonObject
 from discreet.validate import one_of
@@ -69,32 +55,43 @@ def write(
     about, manifest = source.datasets, source.manifest
     best = select(source.runs(), select_by)
     drawn = shown(best, curves_of, about)
-    rates, means, increase = win_rates(best), mean_loss(best), loss_increase(best)
-    beside, compared = against_default(best), _compared(best, source)
+    rates, means = comparison.win_rates(best), comparison.mean_losses(best)
+    increase, beside = comparison.loss_increase(best), comparison.against_default(best)
+    compared = _compared(best, source)
     folder = _Folder(Path(out))
     for name, records in {
         "best": best.records(),
-        "win_rates": rates.records(),
-        "loss_increase": [] if increase is None else increase.records(),
+        "win_rates": comparison.with_short_names(rates),
+        "loss_increase": increase,
         "choices": best.choices(),
         "against_default": beside,
     }.items():
         if records:
-            folder.write(f"{name}.csv", csv_text(records))
+            folder.write(f"{name}.csv", tables.csv_text(records))
 
     figures: JsonObject = {"maps": {}, "curves": {}, "more": [], "increase": "", "levels": ""}
-    if len(rates.algorithms) > 1 and len(best.datasets) > 1:  # with one set every rate is 0 or 100
-        folder.draw("win_rates", heat_maps(rates, range(len(rates.levels))))
-        for i, level in enumerate(rates.levels):
-            figures["maps"][level.text] = heat_maps(rates, [i]).inline(f"map{i}")
-    if increase is not None and sum(level.private for level in best.levels) > 1:
-        figures["increase"] = folder.draw("loss_increase", increase_chart(increase))
+    epsilons = [level.epsilon for level in best.levels]
+    baseline = Level(increase[0]["relative_to_epsilon"], 0.0).text if increase else None
+    contest = len(bandits(best.algorithms)) > 1 and len(best.datasets) > 1
+    if contest:  # with one set every rate is 0 or 100
+        folder.draw("win_rates", heat_maps(rates, epsilons))
+        for i, level in enumerate(best.levels):
+            figures["maps"][level.text] = heat_maps(rates, [level.epsilon]).inline(f"map{i}")
+    if increase and sum(level.private for level in best.levels) > 1:
+        private = [each for each in increase if np.isfinite(each["epsilon"])]
+        words = f"final loss, less that at {baseline}"
+        chart = against_epsilon(private, "mean_increase", words, {})
+        figures["increase"] = folder.draw("loss_increase", chart)
     if beside and len(best.levels) > 1:
-        figures["levels"] = folder.draw("levels", level_chart(best, means, about))
+        counted = comparison.common_sets(best).any(axis=1)
+        plain = comparison.without_contexts(about, best.datasets)
+        fixed = {name: float(np.mean(losses[counted])) for name, losses in plain.items()}
+        chart = against_epsilon(means, "mean", "mean final loss", fixed)
+        figures["levels"] = folder.draw("levels", chart)
     for place, name in enumerate(drawn):
         found = curves(source.curves(name), best, name)
         if found is not None:
-            known = without_contexts(about, [name])
+            known = comparison.without_contexts(about, [name])
             chart = curve_chart(found, {each: float(level[0]) for each, level in known.items()})
             stem = f"curves/{file_name(name)}"
             svg = folder.draw(stem, chart, f"curves{place}")
@@ -115,13 +112,13 @@ def write(
         summary=lines,
         missing=holes,
         figures=figures,
-        mean_losses=tables.mean_losses(best, means, about),
+        mean_losses=tables.losses_by_level(best, means, about),
         beside_default=tables.beside_default(beside),
         average_win_rates=tables.average_win_rates(rates),
-        comparison=compared,
+        comparison=sentences(compared)[:-1] if compared else [],  # the last is the statement
         citation=CITATION,
         differences=tables.differences(compared) if compared else None,
-        relative_to=increase.relative_to.text if increase else None,
+        relative_to=baseline,
         increases=tables.increases(increase) if increase else None,
         by_dataset=tables.by_dataset(best, about),
         command=tables.rerun_command(manifest),
@@ -135,7 +132,7 @@ def write(
         "runs": best.runs,
         "datasets": len(best.datasets),
         "algorithms": list(best.algorithms),
-        "epsilons": [level.epsilon for level in best.levels],
+        "epsilons": epsilons,
         "summary": lines,
         "missing": holes,
         "features": source.features,
@@ -183,39 +180,43 @@ def shown(selection: Selection, wanted: str | Sequence[str], about: JsonMapping)
     return names
 
 
-def _compared(best: Selection, source: CampaignResults) -> Comparison | None:
+def _compared(best: Selection, source: CampaignResults) -> JsonObject | None:
     if source.features != "raw":  # the paper's columns are as they are
         return None
     try:
         found = beside_published(best, source.datasets)
     except InvalidInput:  # nothing shared with the paper: nothing to say
         return None
-    return found if found.differences else None
+    return found if found["by_epsilon"] else None
 
 
 def summary(
-    selection: Selection, rates: WinRates, means: MeanLosses, about: JsonMapping
+    selection: Selection,
+    rates: Sequence[JsonMapping],
+    means: Sequence[JsonMapping],
+    about: JsonMapping,
 ) -> list[str]:
     """Return the algorithm that is first everywhere, a line for each ε, and plain policies."""
-    first, several = {rates.first(i) for i in range(len(rates.levels))}, len(selection.datasets) > 1
+    several = len(selection.datasets) > 1
+    first = {comparison.first(rates, level.epsilon) for level in selection.levels}
     lines = []
     if several and len(first) == 1 and None not in first:
         lines = [f"{first.pop()} is first at every ε: it wins more than half against each other."]
-    average = rates.against_the_rest()
-    for i, level in enumerate(selection.levels):
-        losses = dict(zip(selection.algorithms, means.mean[:, i].tolist(), strict=True))
-        known = sorted(
-            filter(lambda each: math.isfinite(losses[each]), losses), key=losses.__getitem__
-        )
+    for level in selection.levels:
+        at = [each for each in means if each["epsilon"] == level.epsilon]
+        losses = {each["algorithm"]: each["mean"] for each in at if np.isfinite(each["mean"])}
+        known = sorted(losses, key=losses.__getitem__)
         best = [f"{each}, {losses[each]:.3f}" for each in bandits(known)[:2]]
         line = f"{level.text}: least mean loss {', then '.join(best) or 'unknown'}"
         if REFERENCE in known:
             line += f" ({REFERENCE}, which sees every loss: {losses[REFERENCE]:.3f})"
-        if several and np.isfinite(average[i]).any():
-            leader = int(np.nanargmax(average[i]))
-            line += f"; highest win rate {rates.algorithms[leader]}, {average[i, leader]:.0f} %"
+        won = comparison.rates_of(rates, level.epsilon)
+        average = {name: np.mean(each) for name, each in won.items() if each}
+        if several and average:
+            leader = max(average, key=average.__getitem__)
+            line += f"; highest win rate {leader}, {average[leader]:.0f} %"
         lines.append(f"{line}.")
-    for name, plain in without_contexts(about, selection.datasets).items():
+    for name, plain in comparison.without_contexts(about, selection.datasets).items():
         if np.isfinite(plain).all():
             lines.append(f"Without contexts, {name}: {plain.mean():.3f}.")
     return lines

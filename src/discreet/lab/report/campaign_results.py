@@ -16,7 +16,7 @@ from discreet.errors import InvalidInput
 from discreet.lab.campaign.results_folder import Folder, file_name
 from discreet.privacy.budget import Participation
 from discreet.text import epsilon_text
-from discreet.types import Frame, JsonObject, NumpyArray
+from discreet.types import Frame, JsonMapping, JsonObject, NumpyArray
 from discreet.validate import installed
 
 SHORT = {
@@ -52,6 +52,16 @@ def place(algorithm: str) -> tuple[int, str]:
 def short(algorithm: str) -> str:
     """Return ``bpo`` for ReplayBonusPO; an unknown name in lower case."""
     return SHORT.get(algorithm, algorithm.lower())
+
+
+def named_in(records: Iterable[JsonMapping], column: str) -> list[str]:
+    """Return the algorithms of a column of records, in the order of all tables."""
+    return sorted({each[column] for each in records}, key=place)
+
+
+def levels_of(records: Iterable[JsonMapping]) -> list[float]:
+    """Return the privacy levels of records, from no privacy to the most privacy."""
+    return sorted({each["epsilon"] for each in records}, reverse=True)
 
 
 def bandits(algorithms: Iterable[str]) -> list[str]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +18,7 @@ from discreet.lab.campaign.presets import EPSILONS
 from discreet.lab.report.algorithm_comparison import outcomes
 from discreet.lab.report.campaign_results import SHORT, CampaignResults, Level, Numbers, bandits
 from discreet.lab.report.selection import Selection, select
-from discreet.text import epsilon_text, listed
+from discreet.text import listed
 from discreet.types import JsonMapping, JsonObject
 
 CITATION = (
@@ -100,96 +98,38 @@ CELLS = 210
 """Off the diagonal: 7 algorithms against 6 others at 5 privacy levels."""
 
 
-class ComparedCell(NamedTuple):
-    """One row algorithm against one column algorithm at one ε, in percent.
-
-    ``published`` and ``difference`` are None where the paper lacks one of the two algorithms.
-    """
-
-    epsilon: float
-    delta: float
-    row_algorithm: str
-    column_algorithm: str
-    datasets: int
-    ours: float
-    published: float | None
-    difference: float | None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Our win rates and published ones; the three statistics are NaN without published cells."""
-
-    datasets: tuple[str, ...]
-    cells: tuple[ComparedCell, ...]
-    mean_absolute_difference: float
-    interval: tuple[float, float]
-    """95 % over resampled data sets: the bootstrap's spread, laid around the estimate."""
-    by_chance: float
-    """Mean absolute change of a cell when the data sets are drawn again: the noise of our rates."""
-    first: dict[float, bool]
-    """For each finite ε: True if ReplayBonusPO wins more than half against each other algorithm."""
-    missing: tuple[str, ...]
-    statement: str
-
-    @property
-    def differences(self) -> list[tuple[float, float]]:
-        """(ε, difference) of the cells that the paper has too."""
-        return [(c.epsilon, c.difference) for c in self.cells if c.difference is not None]
-
-    def by_epsilon(self) -> dict[float, float]:
-        """Mean absolute difference at each ε."""
-        found: dict[float, list[float]] = {}
-        for epsilon, difference in self.differences:
-            found.setdefault(epsilon, []).append(abs(difference))
-        return {epsilon: float(np.mean(each)) for epsilon, each in found.items()}
-
-    def document(self) -> JsonObject:
-        """Return all values, cell by cell."""
-        return {
-            "datasets": list(self.datasets),
-            "mean_absolute_difference": self.mean_absolute_difference,
-            "interval": list(self.interval),
-            "coverage_percent": COVERAGE,
-            "resamples": RESAMPLES,
-            "by_chance": self.by_chance,
-            "by_epsilon": {f"{key:g}": value for key, value in self.by_epsilon().items()},
-            "first": {f"{key:g}": value for key, value in self.first.items()},
-            "leader_first": bool(self.first) and all(self.first.values()),
-            "missing": list(self.missing),
-            "selection": self.statement,
-            "citation": CITATION,
-            "cells": [cell._asdict() for cell in self.cells],
-        }
-
-    def sentences(self) -> list[str]:
-        """Return the difference, its uncertainty and the first algorithm, in sentences."""
+def sentences(document: JsonMapping) -> list[str]:
+    """Return the difference, its uncertainty and the first algorithm, in sentences."""
+    cells, sets = _shared(document["cells"]), len(document["datasets"])
+    lines = [
+        "The campaign has fewer than two of the paper's algorithms: no published rate compares."
+    ]
+    if cells:
+        low, high = document["interval"]
         lines = [
-            "The campaign has fewer than two of the paper's algorithms: no published rate compares."
+            "Mean absolute difference to the published win rates: "
+            f"{document['mean_absolute_difference']:.1f} points over {len(cells)} cells "
+            f"({COVERAGE} % bootstrap interval {low:.1f} to {high:.1f}, {sets} shared data sets).",
+            f"Drawing {sets} data sets anew moves a cell by {document['by_chance']:.1f} "
+            "points on average: a difference of that size is what chance alone gives.",
         ]
-        if self.differences:
-            low, high = self.interval
-            sets = len(self.datasets)
-            lines = [
-                f"Mean absolute difference to the published win rates: "
-                f"{self.mean_absolute_difference:.1f} points over {len(self.differences)} cells "
-                f"({COVERAGE} % bootstrap interval {low:.1f} to {high:.1f}, "
-                f"{sets} shared data sets).",
-                f"Drawing {sets} data sets anew moves a cell by {self.by_chance:.1f} "
-                "points on average: a difference of that size is what chance alone gives.",
-            ]
-            for wins, words in (
-                (True, "wins more than half against each other"),
-                (False, "does not beat each other algorithm"),
-            ):
-                levels = [epsilon_text(each) for each, first in self.first.items() if first is wins]
-                if levels:
-                    lines.append(f"{LEADER} {words} at ε = {listed(levels)}.")
-        return [*lines, *self.missing, self.statement]
+        for wins, words in (
+            (True, "wins more than half against each other"),
+            (False, "does not beat each other algorithm"),
+        ):
+            levels = [each for each, first in document["first"].items() if first is wins]
+            if levels:
+                lines.append(f"{LEADER} {words} at ε = {listed(levels)}.")
+    return [*lines, *document["missing"], document["selection"]]
 
 
-def compare(results_dir: Path, select_by: str = "seeds") -> Comparison:
-    """Compare the campaign's win rates with the published ones."""
+def _shared(cells: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return the cells that the paper has too."""
+    return [each for each in cells if each["difference"] is not None]
+
+
+def compare(results_dir: Path, select_by: str = "seeds") -> JsonObject:
+    """Compare win rates over the data sets that the paper uses with the published ones."""
     source = CampaignResults(results_dir)
     if source.features != "raw":
         raise InvalidInput(
@@ -199,8 +139,11 @@ def compare(results_dir: Path, select_by: str = "seeds") -> Comparison:
     return beside_published(select(source.runs(), select_by), source.datasets)
 
 
-def beside_published(selection: Selection, about: JsonObject) -> Comparison:
-    """Compare a selection; raise InvalidInput where the paper shares nothing with it."""
+def beside_published(selection: Selection, about: JsonMapping) -> JsonObject:
+    """Compare a selection; raise InvalidInput where the paper shares nothing with it.
+
+    The three statistics of the differences are NaN without published cells.
+    """
     theirs = published()
     shared = paper_sets({name: about.get(name, {}) for name in selection.datasets})
     names = bandits(selection.algorithms)
@@ -228,25 +171,40 @@ def beside_published(selection: Selection, about: JsonObject) -> Comparison:
         estimate = float(np.abs(rates - truth)[both].mean())
         interval, by_chance = _bootstrap(score[:, both], truth[both], estimate)
     counts = np.isfinite(score).sum(axis=0)
-    cells = []
+    cells: list[JsonObject] = []
     for i, j, k in np.argwhere(known):
         ours = round(float(rates[i, j, k]), 6)
         paper = float(truth[i, j, k]) if both[i, j, k] else None
-        difference = None if paper is None else ours - paper
-        sets = int(counts[i, j, k])
-        epsilon, delta = levels[i]
-        row = (names[j], names[k], sets, ours, paper, difference)
-        cells.append(ComparedCell(epsilon, delta, *row))
-    return Comparison(
-        datasets=tuple(sorted(shared)),
-        cells=tuple(cells),
-        mean_absolute_difference=estimate,
-        interval=interval,
-        by_chance=by_chance,
-        first=_first(rates, names, levels),
-        missing=tuple(_missing(names, levels, int(both.sum()))),
-        statement=selection.statement,
-    )
+        cells.append(
+            {
+                **levels[i]._asdict(),
+                "row_algorithm": names[j],
+                "column_algorithm": names[k],
+                "datasets": int(counts[i, j, k]),
+                "ours": ours,
+                "published": paper,
+                "difference": None if paper is None else ours - paper,
+            }
+        )
+    first = _first(rates, names, levels)
+    apart: dict[str, list[float]] = {}
+    for each in _shared(cells):
+        apart.setdefault(f"{each['epsilon']:g}", []).append(abs(each["difference"]))
+    return {
+        "datasets": sorted(shared),
+        "mean_absolute_difference": estimate,
+        "interval": list(interval),
+        "coverage_percent": COVERAGE,
+        "resamples": RESAMPLES,
+        "by_chance": by_chance,
+        "by_epsilon": {level: float(np.mean(each)) for level, each in apart.items()},
+        "first": first,
+        "leader_first": bool(first) and all(first.values()),
+        "missing": _missing(names, levels, int(both.sum())),
+        "selection": selection.statement,
+        "citation": CITATION,
+        "cells": cells,
+    }
 
 
 def _rates(score: Numbers, weights: Numbers) -> Numbers:
@@ -277,13 +235,14 @@ def _bootstrap(
     return (max(0.0, estimate + float(low)), estimate + float(high)), float(moved)
 
 
-def _first(rates: Numbers, names: list[str], levels: list[Level]) -> dict[float, bool]:
+def _first(rates: Numbers, names: list[str], levels: list[Level]) -> dict[str, bool]:
     """Return for each finite ε if the leader wins more than half against the paper's others."""
     rivals = [k for k, name in enumerate(names) if name in PAPER_ALGORITHMS and name != LEADER]
     if LEADER not in names or not rivals:
         return {}
     ahead = rates[:, names.index(LEADER), rivals] > 50
-    return {level.epsilon: bool(ahead[i].all()) for i, level in enumerate(levels) if level.private}
+    finite = [(i, level.epsilon) for i, level in enumerate(levels) if level.private]
+    return {f"{epsilon:g}": bool(ahead[i].all()) for i, epsilon in finite}
 
 
 def _missing(names: list[str], levels: list[Level], cells: int) -> list[str]:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from discreet.arrays.backend import apply_rows, namespace, per_run, to_numpy, weighted_sums
+from discreet.arrays.backend import apply_rows, as_like, namespace, per_run, to_numpy, weighted_sums
 from discreet.lab.rivals.rival_contract import (
     BatchClock,
     NoiseClock,
@@ -48,8 +48,8 @@ class CodedBandit(Rival):
     ``tight``: the whole report (code, action, loss) needs l equal ones, and q and l are exact for
     replacement of one record: q = min(¾, 1 − e^(−ε/2)), l from binomial tails.
 
-    The codes are means of clusters, learnt from the same contexts (``coded``): in deployment
-    they would have to be public, and here they favour this rival.
+    The codes are means of clusters of public contexts. Here these are rows of the data set itself,
+    the same for every seed (``code_centres``), which favours this rival.
 
     >>> sampling(Budget(math.log(2), 1e-5), "published")
     (0.5, 10)
@@ -148,7 +148,7 @@ class CodedRuns:
     def play(self, rows: RivalRows, noted: NumpyArray) -> Iterator[NumpyArray]:
         """Yield losses (S, R), summed from one recorded round to the next."""
         rivals = [plan.rival for plan in self.plans if isinstance(plan.rival, CodedBandit)]
-        codes = coded(rows.features, rivals[0].codes)
+        codes = coded(rows.features, code_centres(rows.data, rivals[0].codes))
         chances = [
             sampling(plan.budget, each.constants)
             for plan, each in zip(self.plans, rivals, strict=True)
@@ -199,23 +199,24 @@ def passed(reports: Array, least: Array, whole: Array) -> Array:
     return xp.where(through, reports, xp.zeros_like(reports))
 
 
-def coded(features: Array, codes: int) -> Array:
-    """Return rows (S, 1, T, p) as indicators of the nearest of ``codes`` centres: (S, 1, T, K).
+def code_centres(contexts: NumpyArray, codes: int) -> NumpyArray:
+    """Return at most ``codes`` centres (K, p) by Lloyd's algorithm, on rows drawn at random.
 
-    The centres are those of Lloyd's algorithm on the first rows of the first seed.
+    They depend on the data set (T, p) alone: codes are public, so no seed may change them.
     """
-    xp = namespace(features)
-    rows = to_numpy(features[0, 0, :LEARNT_FROM]).astype(np.float64)
-    chosen = np.random.default_rng(0).permutation(len(rows))[:codes]
-    centres = rows[chosen]
+    order = np.random.default_rng(0).permutation(len(contexts))[:LEARNT_FROM]
+    rows = contexts[order].astype(np.float64)
+    centres = rows[:codes]
     for _ in range(STEPS):
         nearest = np.argmin((centres**2).sum(1) - 2.0 * rows @ centres.T, axis=1)
         member = nearest[:, None] == np.arange(len(centres))
         size = member.sum(0)[:, None]
         centres = np.where(size > 0, member.T.astype(float) @ rows / np.maximum(size, 1), centres)
-    if xp is np:
-        centres = centres.astype(features.dtype)
-    else:
-        centres = xp.asarray(centres, dtype=features.dtype, device=features.device)
-    distance = (centres**2).sum(-1) - 2.0 * features @ centres.mT
-    return xp.astype(is_first_minimum(distance), features.dtype)
+    return np.asarray(centres)
+
+
+def coded(features: Array, centres: NumpyArray) -> Array:
+    """Return rows (S, 1, T, p) as indicators of the nearest of K centres: (S, 1, T, K)."""
+    near = as_like(centres, features)
+    distance = (near**2).sum(-1) - 2.0 * features @ near.mT
+    return namespace(features).astype(is_first_minimum(distance), features.dtype)

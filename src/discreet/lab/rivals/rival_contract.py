@@ -18,7 +18,7 @@ from discreet.design.schedule import Schedule
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
 from discreet.privacy.events import REAL_ARITHMETIC, Gaussian
-from discreet.types import Array
+from discreet.types import Array, NumpyArray
 from discreet.validate import in_range, one_of, whole
 
 Draw = Callable[[int], Array]
@@ -226,12 +226,13 @@ class RivalPlan:
 class RivalRows(NamedTuple):
     """Features (S, 1, T, p), labels (S, 1, T) or losses (S, 1, T, A), and uniforms (S, 1, T, 2).
 
-    Rows are in each seed's order.
+    Rows are in each seed's order; ``data`` are all features (T, p) in their own order.
     """
 
     features: Array
     truth: Array
     uniforms: Array
+    data: NumpyArray
 
     def losses(self, chosen: Array, start: int, end: int) -> Array:
         """Return the losses (S, R, n) of the actions chosen in some rounds; booleans for labels."""

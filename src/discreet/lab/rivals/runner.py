@@ -228,7 +228,7 @@ def _rows(
     below_one = float(np.nextafter(np.asarray(1.0, machine.dtype), np.asarray(0.0, machine.dtype)))
     x, y = machine.array(features), machine.array(truth)
     uniforms = machine.array(np.minimum(u, below_one))
-    return RivalRows(x[order][:, None], y[order][:, None], uniforms)
+    return RivalRows(x[order][:, None], y[order][:, None], uniforms, features)
 
 
 def _parts(
