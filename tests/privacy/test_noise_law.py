@@ -158,12 +158,8 @@ def test_entries_and_calls_are_independent(draws):
 @pytest.fixture(scope="module", params=["exact", "fast"])
 def many(request):
     """Noise of 600 releases of two actions and three features (600, 24), in σ."""
-    n, mechanism = (
-        600,
-        PooledRidge(response_weight=2.0).calibrate(
-            Problem(2, 3, "bandit", "general", radii=False), Budget(1.0, 1e-5)
-        ),
-    )
+    n, problem = 600, Problem(2, 3, "bandit", "general", radii=False)
+    mechanism = PooledRidge(response_weight=2.0).calibrate(problem, Budget(1.0, 1e-5))
     empty = Batch(np.zeros((1, 3)), np.zeros((1, 2)), np.zeros((1, 2), dtype=bool))
     with SEEDED.begun(request.param, secret=request.param == "exact"):
         pool = mechanism.fit(empty, Trials(SOURCES[request.param], n)).statistics
@@ -215,7 +211,7 @@ def tail_accepted(sizes, deviations, count, alarm):
     [
         ("fast", 1_000_000),
         ("exact", 1_000_000),
-        pytest.param("secret", 1_000_000, marks=[pytest.mark.long, pytest.mark.entropy]),
+        pytest.param("secret", 500_000, marks=[pytest.mark.long, pytest.mark.entropy]),
     ],
 )
 def test_tails_are_those_of_a_gaussian_and_have_no_gaps(source, count):
