@@ -94,7 +94,7 @@ def test_gaussian_epsilon_inverts_the_formula():
 @pytest.mark.parametrize("together", [False, True], ids=["own noise", "the same noise"])
 def test_a_bad_day_is_as_rare_as_stated(points, together):
     """Exactly, over all hits; rates that were averaged over points lie a deviation off."""
-    trials, alpha, counts = 400, 1e-3, np.arange(401)
+    trials, alpha, counts = 200, 1e-3, np.arange(201)
     declared = gaussian_hits(2.0, trials)
 
     def proven(hits):

@@ -1,6 +1,5 @@
 """What is computed: distances, densities, choices, costs; known answers, and faults."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -81,8 +80,8 @@ def test_the_optimiser_finds_the_constant_of_the_proof(mechanism, weight):
 
 @pytest.mark.parametrize(
     ("clear", "records"),
-    # Bounds are nearly zero and infinite with one record, and close to one with four thousand.
-    [*itertools.product((0.0, 0.5, 1.0), (1, 600)), (0.0, 4_000)],
+    # Bounds are nearly zero and infinite with one record, and close to one with two thousand.
+    [(1.0, 1), (0.5, 600), (0.0, 2_000)],
 )
 def test_no_bounds_of_rows_move_the_constant(clear, records):
     """Shortened rows and losses are legal ones: unit rows attain the constant, none exceeds it."""
@@ -127,12 +126,6 @@ def test_ridge_and_scale_are_read_off_the_fit(mechanism, feedback):
     hidden = getattr(subject.calibrated, "_output_scale", lambda *_: 0.0)(total, TOLERANCE)
     assert objective.output == pytest.approx(float(hidden), rel=1e-6)
     assert (objective.output == 0.0) == (mechanism == "logistic-paper")
-
-
-@pytest.mark.parametrize("subject", [pytest.param(s, id=s.name) for s in subjects(MECHANISMS, [1])])
-def test_costs_agree_with_the_ledger(subject):
-    event, delta = subject.calibrated.event, subject.budget.delta
-    assert agree(epsilon_of([event_json(event)], delta), epsilon(event, delta))
 
 
 def test_a_wrong_cost_is_noticed():

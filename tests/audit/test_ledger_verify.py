@@ -76,12 +76,6 @@ def test_a_seeded_run_is_not_private(tmp_path, capsys):
     assert "exceeds the budget" in out
 
 
-def tampered(change):
-    document = played().ledger.to_json()
-    change(document)
-    return document
-
-
 def halve(document):
     for charge in document["entries"][0]["charges"]:
         charge["event"]["multiplier"] = repr(float(charge["event"]["multiplier"]) / 2)
@@ -92,12 +86,8 @@ def merge(document):
         charge["partition"] = "batch 1"
 
 
-def lie(document):
-    document["spent"] = {"epsilon": "0.5", "delta": "1e-05"}
-
-
-def lie_about_delta(document):
-    document["spent"] = {"epsilon": "1.0", "delta": "0.0"}
+def spent(**told):
+    return lambda document: document.update(spent=told)
 
 
 @pytest.mark.parametrize(
@@ -105,13 +95,14 @@ def lie_about_delta(document):
     [
         (halve, "exceeds the budget 1"),
         (merge, "exceeds the budget 1"),
-        (lie, "the ε that was sent is 0.5"),
-        (lie_about_delta, "δ is 0, recomputed 1e-05"),
+        (spent(epsilon="0.5", delta="1e-05"), "the ε that was sent is 0.5"),
+        (spent(epsilon="1.0", delta="0.0"), "δ is 0, recomputed 1e-05"),
     ],
 )
 def test_what_does_not_add_up_is_not_valid(change, word, tmp_path, capsys):
-    path = tmp_path / "ledger.json"
-    path.write_text(json.dumps(tampered(change)))
+    document, path = played().ledger.to_json(), tmp_path / "ledger.json"
+    change(document)
+    path.write_text(json.dumps(document))
     code, out, _ = run(capsys, path)
     assert code == 1
     assert word in out

@@ -1,4 +1,4 @@
-"""The attacker's line: against a simulated likelihood-ratio attacker, and against integrals."""
+"""The attacker's line, against integrals."""
 
 import math
 import re
@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import binom, norm
+from scipy.stats import norm
 
 from discreet import Budget, Ledger
 from discreet.client.label import label_document, label_page
@@ -31,7 +31,6 @@ from discreet.privacy.events import (
 from tolerances import EXACT
 
 DELTA = 1e-5
-FALSE_ALARM = 1e-6
 
 
 def decision():
@@ -62,23 +61,6 @@ def test_a_gaussian_by_integration(mu):
     assert found.zcdp == pytest.approx(mu**2 / 2, rel=EXACT)
 
 
-@pytest.mark.parametrize("shifts", [(0.27,), (0.3, 0.4, 0.1), (0.26805,) * 10])
-def test_a_simulated_attacker_is_right_as_often_as_told_and_no_more(shifts):
-    """The likelihood-ratio attacker on composed releases; seeds are fixed."""
-    trials = 200_000
-    rng = np.random.default_rng(7)
-    truth = rng.integers(0, 2, trials)
-    ratio = np.zeros(trials)
-    for mu in shifts:
-        seen = rng.standard_normal(trials) + mu * truth
-        ratio += norm.logpdf(seen, loc=mu) - norm.logpdf(seen)
-    hits = int(((ratio > 0) == truth).sum())
-    told = attacker(compose(*(Gaussian(1 / mu, 1.0) for mu in shifts))).success
-    low, high = binom.interval(1 - FALSE_ALARM, trials, told)
-    assert low <= hits <= high
-    assert not low <= binom.median(trials, told + 0.01) <= high  # one in a hundred would be seen
-
-
 @pytest.mark.parametrize(("pure", "mu"), [(0.5, 0.3), (1.0, 1.0), (0.1, 2.0)])
 def test_a_randomised_response_beside_a_gaussian_by_integration(pure, mu):
     q = math.exp(pure) / (1 + math.exp(pure))
@@ -106,11 +88,7 @@ def test_pure_events(level):
     twice = attacker(compose(*[ExponentialMechanism(level / 2, 1.0)] * 2))
     assert twice.success == pytest.approx(found.success, rel=EXACT)
     assert twice.zcdp == pytest.approx(level**2 / 4)
-
-
-@pytest.mark.parametrize("level", [0.1, 1.0, 3.0])
-def test_the_shift_of_a_pure_event_covers_its_trade_off(level):
-    """Type II errors of the randomised response are never below those of the Gaussian."""
+    # Type II errors of the randomised response are never below those of the Gaussian.
     alpha = np.linspace(0.0, 1.0, 2001)
     pure = np.maximum.reduce(
         [np.zeros_like(alpha), 1 - math.exp(level) * alpha, math.exp(-level) * (1 - alpha)]
@@ -181,11 +159,7 @@ def test_no_printed_bound_is_below_what_it_bounds(level):
     assert not found.exact
     printed = int(re.search(r"at most (\d+) times in 100", found.sentence())[1])
     assert 100 * found.success <= printed <= 100 * found.success + 1
-    document = label_document(charged(level), {}, made="2026-01-31")
+    charged = Ledger(Budget(level, 0.0)).charge("batch 1", ExponentialMechanism(level, 1.0))
+    document = label_document(charged, {}, made="2026-01-31")
     shown = int(re.search(r"attacker is right (\d+) times", label_page(document))[1])
     assert shown == printed
-
-
-def charged(level):
-    """A ledger with one charge of a pure ε."""
-    return Ledger(Budget(level, 0.0)).charge("batch 1", ExponentialMechanism(level, 1.0))

@@ -67,9 +67,3 @@ def test_each_citation_exists(module, passage):
     for match in SECTION.finditer(passage):
         page = PAGE.search(match.group(0)).group(0)
         assert match.group(1) in headings(ROOT / page), f"{module} cites {match.group(0)}"
-
-
-def test_pages_link_to_pages_that_exist():
-    for page in (ROOT / "docs").rglob("*.md"):
-        for target in re.findall(r"\]\(([^)#:]+\.md)", page.read_text()):
-            assert (page.parent / target).resolve().is_file(), f"{page.name} links to {target}"

@@ -37,14 +37,9 @@ def hostile(rng):
 def test_no_row_is_heard_of_outside(name, feedback, epsilon, policy):
     if name == "finite" and policy.uses_radii:
         policy = dc.VanillaPO()
-    plan = dc.Plan(
-        n_actions=ACTIONS,
-        features=dc.UnitBall(DIMENSION),
-        policy=policy,
-        oracle=ORACLES[name],
-        budget=dc.Budget(epsilon, 1e-5),
-        feedback=feedback,
-    )
+    ball, budget = dc.UnitBall(DIMENSION), dc.Budget(epsilon, 1e-5)
+    parts = {"policy": policy, "oracle": ORACLES[name], "feedback": feedback}
+    plan = dc.Plan(n_actions=ACTIONS, features=ball, budget=budget, **parts)
     rng = np.random.default_rng(1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -64,14 +64,11 @@ def test_an_event_without_privacy_fits_only_an_infinite_budget():
         Ledger(Budget(1e9, 0.5)).charge("a", event)
 
 
-def test_the_ledger_repeats_what_its_events_assume():
+def test_the_ledger_repeats_units_and_what_its_events_assume():
     assuming = Gaussian(5.0, 1.0, assumes=("real arithmetic",))
-    ledger = Ledger(BUDGET).charge("a", assuming).charge("b", assuming)
+    ledger = Ledger(BUDGET, unit="visit").charge("a", assuming)
+    ledger = ledger.charge("b", assuming, unit="person")
     assert ledger.spent().assumptions == (DISJOINT, "real arithmetic")
-
-
-def test_the_unit_is_the_plans_unless_said_otherwise():
-    ledger = Ledger(BUDGET, unit="visit").charge("a", QUIET).charge("b", QUIET, unit="person")
     assert [entry.unit for entry in ledger.entries] == ["visit", "person"]
     assert ledger.spent().unit == "visit"
 

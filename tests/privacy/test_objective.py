@@ -16,8 +16,6 @@ from scipy.stats import norm
 
 from discreet.features.unit_ball import with_bias
 from discreet.oracles import Logistic, Problem
-from discreet.oracles.mechanisms import newton
-from discreet.oracles.mechanisms.newton import TOLERANCE
 from discreet.privacy.budget import Budget
 
 DELTA = 1e-5
@@ -144,38 +142,3 @@ def test_gaussian_blocks_keep_delta_and_a_third_of_the_noise_does_not(level, lea
     scales = calibrated(Logistic(noise="gaussian", least_ridge=least), level, delta=DELTA)
     assert hockey_stick(scales.sigma, scales.least_ridge, level) <= DELTA
     assert hockey_stick(scales.sigma / 3, scales.least_ridge, level) > DELTA
-
-
-# The solver's certificate.
-
-
-def problem(seed, n=30, p=4, A=3, ridge=0.02, tilt=5.0):
-    rng = np.random.default_rng(seed)
-    features = with_bias(rng.normal(size=(n, p - 1)) * 3)
-    weights = np.eye(A)[rng.integers(A, size=n)]
-    labels = rng.integers(2, size=(n, A)).astype(float)
-    return features, weights, labels, np.full(A, ridge), rng.normal(size=(A, p)) * tilt
-
-
-def gradient_norms(theta, features, weights, labels, ridge, tilt):
-    """Per block, in extended precision."""
-    wide = [np.asarray(each, dtype=np.longdouble) for each in (theta, features, labels, tilt)]
-    theta, features, labels, tilt = wide
-    mean = expit(features @ theta.T)
-    gradient = (weights * (mean - labels)).T @ features + ridge[:, None] * theta + tilt
-    return np.sqrt((gradient**2).sum(axis=1)).astype(float)
-
-
-def test_a_solver_that_stops_early_breaks_the_certificate(monkeypatch):
-    monkeypatch.setattr(newton, "NEWTON_STEPS", 2)
-    monkeypatch.setattr(newton, "gradient_steps", lambda objective, here, *rest, **more: here)  # noqa: ARG005
-    given = problem(0)
-    assert gradient_norms(newton.minimise(*given, 1e-9), *given).max() > TOLERANCE
-
-
-def test_distance_to_the_minimiser_is_within_tolerance_over_ridge():
-    given = problem(1, ridge=0.3)
-    rough = newton.minimise(*given, 1e-3)
-    fine = newton.minimise(*given, 1e-12)
-    apart = np.linalg.norm(rough - fine, axis=1)
-    assert (apart <= gradient_norms(rough, *given) / 0.3 + 1e-11).all()

@@ -75,7 +75,17 @@ BUDGETS = [Budget(0.05, 1e-7), Budget(0.7, 1e-6), Budget(1.0, 1e-5), Budget(8.0,
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.text)
 @pytest.mark.parametrize("calibrated", CALIBRATIONS.values(), ids=CALIBRATIONS)
 def test_every_calibration_has_the_bits_of_a_bisection(calibrated, budget, monkeypatch):
-    found = calibrated(budget)
+    """And asks for few prices."""
+    priced = []
+
+    def counted(event, delta):
+        priced.append(event)
+        return epsilon(event, delta)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(calibration, "epsilon", counted)
+        found = calibrated(budget)
+    assert len(priced) <= FEW
     for caller in CALLERS:
         monkeypatch.setattr(caller, "smallest_scale", bisection)
     assert calibrated(budget) == found
@@ -123,20 +133,6 @@ def test_costs_of_any_steepness(steep, base, monkeypatch):
     assert len(priced) == len(set(priced)) < 30
     assert found / (1.0 + 1e-6) in priced  # the answer itself was priced
     assert found == bisection(lambda scale: Gaussian(scale, 1.0), budget, 3.0)
-
-
-@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.text)
-@pytest.mark.parametrize("name", CALIBRATIONS)
-def test_few_scales_are_priced(name, budget, monkeypatch):
-    priced = []
-
-    def counted(event, delta):
-        priced.append(event)
-        return epsilon(event, delta)
-
-    monkeypatch.setattr(calibration, "epsilon", counted)
-    CALIBRATIONS[name](budget)
-    assert len(priced) <= FEW
 
 
 def test_what_no_noise_attains_is_refused_after_few_prices(monkeypatch):

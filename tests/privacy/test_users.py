@@ -56,9 +56,6 @@ def copies(event, batches, records):
     return compose(*[scaled_event(event, records)] * batches)
 
 
-# The vocabulary.
-
-
 # k records in each of M batches.
 
 
@@ -215,12 +212,8 @@ def test_a_ledger_of_users_goes_through_json():
     old = Ledger(BUDGET).charge("batch 1", Gaussian(9.0, 1.0)).to_json()
     assert "participation" not in old
     assert Ledger.from_json(old).participation is None
-    for wrong in (
-        {},
-        {"batches": 2},
-        {"batches": 0, "records": 1},
-        {"batches": True, "records": 1},
-    ):
+    none, true = {"batches": 0, "records": 1}, {"batches": True, "records": 1}
+    for wrong in ({}, {"batches": 2}, none, true):
         with refused(CorruptRelease, "participation must be"):
             Ledger.from_json(document | {"participation": wrong})
 

@@ -147,8 +147,8 @@ def test_nothing_of_an_offer_is_quoted():
     brought = {WORD: [WORD]}, {WORD: [1, 2]}, {f" {WORD}": [0.1]}, {WHOLE: [0.1]}, {"i1": [NUMBER]}
     for offer in (*alone, *brought):
         refused(joint.decide, [0.5], actions=offer)
-    for item in ({"id": WORD, "year": NUMBER}, {"id": WORD, "yeer": WHOLE}, {"id": WORD},
-                 {"id": "M", "year": NUMBER}):  # fmt: skip
+    years = {"year": NUMBER}, {"yeer": WHOLE}, {}
+    for item in (*({"id": WORD, **year} for year in years), {"id": "M", "year": NUMBER}):
         refused(films.decide, [0.5], actions=[item])
     refused(learner().decide, GOOD, actions=[WORD])
     refused(learner().decide, GOOD, actions=["mial"])

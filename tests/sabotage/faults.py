@@ -772,8 +772,7 @@ FAULTS = (
         "sums of squares paid for as if responses weighed much",
         "(svec G, ω·q, told) has the declared sensitivity",
         Edit("sensitivities.py", "SMALL_WEIGHT = 0.0735", "SMALL_WEIGHT = 0.0"),
-        "privacy/test_sensitivities.py::"
-        "test_each_part_of_the_sensitivity_of_sums_is_the_maximum_of_its_pairs",
+        "privacy/test_sensitivities.py::test_sums_beside_stretched_rows_cost_what_is_declared",
     ),
     fault(
         "sums of losses that are not halved",
@@ -2118,7 +2117,7 @@ FAULTS = (
     fault(
         "a file of releases that calls silence protected where it is not",
         "the relation is true for what triggers releases",
-        Edit("_because", "on_last_answer=early)", "on_last_answer=False)"),
+        Edit("_implied", "on_last_answer=early)", "on_last_answer=False)"),
         "privacy/test_silence.py::test_files_and_labels_say_what_the_learner_does",
     ),
     fault(

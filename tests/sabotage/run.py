@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -231,23 +231,16 @@ def table(rows: list[Row]) -> list[str]:
     """Markdown."""
     lines = ["| fault | what it makes false | tests | audit | s |", "|---|---|---|---|---:|"]
     for row in rows:
-        cells = [
-            row.fault.name,
-            row.fault.claim,
-            _who(row.tests, _test_name),
-            _who(row.audit, str) if row.fault.audit else "–",
-            f"{row.seconds:.0f}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
+        audit = _who(row.audit, str) if row.fault.audit else "–"
+        cells = row.fault.name, row.fault.claim, _who(row.tests, _test_name), audit
+        lines.append(f"| {' | '.join(cells)} | {row.seconds:.0f} |")
     return lines
 
 
-def _who(seen: Seen, name: object) -> str:
+def _who(seen: Seen, name: Callable[[str], str]) -> str:
     if seen.trouble:
         return f"**TROUBLE** {' '.join(seen.trouble.split())}".replace("|", "/")
-    if not seen.failed:
-        return "**MISSED**"
-    names = list(dict.fromkeys(map(name, seen.failed)))  # type: ignore[call-overload]
+    names = list(dict.fromkeys(map(name, seen.failed))) or ["**MISSED**"]
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return ", ".join(names[:2]) + more
 
@@ -256,28 +249,27 @@ def _test_name(node: str) -> str:
     return f"`{node.rpartition('::')[2]}`"
 
 
+PAGE = """# Sabotage
+
+For contributors and reviewers: do the tests catch what they should?
+
+{rows} faults, each a small patch of the source \
+([tests/sabotage/faults.py](../../../tests/sabotage/faults.py)), applied one at a time to a copy. \
+Tests must fail, and so must a quick audit; a dash stands where no release shows the fault. The \
+first test that fails is named: others may follow. All of these checks pass on the source as it is.
+
+**{caught} caught, {missed} missed**, in {minutes:.0f} minutes, {at_once} at a time. \
+`make sabotage` makes this page again. [What an audit asks](../../audit.md).
+
+{table}
+"""
+
+
 def page(rows: list[Row], seconds: float) -> str:
     missed = sum(row.missed for row in rows)
-    return "\n".join(
-        [
-            "# Sabotage",
-            "",
-            "For contributors and reviewers: do the tests catch what they should?",
-            "",
-            f"{len(rows)} faults, each a small patch of the source "
-            "([tests/sabotage/faults.py](../../../tests/sabotage/faults.py)), applied one at a "
-            "time to a copy. Tests must fail, and so must a quick audit; a dash stands where no "
-            "release shows the fault. The first test that fails is named: others may follow. All "
-            "of these checks pass on the source as it is.",
-            "",
-            f"**{len(rows) - missed} caught, {missed} missed**, in {seconds / 60:.0f} minutes, "
-            f"{AT_ONCE} at a time. `make sabotage` makes this page again. "
-            "[What an audit asks](../../audit.md).",
-            "",
-            *table(rows),
-            "",
-        ]
-    )
+    counts = {"rows": len(rows), "caught": len(rows) - missed, "missed": missed}
+    shown = {"minutes": seconds / 60, "at_once": AT_ONCE, "table": "\n".join(table(rows))}
+    return PAGE.format(**counts, **shown)
 
 
 def main(arguments: list[str]) -> int:

@@ -122,9 +122,9 @@ def hits_finding(
     def proven(some: Hits) -> float:
         return measured_epsilon(some, budget, alpha, gaussian=gaussian)
 
-    measured, attainable, halved, enough = proven(hits), None, None, 0.0
+    measured, enough, attainable, halved = proven(hits), 0.0, None, None
     if expected is not None:
-        attainable, halved = (proven(each) for each in expected)
+        attainable, halved = map(proven, expected)
         enough = min(POWER * attainable, unlucky(expected[0], proven, alpha, points))
     verdict = measured_verdict(measured, budget.epsilon, enough)
     comparison = {HOLDS: "within the claim", WEAK: "less than it should", FAILS: "above the claim"}
@@ -133,19 +133,9 @@ def hits_finding(
         f"{epsilon_text(measured, 3)}, wrong once in {1 / alpha:,.0f}: "
         f"{comparison[verdict]} of {epsilon_text(budget.epsilon)}"
     )
-    return Finding(
-        *about,
-        verdict,
-        said,
-        claimed=budget.epsilon,
-        exact=exact,
-        measured=measured,
-        attainable=attainable,
-        halved=halved,
-        trials=hits.trials,
-        alpha=alpha,
-        level=budget.epsilon if level is None else level,
-    )
+    numbers: dict[str, Any] = {"measured": measured, "attainable": attainable, "halved": halved}
+    numbers |= {"claimed": budget.epsilon, "exact": exact, "level": level or budget.epsilon}
+    return Finding(*about, verdict, said, trials=hits.trials, alpha=alpha, **numbers)
 
 
 def learnt_rule(first: Iterable[Published], second: Iterable[Published]) -> Rule:
@@ -154,7 +144,7 @@ def learnt_rule(first: Iterable[Published], second: Iterable[Published]) -> Rule
     Numbers that never vary inside a world but differ between worlds get all the weight: a
     release without noise identifies its world with certainty.
     """
-    one, two = (np.stack([numbers(release) for release in world]) for world in (first, second))
+    one, two = (np.stack([*map(numbers, world)]) for world in (first, second))
     centre = (one.mean(axis=0) + two.mean(axis=0)) / 2
     spread = np.sqrt((one.var(axis=0) + two.var(axis=0)) / 2)
     difference = two.mean(axis=0) - one.mean(axis=0)
@@ -175,15 +165,14 @@ def numbers(release: Published) -> NumpyArray:
 def flat(release: Published) -> NumpyArray:
     """Every number of a release in a row."""
     if isinstance(release, Released):
-        return flat(list(release.items))
-    if isinstance(release, (Fit, Release)):
-        found = [None if release.gram is None else release.gram.values]
-        if release.statistics is not None:
-            found += [getattr(release.statistics, each.name) for each in fields(Statistics)]
-        return flat([release.predictor, *(each for each in found if each is not None)])
-    if isinstance(release, Predictor):
-        return flat(release.weights)
+        release = list(release.items)
+    elif isinstance(release, (Fit, Release)):
+        seen = release.statistics
+        sums = [] if seen is None else [getattr(seen, each.name) for each in fields(Statistics)]
+        found = [None if release.gram is None else release.gram.values, *sums]
+        release = [release.predictor, *(each for each in found if each is not None)]
+    elif isinstance(release, Predictor):
+        release = release.weights
     if isinstance(release, (list, tuple)):
-        parts = [flat(each) for each in release]
-        return np.concatenate(parts) if parts else np.empty(0)
+        return np.concatenate([np.empty(0), *map(flat, release)])
     return np.asarray(release, dtype=np.float64).reshape(-1)

@@ -71,15 +71,13 @@ def audit_page(document: JsonMapping, findings: Sequence[Finding]) -> str:
     from discreet.client.pages import rendered  # needs Jinja, which is in some of the extras
 
     exact = {(each.subject, each.level): each.exact for each in findings if each.exact is not None}
-    bounds: dict[str, dict[str, list[Finding]]] = {}
-    for part, title in SHOWN.items():
-        rows: dict[str, list[Finding]] = defaultdict(list)
-        for each in findings:
-            if each.part == part and each.measured is not None:
-                about = (each.subject, each.level)
-                known = each if each.exact is not None else replace(each, exact=exact.get(about))
-                rows[each.question if part == "transcript" else each.subject].append(known)
-        bounds[title] = rows
+    bounds = {title: defaultdict[str, list[Finding]](list) for title in SHOWN.values()}
+    for each in findings:
+        if each.part in SHOWN and each.measured is not None:
+            row = each.question if each.part == "transcript" else each.subject
+            about = each.subject, each.level
+            known = exact.get(about) if each.exact is None else each.exact
+            bounds[SHOWN[each.part]][row].append(replace(each, exact=known))
     parts = {each.part: [f for f in findings if f.part == each.part] for each in findings}
     functions = {"epsilon_text": epsilon_text, "place": _place}
     shown = {"bounds": bounds, "parts": parts, **functions}

@@ -6,9 +6,9 @@ import json
 import math
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.audit.second_accountant import (
     AGREE,
@@ -38,8 +38,7 @@ ASSUMED = (
 """What the total cost of several experiments assumes."""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Source of a ledger: its kind, the document of its ledger, and other facts.
 
     ``about`` has the experiment, the number of releases and the digests, where they are known.
@@ -131,19 +130,16 @@ def _implied(
     plan: JsonMapping, unit: str, budget: Mapping[str, str], charged: list[tuple[str, Any]]
 ) -> JsonObject:
     """Return the ledger of a plan after the events that its batches were ``charged``."""
+    control = "control" in plan
+    early = (plan["releases"], plan["unit"]) == ("automatic", "decision")  # as the plan says it
+    because = disjoint(control=control, on_last_answer=early)
     charges = [
         {"partition": each, "event": event, "unit": unit}
         for part, event in charged
-        for each in partitions(part, "control" in plan)
+        for each in partitions(part, control)
     ]
-    entries = [{"assumption": _because(plan), "charges": charges}]
+    entries = [{"assumption": because, "charges": charges}]
     return {"budget": budget, "unit": unit, **_participation(plan), "entries": entries}
-
-
-def _because(plan: JsonMapping) -> str:
-    """Return the assumption under which the batches of a plan are disjoint."""
-    early = (plan["releases"], plan["unit"]) == ("automatic", "decision")  # as the plan says it
-    return disjoint(control="control" in plan, on_last_answer=early)
 
 
 def _participation(plan: JsonMapping) -> JsonObject:
@@ -154,7 +150,34 @@ def _participation(plan: JsonMapping) -> JsonObject:
     return {"participation": counts}
 
 
-def own_cost(document: JsonMapping) -> dict[str, float]:
+def verification_document(source: Source) -> JsonObject:
+    """Return the cost of a ledger, recomputed and as it states it, with all disagreements."""
+    ledger = source.ledger
+    found = recompute(ledger)
+    stated = _stated(ledger)
+    wrong = _complaints(ledger, found, stated)
+    return {
+        "kind": source.kind,
+        "valid": not wrong,
+        "charges": sum(len(group["charges"]) for group in ledger["entries"]),
+        "recomputed": asdict(found),
+        "ledger": stated,
+        "budget": {name: float(value) for name, value in ledger["budget"].items()},
+        "errors": wrong,
+    }
+
+
+def checked(source: Source, name: str) -> Ledger:
+    """Return the ledger of a source, if independent code confirms its cost and budget."""
+    if wrong := verification_document(source)["errors"]:
+        raise CorruptRelease(
+            f"ledger must agree with its events and its budget; {name} does not: {wrong[0]}. "
+            "Run discreet ledger verify on it."
+        )
+    return Ledger.from_json(source.ledger)
+
+
+def _stated(document: JsonMapping) -> dict[str, float]:
     """Return the cost that the ledger computes, and the cost stated in its document, if any."""
     try:
         spent = Ledger.from_json(document).spent()
@@ -166,18 +189,7 @@ def own_cost(document: JsonMapping) -> dict[str, float]:
     return found
 
 
-def checked(source: Source, name: str) -> Ledger:
-    """Return the ledger of a source, if independent code confirms its cost and budget."""
-    wrong = complaints(source.ledger, recompute(source.ledger), own_cost(source.ledger))
-    if wrong:
-        raise CorruptRelease(
-            f"ledger must agree with its events and its budget; {name} does not: {wrong[0]}. "
-            "Run discreet ledger verify on it."
-        )
-    return Ledger.from_json(source.ledger)
-
-
-def complaints(ledger: JsonMapping, found: Recomputed, stated: Mapping[str, float]) -> list[str]:
+def _complaints(ledger: JsonMapping, found: Recomputed, stated: Mapping[str, float]) -> list[str]:
     """Return sentences about costs that disagree or exceed the budget."""
     wrong, recomputed = [], epsilon_text(found.epsilon, 5)
     for name, who in (("epsilon", "the ledger's own ε"), ("said_epsilon", "the ε that was sent")):
@@ -192,27 +204,6 @@ def complaints(ledger: JsonMapping, found: Recomputed, stated: Mapping[str, floa
             f"ε = {recomputed} on {found.partition!r} exceeds the budget {epsilon_text(budget)}"
         )
     return wrong
-
-
-def verification_document(source: Source) -> JsonObject:
-    """Return the cost of a ledger, recomputed and as it states it, with all disagreements."""
-    ledger = source.ledger
-    found = recompute(ledger)
-    stated = own_cost(ledger)
-    wrong = complaints(ledger, found, stated)
-    return {
-        "kind": source.kind,
-        "valid": not wrong,
-        "charges": sum(len(group["charges"]) for group in ledger["entries"]),
-        "recomputed": {
-            "epsilon": found.epsilon,
-            "delta": found.delta,
-            "partition": found.partition,
-        },
-        "ledger": stated,
-        "budget": {name: float(value) for name, value in ledger["budget"].items()},
-        "errors": wrong,
-    }
 
 
 def total_document(names: Sequence[str]) -> JsonObject:
@@ -236,7 +227,7 @@ def total_document(names: Sequence[str]) -> JsonObject:
                 "epsilon": each.epsilon,
                 "delta": each.delta,
                 "neighbours": each.relation,
-                "budget": {"epsilon": ledger.budget.epsilon, "delta": ledger.budget.delta},
+                "budget": asdict(ledger.budget),
             }
             for name, ledger, each in zip(names, ledgers, spent, strict=True)
         ],

@@ -6,6 +6,7 @@ import multiprocessing
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,8 +30,9 @@ class Passed:
 
     source: Noise
 
-    def __post_init__(self) -> None:
-        self.exact = self.source.exact
+    @property
+    def exact(self) -> bool:
+        return self.source.exact
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape
@@ -96,13 +98,12 @@ class Replayed(Passed):
 
     def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
         words = name, shape, np.asarray(scale).tobytes()
-        known = self.kept[self.place] if self.place < len(self.kept) else (None, None)
-        if known[0] != words:
-            known = words, self.source.gaussian(name, shape, scale)
-            known[1].flags.writeable = False  # the second world must meet what the first met
-            self.kept[self.place :] = [known]
+        if self.place == len(self.kept) or self.kept[self.place][0] != words:
+            drawn = self.source.gaussian(name, shape, scale)
+            drawn.flags.writeable = False  # the second world must meet what the first met
+            self.kept[self.place :] = [(words, drawn)]
         self.place += 1
-        return known[1]
+        return self.kept[self.place - 1][1]
 
 
 @dataclass
@@ -113,10 +114,10 @@ class DrawnAhead(Passed):
     """
 
     runs: int
-    waiting: dict[Any, list[Any]] = field(default_factory=dict)
+    waiting: dict[Any, list[Any]] = field(default_factory=lambda: defaultdict(list))
 
     def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
-        waiting = self.waiting.setdefault((name, shape, np.asarray(scale).tobytes()), [])
+        waiting = self.waiting[name, shape, np.asarray(scale).tobytes()]
         if not waiting:
             waiting.extend(self.source.gaussian(name, (self.runs, *shape), scale))
         return waiting.pop()
@@ -234,30 +235,12 @@ class Remembered(Chosen):
     def of_releases(self) -> list[NumpyArray]:
         """Draws for Gram, response and loss sums, as they are read."""
         drawn = [self.kept[name] for name in ("gram", "response", "told") if name in self.kept]
-        return [
-            np.concatenate([each.reshape(-1) for each in one]) for one in zip(*drawn, strict=True)
-        ]
+        return [np.concatenate([*map(np.ravel, one)]) for one in zip(*drawn, strict=True)]
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a function in a new process: a copy of this one where the system can fork."""
     methods = multiprocessing.get_all_start_methods()
     context: Any = multiprocessing.get_context("fork" if "fork" in methods else "spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    worker = context.Process(target=_send, args=(sender, function, arguments))
-    worker.start()
-    sender.close()
-    found = receiver.recv()
-    worker.join()
-    if isinstance(found, Exception):
-        raise found
-    return found
-
-
-def _send(sender: Any, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    try:
-        found = function(*arguments)
-    except Exception as error:
-        found = error
-    sender.send(found)
-    sender.close()
+    with ProcessPoolExecutor(1, context) as pool:
+        return pool.submit(function, *arguments).result()

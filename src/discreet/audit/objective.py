@@ -37,14 +37,14 @@ class Objective:
     records: int
     mechanism: Any = None
 
-    def fit(self, batch: Batch, draws: Mapping[str, Floats] | None = None) -> Floats:
+    def fit(
+        self, batch: Batch, draws: Mapping[str, Floats] | None = None, noise: Chosen | None = None
+    ) -> Floats:
         """Weights (..., A, p) of a batch for chosen draws; void slots fill it up."""
-        return self._fit(batch, Chosen(draws or {}))
-
-    def _fit(self, batch: Batch, noise: Chosen) -> Floats:
         filled = joined(batch, *[self._nothing] * (self.records - batch.records))
         mechanism = self.mechanism or self.subject.calibrated
-        return np.asarray(mechanism.fit(filled, noise).predictor.weights)
+        fitted = mechanism.fit(filled, noise or Chosen(draws or {}))
+        return np.asarray(fitted.predictor.weights)
 
     @property
     def _nothing(self) -> Batch:
@@ -54,7 +54,7 @@ class Objective:
     def names(self) -> dict[str, tuple[int, ...]]:
         """The draws that a fit requests, with their shapes."""
         silence = Chosen()
-        self._fit(self._nothing, silence)
+        self.fit(self._nothing, noise=silence)
         return silence.requested
 
     @property
@@ -139,15 +139,9 @@ class Objective:
 
 _ANGLES = np.linspace(0.0, 2 * math.pi, 72, endpoint=False)
 _RADII = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 60)])
-PLANE = np.stack(
-    [np.outer(_RADII, np.cos(_ANGLES)).ravel(), np.outer(_RADII, np.sin(_ANGLES)).ravel()], axis=1
-)
+PLANE = np.outer(_RADII, np.exp(1j * _ANGLES)).reshape(-1, 1).view(np.float64)
 """Weights of one action at which densities are compared."""
-_OTHERS: tuple[tuple[tuple[float, float], ...], ...] = (
-    (),
-    ((1.0, 0.0),),
-    ((-1.0, 1.0), (0.5, 0.3)),
-)
+_OTHERS: list[list[tuple[float, float]]] = [[], [(1.0, 0.0)], [(-1.0, 1.0), (0.5, 0.3)]]
 """Records (context, loss) that both worlds share."""
 
 

@@ -51,7 +51,7 @@ def blocks(subject: Subject) -> Finding:
         values = np.asarray(gram.values)
         if gram.dense:
             kept &= not values[~inside].any()
-            values = np.stack([values[a * p : (a + 1) * p, a * p : (a + 1) * p] for a in range(A)])
+            values = values.reshape(A, p, A, p)[range(A), :, range(A)]
         if subject.feedback == "bandit" and rows == 1:
             kept &= int(values.any(axis=(-1, -2)).sum()) <= 1
     said = "off-block entries are exactly zero, and one row enters one block"
@@ -133,10 +133,8 @@ def rows_as_published(subject: Subject) -> Finding:
         wrong.append("a matrix with more bits than a release publishes is used")
     except PrivateData:
         pass
-    kept = (
-        f"{RECORDS} records after each of {len(pasts)} pasts: rows and losses between the "
-        "published bounds, and no norm above one"
-    )
+    kept = f"{RECORDS} records after each of {len(pasts)} pasts: rows and losses between the "
+    kept += "published bounds, and no norm above one"
     return listed(subject, "rows stretched by the published matrix", wrong, kept)
 
 
@@ -209,13 +207,12 @@ def exact_choice(subject: Subject) -> Finding:
     random = rng.normal(size=(6, subject.n_actions, subject.dimension + 1))
     hard = constants([0.0] + [1.0] * MANY, subject.n_actions, subject.dimension + 1)
     actions = [0, None] if subject.feedback == "full" else [0, 1, None]
-    corners = [(c, y, a) for c in (-1.0, 1.0) for y in (0.0, 0.37, 1.0) for a in actions]
+    corners = list(itertools.product((-1.0, 1.0), (0.0, 0.37, 1.0), actions))
     found = 0.0
     for weights in (random, hard):
         mechanism = FiniteClass(weights).calibrate(subject.problem, subject.budget)
         laws = [log_probabilities(mechanism, subject.record([c], y, a)) for c, y, a in corners]
-        worst = max(float((one - two).max()) for one, two in itertools.product(laws, repeat=2))
-        found = max(found, worst)
+        found = max(found, *(float((one - two).max()) for one in laws for two in laws))
     verdict = exact_verdict(found, subject.epsilon)
     if verdict == HOLDS and found < 0.99 * subject.epsilon:
         verdict = WEAK

@@ -125,10 +125,10 @@ class RivalSubject:
             return replace(found, gram=gram, diagonal=gram, response=response)
         return found
 
-    @property
-    def arrays(self) -> dict[str, NumpyArray]:
-        """The scales for one run of one setting, as a rival reads them."""
-        return {name: np.full((1, 1, 1, 1), each) for name, each in asdict(self.scales).items()}
+    def noisy(self, gram: NumpyArray, response: NumpyArray, noise: NumpyArray) -> Any:
+        """Sums of one run of one setting with noise, as the runner of rivals makes them."""
+        scales = {name: np.full((1, 1, 1, 1), each) for name, each in asdict(self.scales).items()}
+        return noisy_sums(gram[None, None], response[None, None], noise, scales, DIMENSION + 1)
 
     @property
     def units(self) -> int:
@@ -190,8 +190,7 @@ def read_record(subject: RivalSubject) -> Finding:
     actions = rng.integers(ACTIONS, size=people)
     grams = np.stack([sums_of(b, 0.0, int(a))[0] for b, a in zip(rows, actions, strict=True)])
     noise = rng.standard_normal((1, 1, ACTIONS, grams.shape[-1] + p))
-    response = np.zeros((1, 1, ACTIONS, p))
-    seen, _ = noisy_sums(grams.sum(0)[None, None], response, noise, subject.arrays, p)
+    seen, _ = subject.noisy(grams.sum(0), np.zeros((ACTIONS, p)), noise)
     left = np.zeros((ACTIONS, p, p))
     left[:, UPPER[0], UPPER[1]] = seen[0, 0] - grams[1:].sum(0)
     action = int(np.abs(left).sum((1, 2)).argmax())
@@ -219,13 +218,9 @@ def crowds(subject: RivalSubject) -> Finding:
     """δ of one report more in a crowd, or less, each at half of the budget."""
     share, threshold = sampling(subject.budget, "tight")
     found = crowd_delta(share, threshold, subject.epsilon / 2)
-    return computed(
-        subject,
-        "one report more in a crowd, or less",
-        found <= DELTA / 2,
-        f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2",
-        claimed=subject.epsilon,
-    )
+    said = f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2"
+    question, claimed = "one report more in a crowd, or less", subject.epsilon
+    return computed(subject, question, found <= DELTA / 2, said, claimed=claimed)
 
 
 ADASSP = "rival-adassp"
@@ -284,29 +279,24 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
     one, two = (subject.statistics(*record) for record in subject.worst_records)
     direction = (two - one) / np.linalg.norm(two - one)
     middle = len(subject.ends) * float(direction @ (one + two)) / 2
-    hits = [
+    first, second = (
         int((_read(subject, record, trials) @ direction > middle).sum())
         for record in subject.worst_records
-    ]
-    return hits_finding(
-        ("black box", subject.name, "which of two records was it"),
-        Hits(hits[0], hits[1], trials),
-        subject.claimed,
-        alpha,
-        expected_of_gaussian(subject.shift, trials),
-        level=subject.epsilon,
     )
+    about, hits = ("black box", subject.name, "which of two records was it"), (first, second)
+    expected = expected_of_gaussian(subject.shift, trials)
+    level = subject.epsilon
+    return hits_finding(about, Hits(*hits, trials), subject.claimed, alpha, expected, level=level)
 
 
 def _read(subject: RivalSubject, record: Record, trials: int) -> NumpyArray:
     """Σ over the sums that hold the person, in units of the declared noise: (trials, numbers)."""
-    rng, p = np.random.default_rng(), DIMENSION + 1
-    gram, response = (each[None, None] for each in sums_of(*record))
-    shape = (trials, 1, ACTIONS, gram.shape[-1] + p)
-    clock = subject.rival.clock(subject.rounds)
-    total = np.zeros((trials, ACTIONS * shape[-1]))
+    rng, sums = np.random.default_rng(), sums_of(*record)
+    width = sum(each.shape[-1] for each in sums)
+    total, clock = np.zeros((trials, ACTIONS * width)), subject.rival.clock(subject.rounds)
+    shape = (trials, 1, ACTIONS, width)
     for noise in clock.noise(subject.ends, lambda _: rng.standard_normal(shape)):
-        noisy, centred = noisy_sums(gram, response, noise, subject.arrays, p)
+        noisy, centred = subject.noisy(*sums, noise)
         seen = np.concatenate([noisy / subject.law, centred / subject.scales.response], axis=-1)
         total += seen.reshape(trials, -1)
     return total

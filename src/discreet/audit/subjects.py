@@ -138,7 +138,7 @@ class Subject:
         """One release with a matrix and a signal, which its own statistics do not give."""
         A, p = self.n_actions, self.dimension + 1
         bandit, variance = self.feedback == "bandit", self.calibrated.gram**2
-        gram = np.stack([64.0 * np.eye(p)] * (A if bandit else 1))
+        gram = np.tile(64.0 * np.eye(p), (A if bandit else 1, 1, 1))
         sums = gram, np.zeros((A, p)), 128, variance, np.eye(p), following
         outcomes = np.array([128.0, 64.0, *[0.0, 64.0 / A] * A]) if bandit else None
         signal = np.array([clear, *[0.5] * A]) if self.signals != (None,) else None
@@ -156,10 +156,8 @@ class Subject:
 
     @property
     def problem(self) -> Problem:
-        p = self.dimension + 1
-        joint = self.mechanism == JOINT
         kind = self.feedback, self.losses, self.with_gram
-        return Problem(self.n_actions, p, *kind, joint=joint)
+        return Problem(self.n_actions, self.dimension + 1, *kind, joint=self.mechanism == JOINT)
 
     @property
     def policies(self) -> tuple[Policy | None, ...]:
@@ -174,20 +172,17 @@ class Subject:
         """A plan around this mechanism; the default plan has parts of its own."""
         parts: dict[str, Any] = {"budget": self.budget}
         if policy is not None:
+            parts = {"oracle": self.bare_oracle, "policy": policy}
+            parts |= {"feedback": self.feedback, "losses": self.losses}
             delta = DELTA if policy.uses_radii else self.budget.delta
-            parts = {
-                "budget": Budget(self.epsilon, delta),
-                "oracle": self.bare_oracle,
-                "policy": policy,
-                "feedback": self.feedback,
-                "losses": self.losses,
-            }
+            parts["budget"] = Budget(self.epsilon, delta)
         if self.mechanism == JOINT:
             one = UnitBall(1)
             items = Catalogue(one, {"a": [-1.0], "b": [1.0]})
-            return Plan(actions=items, features=Joint(one, one, "none"), **(parts | rest))
-        ball = UnitBall(self.dimension)
-        return Plan(n_actions=self.n_actions, features=ball, **(parts | rest))
+            parts |= {"actions": items, "features": Joint(one, one, "none")}
+        else:
+            parts |= {"n_actions": self.n_actions, "features": UnitBall(self.dimension)}
+        return Plan(**parts | rest)
 
     @property
     def bare_oracle(self) -> Any:
@@ -205,8 +200,7 @@ class Subject:
 
     def crowd(self, answered: Iterable[bool], seed: int) -> Batch:
         """One record for each flag: a random context, hard losses, an action; or silence."""
-        rng, A = np.random.default_rng(seed), self.n_actions
-        made = []
+        rng, A, made = np.random.default_rng(seed), self.n_actions, []
         for observed in answered:
             losses, action = rng.integers(2, size=A), int(rng.integers(A))
             if self.losses == "one_label":
@@ -263,14 +257,12 @@ def subjects(mechanisms: Iterable[str], epsilons: Iterable[float]) -> list[Subje
     listed = []
     for epsilon, mechanism in itertools.product(epsilons, mechanisms):
         kinds = 3 if mechanism.startswith("ridge") else 2
-        for kind in FEEDBACKS[: 1 if mechanism in (DEFAULT_PLAN, JOINT) else kinds]:
-            listed.append(Subject(mechanism, *kind, float(epsilon)))
+        kinds = 1 if mechanism in (DEFAULT_PLAN, JOINT) else kinds
+        listed += [Subject(mechanism, *kind, float(epsilon)) for kind in FEEDBACKS[:kinds]]
     return listed
 
 
 def joined(*batches: Batch) -> Batch:
     """Several batches of records as one."""
-    return Batch(*(np.concatenate([getattr(each, name) for each in batches]) for name in _PARTS))
-
-
-_PARTS = ("features", "losses", "observed")
+    parts = zip(*((each.features, each.losses, each.observed) for each in batches), strict=True)
+    return Batch(*map(np.concatenate, parts))

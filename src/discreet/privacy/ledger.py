@@ -164,7 +164,8 @@ class Ledger:
             charged[entry.partition].append(entry.event)
         if self.participation is not None:
             batches = _batch_charges(charged)
-            each = [_of_records(some, self.participation.records) for some in batches]
+            records = self.participation.records
+            each = [scaled_event(events.compose(*some), records) or UNBOUNDED for some in batches]
             return costliest(each, self.participation.batches) if each else NOTHING
         names = charged if partition is None else [partition]
         costs = [events.compose(*charged[name]) for name in names]
@@ -262,14 +263,10 @@ def disjoint(*, control: bool, on_last_answer: bool) -> str:
 
 def entries_of(group: Mapping[str, Any]) -> tuple[Entry, ...]:
     """Read the entries that share an assumption, as ``Ledger.to_json`` wrote them."""
+    read = events.event_from_json
     return tuple(
-        Entry(
-            charge["partition"],
-            events.event_from_json(charge["event"]),
-            charge["unit"],
-            group["assumption"],
-        )
-        for charge in group["charges"]
+        Entry(each["partition"], read(each["event"]), each["unit"], group["assumption"])
+        for each in group["charges"]
     )
 
 
@@ -295,9 +292,3 @@ def _batch_charges(charged: Mapping[str, list[events.Event]]) -> list[list[event
         if some not in parts:
             parts.append(some)
     return [[event for some in parts for event in some] for parts in batches.values()]
-
-
-def _of_records(charged: list[events.Event], records: int) -> events.Event:
-    """Return a partition's charges for a person with so many records in it."""
-    event = scaled_event(events.compose(*charged), records)
-    return event if event is not None else UNBOUNDED
