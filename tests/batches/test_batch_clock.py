@@ -54,18 +54,6 @@ def test_a_batch_closes_at_the_earlier_of_count_and_clock_and_ids_keep_the_sched
     assert decide(one, 1) == [13]
 
 
-def test_an_empty_batch_goes_on_to_the_next_tick():
-    clock = Clock()
-    one = learner(clock)
-    clock.now += 10 * DAY
-    assert decide(one, 2) == [0, 1]
-    clock.now += 4 * DAY - 1  # the second tick is 14 days after the start
-    assert decide(one, 1) == [2]
-    clock.now += 1
-    assert decide(one, 1) == [4]
-    assert records(one) == [3]
-
-
 @pytest.mark.parametrize("missing", [None, 1.0])
 def test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss(missing):
     clock, seen = Clock(), []
