@@ -9,37 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
+from batches.clocked_learners import PLAN, Clock, decide, learner, records
 from discreet.policies.one_row import by_arrays
 from store_state import state_of
 from wording import refused
-
-PLAN = dc.Plan(
-    n_actions=2,
-    features=dc.UnitBall(1),
-    policy=dc.SquareCB(),
-    budget=dc.Budget.none(),
-    first_batch=2,
-    growth=2.0,
-)
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-def learner(clock=None, plan=PLAN, **words):
-    return dc.Learner(plan, clock=clock or Clock(), **words)
-
-
-def decide(one, count):
-    return one.decide(np.zeros((count, 1))).id
-
-
-def records(one):
-    return [item.records for item in one.released.items]
 
 
 def test_losses_thousands_of_decisions_late_are_all_heard():

@@ -50,9 +50,6 @@ def test_an_unknown_target_names_the_nearest(tmp_path):
     for target in ("0", "4"):
         with pytest.raises(InvalidInput, match="target must be one of the 3 columns"):
             load(path, target=target)
-
-
-def test_only_files_have_a_target(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.zeros((3, 1)), y=[0, 1, 0])
     for name in ("fried", tmp_path / "a.npz"):
         with pytest.raises(InvalidInput, match="target must be left out"):
