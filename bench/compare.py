@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 BENCHMARKS: dict[str, list[str]] = {
     "decide": ["--rows", "2048"],
     "schema": ["--rows", "1024", "--frame", "20000"],
-    "evaluate": ["--quick"],
+    "evaluate": ["--rates"],
     "bonus": ["--quick"],
     "serve": ["--seconds", "8"],
     "campaign": ["--sets", "phoneme", "fried", "--every", "7", "--seeds", "2"],

@@ -1,16 +1,20 @@
 """One evaluation of fried (40,768 rounds) and the memory of the process.
 
-    python bench/evaluate.py [--data FOLDER] [--quick] [--json]
+    python bench/evaluate.py [--data FOLDER] [--quick] [--rates] [--json]
 
 For comparison: a Python loop over all rounds that only adds up the losses. Also the cost of the
 default plan relative to ReplayBonusPO with one fit per batch and to plain geometry, played in
 turns, and of a fit with learned geometry relative to a plain one: at most 3 is the goal.
+
+With --rates it measures only evaluations and fits of the default plan in CPU time, as rates that
+``compare.py`` compares with another commit: at least 1/1.2 of those before a change of the default.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import time
 from collections.abc import Callable
@@ -20,11 +24,16 @@ from pathlib import Path
 import numpy as np
 
 import discreet as dc
-from discreet.batch import Batch
 from discreet.data import load
-from discreet.oracles import Problem
 from discreet.privacy.noise import Noise
 
+try:
+    from discreet.batch import Batch
+except ModuleNotFoundError:  # in commits before November 18, 2026
+    from discreet.rows.batch import Batch
+
+SIZES = ((2_000, 5, 20), (20_000, 5, 5), (40_000, 2, 5))
+"""Rows, actions and repetitions of an evaluation with ten columns."""
 PLAIN = dc.PooledRidge(geometry="plain", floor=0.4)
 
 
@@ -56,27 +65,58 @@ def costs_of_the_default(contexts: np.ndarray, labels: np.ndarray, times: int) -
     }
 
 
+def rates() -> dict[str, float]:
+    """Rounds per second of evaluations, and fits per second, of the default plan in CPU time."""
+    measured = {}
+    for rows, actions, times in SIZES:
+        rng = np.random.default_rng(0)
+        contexts = rng.uniform(-1.0, 1.0, size=(rows, 10)) / math.sqrt(10)
+        labels = (contexts @ rng.normal(size=(10, actions))).argmax(1)
+        budget = dc.Budget(epsilon=1.0, delta=1e-6)
+        plan = dc.Plan(n_actions=actions, features=dc.UnitBall(10), budget=budget)
+        (seconds,) = least_seconds([partial(dc.evaluate, plan, contexts, labels, seed=0)], times)
+        measured[f"{rows:,} rows, {actions} actions, rounds/s"] = rows / seconds
+    for name, noise, times in (("float", dc.SeededNoise(0), 200), ("exact", dc.SecureNoise(), 20)):
+        for rows in (100, 2_000):
+            (seconds,) = least_seconds([fit_of(dc.PooledRidge(), 11, rows, noise)], times)
+            measured[f"{name} fit of {rows:,} rows/s"] = 1.0 / seconds
+    return measured
+
+
 def cost_of_a_fit(p: int, rows: int, noise: Noise, times: int) -> float:
     """CPU time of a fit with learned geometry over that of a plain one, after one release each."""
+    calls = [fit_of(oracle, p, rows, noise) for oracle in (dc.PooledRidge(), PLAIN)]
+    learned, plain = least_seconds(calls, times)
+    return learned / plain
+
+
+def fit_of(oracle: dc.PooledRidge, p: int, rows: int, noise: Noise) -> Callable[[], object]:
+    """A fit of so many rows, after one release."""
     rng = np.random.default_rng(0)
     features = dc.UnitBall(p - 1).map(rng.normal(size=(rows, p - 1)))
     observed = rng.integers(2, size=(rows, 1)) == np.arange(2)
     batch = Batch(features, rng.integers(2, size=(rows, 2)).astype(float), observed)
-    calls = []
-    for oracle in (dc.PooledRidge(), PLAIN):
-        mechanism = oracle.calibrate(Problem(2, p), dc.Budget(1.0, 1e-5))
-        before = mechanism.fit(batch, noise.for_batch(1)).statistics
-        calls.append(partial(mechanism.fit, batch, noise.for_batch(2), (before,)))
-    learned, plain = least_seconds(calls, times)
-    return learned / plain
+    mechanism = oracle.calibrate(dc.Problem(2, p), dc.Budget(1.0, 1e-5))
+    before = mechanism.fit(batch, noise.for_batch(1)).statistics
+    return partial(mechanism.fit, batch, noise.for_batch(2), (before,))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="a folder with fried.npz (X, y)")
     parser.add_argument("--quick", action="store_true", help="one repetition")
+    parser.add_argument("--rates", action="store_true", help="only rates of the default plan")
     parser.add_argument("--json", action="store_true", help="print one JSON object last")
     arguments = parser.parse_args()
+    measured = rates() if arguments.rates else costs(arguments)
+    for name, value in measured.items():
+        print(f"{name:40} {value:>14,.3f}")
+    if arguments.json:
+        print(json.dumps(measured))
+
+
+def costs(arguments: argparse.Namespace) -> dict[str, float]:
+    """One evaluation of fried, its memory, and the cost of the default relative to other plans."""
     if arguments.data:
         with np.load(Path(arguments.data) / "fried.npz") as file:
             contexts, labels = file["X"].astype(np.float64), file["y"].astype(np.int64)
@@ -101,7 +141,7 @@ def main() -> None:
             total += loss
         loop.append(time.perf_counter() - start)
     times = 1 if arguments.quick else 7
-    measured = {
+    return {
         "rounds": len(labels),
         "loss": result.loss,
         "seconds": float(np.median(seconds)),
@@ -116,10 +156,6 @@ def main() -> None:
         "ratio to a bare loop": float(np.median(np.asarray(loop) / np.asarray(seconds))),
         "peak MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
-    for name, value in measured.items():
-        print(f"{name:24} {value:>14,.3f}")
-    if arguments.json:
-        print(json.dumps(measured))
 
 
 if __name__ == "__main__":

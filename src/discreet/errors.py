@@ -1,19 +1,5 @@
 """Every exception that discreet raises on purpose.
 
-::
-
-    DiscreetError
-    ├── InvalidInput       (ValueError)   a parameter, context, loss or file that breaks a rule
-    ├── UnknownDecision    (KeyError)     no decision with that id was ever made
-    ├── LossConflict       (ValueError)   another loss is already stored for that decision
-    ├── DecisionClosed     (ValueError)   the batch of that decision is closed
-    ├── NotReady           (RuntimeError) a release was requested before its batch is complete
-    ├── BudgetExceeded     (RuntimeError) a charge that the privacy budget does not allow
-    ├── CorruptRelease     (ValueError)   a release whose digest or hash chain does not hold
-    ├── StateClaimed       (RuntimeError) a learner state that another process already continues
-    ├── ServiceError       (RuntimeError) a request that a service refused or did not answer
-    └── PrivateData        (TypeError)    an attempt to serialise or print private rows
-
 A message has the form ``<name> must be <rule>; got <value>. <next step>``. Public values are
 quoted: parameters of a plan, names of declared fields, paths, columns of public sets. Values of a
 person are never quoted, nor anything computed from them: contexts, offers, actions, losses,

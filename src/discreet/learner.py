@@ -193,28 +193,27 @@ class Learner:
 
         Raises ``InvalidInput``, before anything is stored, where a context does not fit the plan.
         """
-        single = self.plan.features.is_single(contexts)
-        if user is not None:
-            contexts, user = split_user_column(self.plan.features, contexts, user)
-        features = self.plan.features.map(contexts)
-        needed = self.plan.participation is not None
-        users = user_ids("user", user, len(features), needed=needed, single=single)
         plan, policy = self.plan, self.plan.played_policy
+        single = plan.features.is_single(contexts)
+        if user is not None:
+            contexts, user = split_user_column(plan.features, contexts, user)
+        features, needed = plan.features.map(contexts), plan.participation is not None
+        users = user_ids("user", user, len(features), needed=needed, single=single)
         with self._custody:
             offers = request_offers(plan, self._available, features, actions, single=single)
-            if self._awaits_import:
+            if plan.imported is not None and self._store.end < plan.imported:
                 raise NotReady(
                     f"log must be imported before the first decision; the plan announces "
-                    f"{self.plan.imported:,} rows. Call import_log(contexts, actions, losses)."
+                    f"{plan.imported:,} rows. Call import_log(contexts, actions, losses)."
                 )
-            if self.plan.releases == "automatic":
+            if plan.releases == "automatic":
                 self._store.release_ready(self._fit, coming=len(features))
             self._store.seal_by_clock()  # once: control and slots are of one moment
             released = self._store.released
             u = self._draws.random((len(features), 2))
             chosen, control = offers.sample(policy, released, u), None
-            if self.plan.control is not None:
-                control = self._in_control(self.plan.control, len(features), users)
+            if plan.control is not None:
+                control = self._in_control(plan.control, len(features), users)
                 chosen = np.where(control, offers.instead(u), chosen)
             uniforms = self._rankings.next_call()
             rows, blocks = offers.stored(chosen)
@@ -255,9 +254,8 @@ class Learner:
         """
         with self._custody:
             store = self._store
-            after = store.next_empty
-            change = changed_actions(self.plan, store.released, add, remove, after)
-            store.change_actions(change)
+            released, after = store.released, store.next_empty
+            store.change_actions(changed_actions(self.plan, released, add, remove, after))
 
     def _in_control(self, control: Control, rows: int, users: list[str] | None) -> NumpyArray:
         """Mask of the next decisions that are of the control: by slot, or by person."""
@@ -338,11 +336,6 @@ class Learner:
         with self._custody:
             release_log(self._store, self.plan, rows, self._fit)
 
-    @property
-    def _awaits_import(self) -> bool:
-        """Return whether slots of the log are free."""
-        return self.plan.imported is not None and self._store.end < self.plan.imported
-
     def erase(self, user: str | int) -> None:
         """Forget how often a person took part: from now on they count as used up.
 
@@ -373,9 +366,9 @@ class Learner:
 
     def status(self) -> LearnerStatus:
         """Describe batches under way and what happens next; from public counts and clocks alone."""
+        plan = self.plan
         with self._custody:
-            automatic = self.plan.releases == "automatic"
-            return learner_status(self._store, automatic, self.plan.outcome.plural)
+            return learner_status(self._store, plan.releases == "automatic", plan.outcome.plural)
 
     def save(self, path: str | Path) -> None:
         """Write everything, private rows included, to a new file at ``path`` for its owner alone.

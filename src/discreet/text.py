@@ -83,9 +83,6 @@ def roughly(days: float) -> str:
     return f"{count:,} {unit}{'s' * (count > 1)}"
 
 
-CELL = ' style="text-align:left"'
-
-
 def html_table(
     caption: str, rows: Iterable[Sequence[str]], header: Sequence[str] | None = None
 ) -> str:
@@ -94,19 +91,15 @@ def html_table(
     >>> html_table("One < two", [("ε", "1")])  # doctest: +ELLIPSIS
     '<table><caption>One &lt; two</caption><tr><th style="text-align:left">ε</th>...'
     """
-    made = [f"<tr>{''.join(map(_head, header))}</tr>"] if header is not None else []
+
+    def cells(kind: str, texts: Iterable[str]) -> str:
+        return "".join(f'<{kind} style="text-align:left">{escape(x)}</{kind}>' for x in texts)
+
+    made = [] if header is None else [cells("th", header)]
     for first, *others in rows:
-        leading = _cell(first) if header is not None else _head(first)
-        made.append(f"<tr>{leading}{''.join(map(_cell, others))}</tr>")
-    return f"<table><caption>{escape(caption)}</caption>{''.join(made)}</table>"
-
-
-def _head(text: str) -> str:
-    return f"<th{CELL}>{escape(text)}</th>"
-
-
-def _cell(text: str) -> str:
-    return f"<td{CELL}>{escape(text)}</td>"
+        made.append(cells("td" if header else "th", [first]) + cells("td", others))
+    lines = "".join(f"<tr>{row}</tr>" for row in made)
+    return f"<table><caption>{escape(caption)}</caption>{lines}</table>"
 
 
 class Advice(UserWarning):

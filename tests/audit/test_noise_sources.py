@@ -75,6 +75,7 @@ def test_an_attack_gives_both_worlds_the_same_noise_and_every_trial_its_own(monk
     (subject,) = subjects(["ridge-joint"], [4.0])
     plan = black_box._gaussian_plan(subject, 250)
     noise = Counting(fast=True)
-    hits = black_box._hits(subject, replace(plan, second=plan.first), 250, noise)
+    first, _, score = plan.batches[0]
+    hits = black_box.hits_of(replace(plan, batches=[(first, first, score)]), 250, noise)
     assert 0 < hits.first == hits.second < 250
     assert sum(noise.drawn) == 250 * len(("gram", "response", "told"))

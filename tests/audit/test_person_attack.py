@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from discreet.audit import people
+from discreet.audit import black_box
+from discreet.audit.black_box import OFTEN, lives, which_life
 from discreet.audit.finding import FAILS, HOLDS
-from discreet.audit.people import OFTEN, TwoLives, which_life
 from discreet.audit.subjects import DEFAULT_PLAN, Subject
 from discreet.batches.users import PeopleRegistry
 
@@ -22,17 +22,15 @@ def test_all_that_a_person_says_is_told_apart_as_far_as_claimed():
 
 
 def test_what_lies_beyond_the_bound_is_the_same_in_both_lives():
-    lives = TwoLives(SUBJECT)
-    heard = [[int(world.observed.any(-1).sum()) for world in batch] for batch in lives.batches]
+    heard = [[int(world.observed.any(-1).sum()) for world in batch] for batch in lives(SUBJECT)]
     assert heard == [[OFTEN.records] * 2] * OFTEN.batches + [[0, 0]]
-    assert not np.any(lives.rules[-1][0])
 
 
 @pytest.mark.parametrize("forgotten", [(1, 1), (3, 1), (1, 2)], ids=["k√M", "k", "√M"])
 def test_noise_that_was_calibrated_for_less_is_found(forgotten, monkeypatch):
     batches, records = forgotten
     less = SUBJECT.plan(unit="user", batches_per_user=batches, records_per_batch=records)
-    monkeypatch.setattr(TwoLives, "plan", less)
+    monkeypatch.setattr(black_box, "user_plan", lambda _: less)
     assert which_life(SUBJECT, ALPHA, TRIALS).verdict == FAILS
 
 
@@ -45,5 +43,5 @@ def test_a_registry_that_lets_everything_count_is_found(monkeypatch):
 
 
 def test_small_budgets_have_more_trials(monkeypatch):
-    monkeypatch.setattr(people, "TRIALS", 10)
+    monkeypatch.setattr(black_box, "TRIALS", 10)
     assert which_life(Subject(DEFAULT_PLAN, "bandit", "general", 1.0), 0.1).trials == 40

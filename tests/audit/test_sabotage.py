@@ -22,11 +22,11 @@ RUNS_ALONE = {"effort": replace(QUICK, epsilons=()), "only": ""}
 
 
 def caught(mechanism, part, question, *, effort=NO_RUNS, only="feedback='bandit'", **fewer):
-    """Whether a question fails, by the name of its function, where its call holds ``only``."""
-    listed = [check for check in checks(effort, [mechanism], [part]) if only in repr(check.ask)]
-    asked = [check for check in listed if f"<function {question} at" in repr(check.ask)]
+    """Whether a question fails, by the name of its function, where its subject has ``only``."""
+    listed = [each for each in checks(effort, [mechanism], [part]) if only in repr(each.subject)]
+    asked = [check for check in listed if check.name == question]
     assert asked
-    return any(check.ask(error_rate(listed), **fewer).failed for check in asked)
+    return any(check.finding(error_rate(listed), **fewer).failed for check in asked)
 
 
 @pytest.fixture

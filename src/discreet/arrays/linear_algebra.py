@@ -17,8 +17,7 @@ LARGE = 2000
 @lru_cache(maxsize=256)
 def triangle(p: int) -> tuple[NumpyArray, NumpyArray]:
     """Row and column of each entry of a packed upper triangle of size p(p+1)/2."""
-    rows, columns = np.triu_indices(p)
-    return rows, columns
+    return np.triu_indices(p)
 
 
 def pack_products(features: Array) -> Array:

@@ -91,20 +91,13 @@ def attack(
         )
     if gaussian:
         need_delta(budget, "a Gaussian claim")
-    chosen = rule or learnt_rule(
-        [fit(first) for _ in range(trials)], [fit(second) for _ in range(trials)]
-    )
+    chosen = rule or learnt_rule(*([fit(x) for _ in range(trials)] for x in (first, second)))
     one, two = (
         sum(bool(chosen.statistic(fit(world)) > chosen.threshold) for _ in range(trials))
         for world in (first, second)
     )
-    return hits_finding(
-        ("black box", subject, "which of two batches was it"),
-        Hits(one, two, trials),
-        budget,
-        false_alarm,
-        gaussian=gaussian,
-    )
+    about, hits = ("black box", subject, "which of two batches was it"), Hits(one, two, trials)
+    return hits_finding(about, hits, budget, false_alarm, gaussian=gaussian)
 
 
 def hits_finding(

@@ -1,79 +1,107 @@
 """An attacker who sees releases only, on worst pairs, with the shipped noise.
 
-For each mechanism the statistic and its threshold are computed before any trial: the projection
-on the difference of the worlds for Gaussian releases, the exact log-likelihood ratio for
-objective perturbation, the chosen function for a finite class. So are two sets of rates: those of
-the mechanism as declared, which say what the attack can show, and those of half the noise, which
-say what it would catch.
+For each mechanism the score of a release is chosen before any trial: the projection on the
+difference of the worlds for Gaussian releases, the exact log-likelihood ratio for objective
+perturbation, the chosen function for a finite class. So are two sets of rates: those of the
+mechanism as declared, which say what the attack can show, and those of half the noise, which say
+what it would catch.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from discreet.audit.attack import Published, hits_finding
-from discreet.audit.finding import Finding, Hits, expected_hits, gaussian_hits, measured_epsilon
-from discreet.audit.gaussian import GaussianRelease, shift_of
-from discreet.audit.noise_sources import Chosen, Replayed, Trials
+from discreet.audit.finding import (
+    Finding,
+    Hits,
+    expected_hits,
+    expected_of_gaussian,
+    measured_epsilon,
+)
+from discreet.audit.gaussian import GaussianRelease, reader_of, shift_of
+from discreet.audit.noise_sources import EXACT, FAST, Chosen, Replayed, Trials, sampler
 from discreet.audit.objective import Objective
-from discreet.audit.subjects import Subject
+from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
-from discreet.privacy.noise import Noise, SecureNoise
+from discreet.batches.users import PeopleRegistry
+from discreet.plan.plan import Plan
+from discreet.privacy.accounting import person_event
+from discreet.privacy.budget import Participation
+from discreet.privacy.noise import Noise
 from discreet.types import NumpyArray
 
+TRIALS = 10_000
+"""Releases of each world at ε = 2; worlds of a smaller ε lie closer, and need more."""
 _AT_ONCE = 10_000
 _POINTS = 2**15
 """Quasi-random points for the rates of objective perturbation, with at most the error of as many
 draws."""
+Score = Callable[[Published], NumpyArray]
 
 
 @dataclass(frozen=True)
 class AttackPlan:
-    """An attack on one subject, complete before its first trial."""
+    """An attack on a mechanism, complete before its first trial.
 
-    first: Batch
-    second: Batch
-    statistic: Callable[[Published], NumpyArray]
-    threshold: float
-    declared: Hits
-    halved: Hits
-    gaussian: bool = False
+    ``batches`` are those of the first world, those of the second, and a score for the release of
+    each: scores that add up to more than 0 mean the second world.
+    """
+
+    mechanism: Callable[[Batch, Noise], Published]
+    batches: Sequence[tuple[Batch, Batch, Score]]
+    expected: tuple[Hits, Hits]
+    gaussian: bool = True
     points: int = 0
 
 
 def trials_for(subject: Subject) -> int:
-    """10,000 releases per world; more below ε = 2, where worlds lie ε/4 deviations apart.
-
-    Attacks on a perturbed objective are weaker and its fits are cheap: ten times as many.
-    """
+    """Attacks on a perturbed objective are weaker and its fits are cheap: ten times as many."""
     more = 10 if subject.mechanism.startswith("logistic") else 1
-    return 10_000 * more * math.ceil(max(1.0, (2.0 / subject.epsilon) ** 2))
+    return TRIALS * more * math.ceil(max(1.0, (2.0 / subject.epsilon) ** 2))
 
 
-def black_box(
-    subject: Subject, alpha: float, trials: int = 0, noise: Noise | None = None, name: str = ""
-) -> Finding:
+def black_box(subject: Subject, alpha: float, trials: int = 0, noise: Noise = EXACT) -> Finding:
     """The lower bound on ε that hits prove for one subject."""
     trials = trials or trials_for(subject)
     make = _gaussian_plan if subject.ridge else _PLANS[subject.mechanism]
-    plan = make(subject, trials)
-    hits = _hits(subject, plan, trials, noise or SecureNoise())
+    question = f"which of two batches was it{sampler(noise)}"
+    return _attacked(subject, question, make(subject, trials), trials, noise, alpha)
+
+
+def which_life(subject: Subject, alpha: float, trials: int = 0) -> Finding:
+    """The lower bound on ε that hits prove for all records of one person."""
+    trials = trials or trials_for(subject)
+    plan, question = _life_plan(subject, trials), "which of two lives did a person have"
+    return _attacked(subject, question, plan, trials, FAST, alpha, before=f"{OFTEN.text}; ")
+
+
+def _attacked(
+    subject: Subject,
+    question: str,
+    plan: AttackPlan,
+    trials: int,
+    noise: Noise,
+    alpha: float,
+    before: str = "",
+) -> Finding:
     return hits_finding(
-        ("black box", subject.name, f"which of two batches was it{name}"),
-        hits,
+        ("black box", subject.name, question),
+        hits_of(plan, trials, noise),
         subject.budget,
         alpha,
-        (plan.declared, plan.halved),
+        plan.expected,
         gaussian=plan.gaussian,
         points=plan.points,
+        before=before,
     )
 
 
-def _hits(subject: Subject, plan: AttackPlan, trials: int, noise: Noise) -> Hits:
+def hits_of(plan: AttackPlan, trials: int, noise: Noise) -> Hits:
     """Hits of both worlds, which meet the same noise: each rate is judged by itself.
 
     Drawing it exactly is most of the work. What luck does to one world it does to the other, so
@@ -82,10 +110,13 @@ def _hits(subject: Subject, plan: AttackPlan, trials: int, noise: Noise) -> Hits
     hits = [0, 0]
     for start in range(0, trials, _AT_ONCE):
         drawn = Replayed(noise)
-        for number, world in enumerate((plan.first, plan.second)):
+        source = Trials(drawn, min(_AT_ONCE, trials - start))
+        for world in (0, 1):
             drawn.rewind()
-            release = subject.fit(world, Trials(drawn, min(_AT_ONCE, trials - start)))
-            hits[number] += int((plan.statistic(release) > plan.threshold).sum())
+            total = np.zeros(source.count)
+            for *worlds, score in plan.batches:
+                total += score(plan.mechanism(worlds[world], source))
+            hits[world] += int((total > 0.0).sum())
     return Hits(hits[0], hits[1], trials)
 
 
@@ -93,16 +124,54 @@ def _gaussian_plan(subject: Subject, trials: int) -> AttackPlan:
     seen = GaussianRelease(subject)
     first, second = subject.worst_pair()
     direction, threshold = seen.direction(first, second)
-    shift = shift_of(subject.calibrated.event)
-    return AttackPlan(
-        first,
-        second,
-        lambda release: seen.read(release) @ direction,
-        threshold,
-        gaussian_hits(shift, trials),
-        gaussian_hits(2.0 * shift, trials),
-        gaussian=True,
+
+    def score(release: Published) -> NumpyArray:
+        return seen.read(release) @ direction - threshold
+
+    expected = expected_of_gaussian(shift_of(subject.calibrated.event), trials)
+    return AttackPlan(subject.fit, [(first, second, score)], expected)
+
+
+OFTEN = Participation(batches=3, records=2)
+
+
+def user_plan(subject: Subject) -> Plan:
+    """The plan of a subject for people who take part so often."""
+    return subject.plan(
+        unit="user", batches_per_user=OFTEN.batches, records_per_batch=OFTEN.records
     )
+
+
+def lives(subject: Subject) -> list[tuple[Batch, Batch]]:
+    """All batches of a person, who asks once too often in each and in one batch too many."""
+    registry, requests = PeopleRegistry(OFTEN), ["the person"] * (OFTEN.records + 1)
+    counted = [registry.hand_out(requests, number) for number in range(1, OFTEN.batches + 2)]
+
+    def made(record: Batch, counts: NumpyArray) -> Batch:
+        void = replace(record, observed=np.zeros_like(record.observed))
+        return joined(*(record if each else void for each in counts))
+
+    one, two = subject.worst_pair()
+    return [(made(one, counts), made(two, counts)) for counts in counted]
+
+
+def _life_plan(subject: Subject, trials: int) -> AttackPlan:
+    """For each batch the best direction, scaled equally in all of them, and its midpoint."""
+    plan, slots, p = user_plan(subject), OFTEN.records + 1, subject.dimension + 1
+    read = reader_of(plan.mechanism, slots, subject.n_actions, p)
+
+    def fit(batch: Batch, noise: Noise) -> Published:
+        # Every batch has the same public past: which one is for the attacker to choose.
+        return plan.mechanism.fit(batch, noise, subject.earlier)
+
+    def score_of(world: Batch, other: Batch) -> Score:
+        one, two = (read(fit(each, Chosen())) for each in (world, other))
+        direction = (two - one) / read.sigma**2
+        return lambda release: read(release) @ direction - float(direction @ (one + two)) / 2
+
+    batches = [(*worlds, score_of(*worlds)) for worlds in lives(subject)]
+    shift = shift_of(person_event(plan.event, OFTEN))
+    return AttackPlan(fit, batches, expected_of_gaussian(shift, trials))
 
 
 def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
@@ -116,16 +185,12 @@ def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
 
     declared, halved = ([ratios(world, share) for world in (first, second)] for share in (1, 0.5))
     threshold = _best_threshold((declared, halved), subject, trials)
-    one, two = (_expected(both, threshold, trials) for both in (declared, halved))
-    return AttackPlan(
-        first,
-        second,
-        lambda release: objective.log_ratio(release.predictor.weights, first, second),
-        threshold,
-        one,
-        two,
-        points=_POINTS,
-    )
+
+    def score(release: Published) -> NumpyArray:
+        return objective.log_ratio(release.predictor.weights, first, second) - threshold
+
+    expected = _expected(declared, threshold, trials), _expected(halved, threshold, trials)
+    return AttackPlan(subject.fit, [(first, second, score)], expected, False, _POINTS)
 
 
 def _spread_draws(objective: Objective) -> NumpyArray:
@@ -167,16 +232,15 @@ def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
     def rate(world: Batch, sharper: float) -> float:
         noise = Chosen()
         subject.fit(world, noise)
-        logits = -sharper * noise.scores / noise.scale
-        law = np.exp(logits - logits.max())
-        return float(law[0] / law.sum())
+        return math.exp(noise.log_law(sharper)[0])
+
+    def score(release: Published) -> NumpyArray:
+        return np.asarray(0.5 - release.predictor.weights[..., 0, 0])
 
     declared, halved = (
         expected_hits(rate(first, sharper), rate(second, sharper), trials) for sharper in (1.0, 2.0)
     )
-    return AttackPlan(
-        first, second, lambda release: -release.predictor.weights[..., 0, 0], -0.5, declared, halved
-    )
+    return AttackPlan(subject.fit, [(first, second, score)], (declared, halved), gaussian=False)
 
 
 _PLANS: dict[str, Callable[[Subject, int], AttackPlan]] = {

@@ -16,13 +16,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from discreet.audit.finding import Finding, listed
-from discreet.audit.noise_sources import in_fresh_process
+from discreet.audit.noise_sources import EXACT, in_fresh_process, sampler
 from discreet.audit.subjects import Subject
-from discreet.privacy.noise import Noise, SecureNoise
+from discreet.privacy.noise import Noise
 from discreet.types import Array
 
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
@@ -85,25 +86,21 @@ def known(stream: Stream, moment: int) -> Iterator[StandIn]:
     from opendp import measurements
 
     stand_in = StandIn(stream)
-    changes: list[tuple[Any, str, Any]] = [
-        (os, "urandom", stream),
-        (os, "getpid", lambda: moment),
-        (measurements, "make_gaussian", stand_in.gaussian),
-        (measurements, "make_noisy_max", stand_in.noisy_max),
-    ]
-    changes += [(time, name, lambda: float(moment)) for name in CLOCKS]
-    changes += [(time, f"{name}_ns", lambda: moment * 10**9) for name in CLOCKS]
-    before = [(place, name, getattr(place, name)) for place, name, _ in changes]
+    samplers: dict[str, Any] = {"make_gaussian": stand_in.gaussian}
+    samplers["make_noisy_max"] = stand_in.noisy_max
+    clocks: dict[str, Any] = {name: lambda: float(moment) for name in CLOCKS}
+    clocks |= {f"{name}_ns": lambda: moment * 10**9 for name in CLOCKS}
     generators = random.getstate(), np.random.get_state()
     random.seed(moment)
     np.random.seed(moment)
     try:
-        for place, name, value in changes:
-            setattr(place, name, value)
-        yield stand_in
+        with (
+            patch.multiple(os, urandom=stream, getpid=lambda: moment),
+            patch.multiple(measurements, **samplers),
+            patch.multiple(time, **clocks),
+        ):
+            yield stand_in
     finally:
-        for place, name, value in before:
-            setattr(place, name, value)
         random.setstate(generators[0])
         np.random.set_state(generators[1])
 
@@ -139,12 +136,10 @@ def _not_passed_on(noise: Noise) -> list[str]:
     with known(Stream(3), 1000) as stand_in:
         scales = np.array([SCALE, 2.0**19])  # the second is below what the fast sampler serves
         returned = noise.gaussian("any", (200, 2), scales)
-        for column, scale in enumerate(scales):
-            results = [
-                t for t, (_, s) in zip(stand_in.results, stand_in.calls, strict=True) if s == scale
-            ]
+        made = list(zip(stand_in.calls, stand_in.results, strict=True))
+        for scale, column in zip(scales, returned.T.tolist(), strict=True):
             fast = getattr(noise, "fast", False) and scale == SCALE
-            if not fast and [returned[:, column].tolist()] != results:
+            if not fast and [column] != [drawn for (_, at), drawn in made if at == scale]:
                 found.append("gaussian: what the exact sampler drew is not what is added")
         if any(any(values) for values, _ in stand_in.calls):
             found.append("gaussian: the exact sampler was given data")
@@ -180,15 +175,11 @@ def _words_of_their_own(noise: Noise) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def entropy_alone(subject: Subject, noise: Noise | None = None, name: str = "") -> Finding:
+def entropy_alone(subject: Subject, noise: Noise = EXACT) -> Finding:
     """Every law of the source, in a process of its own: its entropy is replaced there."""
-    wrong = in_fresh_process(_wrong_or_broken, noise or SecureNoise())
-    kept = "draws repeat with their entropy, whatever clock and process say"
-    return listed(subject, f"noise from entropy alone{name}", wrong, kept, part="noise")
-
-
-def _wrong_or_broken(noise: Noise) -> list[str]:
     try:
-        return wrong_with(noise)
+        wrong = in_fresh_process(wrong_with, noise)
     except Exception as error:
-        return [f"the source fails on known entropy: {type(error).__name__}"]
+        wrong = [f"the source fails on known entropy: {type(error).__name__}"]
+    kept = "draws repeat with their entropy, whatever clock and process say"
+    return listed(subject, f"noise from entropy alone{sampler(noise)}", wrong, kept, part="noise")

@@ -34,7 +34,6 @@ from discreet.design.control import Control
 from discreet.design.outcome import Guardrail
 from discreet.oracles.contract import Mechanism
 from discreet.oracles.mechanisms.legal_rows import GRID
-from discreet.oracles.mechanisms.newton import TOLERANCE
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import event_json
@@ -102,9 +101,8 @@ def _choice_cost(subject: Subject, mechanism: Mechanism) -> float:
     """Twice the largest move of a score over the scale of the choice."""
     fits = []
     for batch in (*subject.worst_pair(), subject.record([0.0], 0.0, None)):
-        noise = Chosen()
-        mechanism.fit(batch, noise)
-        fits.append(noise)
+        fits.append(Chosen())
+        mechanism.fit(batch, fits[-1])
     moved = max(float(np.abs(one.scores - two.scores).max()) for one in fits for two in fits)
     return 2.0 * moved / min(each.scale for each in fits)
 
@@ -119,28 +117,27 @@ def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
     one, two = (objective.fit(subject.record([1.0], loss)) for loss in (0.0, 1.0))
     touched = int((np.abs(one - two).max(axis=-1) > 0.0).sum())
     slope, bend = 2.0 / objective.scale, math.log1p(_BEND / objective.ridge)
-    error = 2.0 * TOLERANCE / objective.ridge
     parts: list[JsonObject] = []
     pure = 0.0
     if objective.gaussian:
         curve = {"kappa": bend, "shift": slope, "blocks": touched}
         parts.append({"kind": "ObjectivePerturbation", "noise": "gaussian", **curve})
-        parts.append(_gaussian_event(error, objective.output))
+        parts.append(_gaussian_event(objective.solver_share))
     elif objective.joint:  # Chaudhuri et al. count the determinant twice
         pure = touched * (slope + 2.0 * bend)
     else:
         paid = objective.ridge >= (1.0 - ROUNDING) * 2.0 / slope  # the slope pays for the bend
         pure = touched * (slope if paid else slope + bend)
-        pure += error / objective.output if objective.output else math.inf
+        pure += objective.solver_share or math.inf
     if mechanism.problem.radii:  # features at right angles lie furthest apart
         records = subject.record([1.0], 1.0), subject.record([-1.0], 1.0)
         apart = GaussianRelease(subject, gram_only=True).distance(*records)
-        parts.append(_gaussian_event(apart, 1.0))
+        parts.append(_gaussian_event(apart))
     return pure + (epsilon_of(parts, delta) if parts else 0.0)
 
 
-def _gaussian_event(moved: float, deviation: float) -> JsonObject:
-    multiplier = deviation / moved
+def _gaussian_event(shift: float) -> JsonObject:
+    multiplier = 1.0 / shift if shift else 1e-9  # without any noise no ε holds
     return {"kind": "Gaussian", "multiplier": multiplier or 1e-9, "sampler_distance": 0.0}
 
 
@@ -150,36 +147,29 @@ Record = tuple[float | None, ...]
 """Answers of one person: the loss, and guardrails."""
 
 
-def exact_parts(subject: Subject) -> Finding:
-    """The largest move of both parts' sums compared with the declared one, and the total ε."""
-    return _exact_sums(subject, ANSWERS, ())
-
-
 def exact_guardrails(subject: Subject) -> Finding:
     """The same with the sums of three guardrails, all of which one record may move."""
-    return _exact_sums(subject, (0.0, 1.0, None), tuple(map(Guardrail, "abc")))
+    return exact_parts(subject, (0.0, 1.0, None), tuple(map(Guardrail, "abc")))
 
 
-def _exact_sums(
-    subject: Subject, answers: tuple[float | None, ...], rails: tuple[Guardrail, ...]
+def exact_parts(
+    subject: Subject, answers: Record = ANSWERS, rails: tuple[Guardrail, ...] = ()
 ) -> Finding:
+    """The largest move of both parts' sums compared with the declared one, and the total ε."""
     plan = subject.plan(control=Control(0.5), guardrails=rails or None)
     records: list[Record] = list(itertools.product(answers, repeat=1 + len(rails)))
     silent: Record = (None,) * (1 + len(rails))
     still = _part_sums(plan, silent, silent)
     columns = []
-    for place in range(still.size):
-        draw = np.eye(still.size)[place]
+    for draw in np.eye(still.size):
         shaped = {"part losses": draw[:4].reshape(2, 2), "guardrails": draw[4:].reshape(-1, 2, 2)}
         columns.append(_part_sums(plan, silent, silent, Chosen(shaped)) - still)
     covariance = np.array(columns).T @ np.array(columns)
-    found = 0.0
-    for worlds in (
-        [_part_sums(plan, each, records[0]) for each in records],
-        [_part_sums(plan, records[0], each) for each in records],
-    ):  # one record is replaced, in its part
-        moves = itertools.combinations(worlds, 2)
-        found = max(found, *(_distance(covariance, one - two) for one, two in moves))
+    # One record is replaced, in its part.
+    policy = [_part_sums(plan, each, records[0]) for each in records]
+    control = [_part_sums(plan, records[0], each) for each in records]
+    moves = itertools.chain(*(itertools.combinations(each, 2) for each in (policy, control)))
+    found = max(_distance(covariance, one - two) for one, two in moves)
     sums = [each.event for each in (plan.guardrail_sums, plan.loss_sums) if each is not None]
     declared = math.hypot(*map(shift_of, sums))
     exact = gaussian_epsilon(math.hypot(shift_of(plan.mechanism.event), found), plan.budget.delta)
@@ -206,12 +196,11 @@ def _part_sums(
     # Guardrails count where their record does, and the loss of a record may be missing.
     observed[:, 0] = ~np.isnan(answers[:, 0])
     features = plan.features.map(np.zeros((2, plan.features.p - 1)))
-    parts = np.array([False, True]), answers[:, 1:]
+    batch = Batch(features, losses, observed, np.array([False, True]), answers[:, 1:])
     unpaid = Ledger(Budget.none())
-    batch = Batch(features, losses, observed, *parts)
     made, _ = release_batch(plan, noise or Chosen(), batch, plan.nothing_released(), unpaid)
-    found = [made.part_losses] if made.guardrails is None else [made.part_losses, made.guardrails]
-    return np.concatenate([np.asarray(each.sums).reshape(-1) for each in found if each is not None])
+    found = [each.sums for each in (made.part_losses, made.guardrails) if each is not None]
+    return np.concatenate([np.asarray(sums).reshape(-1) for sums in found])
 
 
 def _distance(covariance: NumpyArray, moved: NumpyArray) -> float:

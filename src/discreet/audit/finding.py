@@ -66,19 +66,17 @@ def computed(
     verdict: str | bool,
     said: str,
     *,
-    exact: float | None = None,
-    claimed: float | None = None,
     part: str = "exact",
+    **numbers: Any,
 ) -> Finding:
-    """A finding without error rate; an ``exact`` ε is compared with that of the subject.
+    """A finding about a subject, which has a ``name`` and an ``epsilon``, with other ``numbers``.
 
-    The subject has a ``name`` and an ``epsilon``.
+    An ``exact`` ε is compared with that of the subject, unless another one is ``claimed``.
     """
     words = verdict if isinstance(verdict, str) else HOLDS if verdict else FAILS
-    if exact is not None and claimed is None:
-        claimed = subject.epsilon
-    about = part, subject.name, question, words, said
-    return Finding(*about, claimed=claimed, exact=exact, level=subject.epsilon)
+    if "exact" in numbers:
+        numbers = {"claimed": subject.epsilon, **numbers}
+    return Finding(part, subject.name, question, words, said, level=subject.epsilon, **numbers)
 
 
 def listed(
@@ -185,6 +183,11 @@ def gaussian_hits(shift: float, trials: int) -> Hits:
     from scipy.special import ndtr
 
     return expected_hits(float(ndtr(-shift / 2)), float(ndtr(shift / 2)), trials)
+
+
+def expected_of_gaussian(shift: float, trials: int) -> tuple[Hits, Hits]:
+    """Expected hits with the declared noise, and with half of it."""
+    return gaussian_hits(shift, trials), gaussian_hits(2.0 * shift, trials)
 
 
 def unlucky(

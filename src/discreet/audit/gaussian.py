@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -63,17 +63,16 @@ class RidgeReader:
         One record b with loss 1 or 0 for the first action moves its weights by b/(‖b‖² + Λ).
         """
         offset = self.mechanism.fit(self.batch(), Chosen()).predictor.weights
-        full, p = self.mechanism.problem.feedback == "full", self.p
-        row = np.full((1, p), math.sqrt(0.5))
-        row[:, 2:] = 0.0
-        observed = np.arange(self.n_actions)[None] < (self.n_actions if full else 1)
+        row = np.zeros((1, self.p))
+        row[:, :2] = math.sqrt(0.5)
+        observed = np.arange(self.n_actions)[None] < 1
+        observed |= self.mechanism.problem.feedback == "full"
         one, zero = (
             self.mechanism.fit(self.batch(Batch(row, losses[None], observed)), Chosen())
             for losses in 1.0 - np.eye(self.n_actions)[[1, 0]]
         )
-        square = float(
-            np.trace(np.asarray(one.gram.values).reshape(-1, one.gram.values.shape[-1])[:p, :p])
-        )
+        gram = one.gram.values if one.gram.dense else one.gram.values[0]
+        square = float(np.trace(gram[: self.p, : self.p]))
         moved = (one.predictor.weights - zero.predictor.weights)[0]
         return offset, math.sqrt(square) / float(np.linalg.norm(moved)) - square
 
@@ -81,10 +80,9 @@ class RidgeReader:
     def parts(self) -> tuple[slice, ...]:
         """The places of Gram, responses and loss sums in what is read."""
         silent = self.mechanism.fit(self.batch(), Chosen())
-        size, sums = self(silent).size, getattr(silent.statistics, "outcome_sums", None)
-        rest = size if sums is None else size - sums.size
-        gram = rest - self.n_actions * self.p
-        ends = (0, gram, rest) if sums is None else (0, gram, rest, size)
+        size, sums = self(silent).size, getattr(silent.statistics, "outcome_sums", np.zeros(0))
+        rest = size - (0 if sums is None else sums.size)
+        ends = sorted({0, rest - self.n_actions * self.p, rest, size})
         return tuple(map(slice, ends, ends[1:]))
 
     @cached_property
@@ -160,7 +158,6 @@ def _svec(blocks: NumpyArray) -> NumpyArray:
 
 
 Distance = Callable[[Batch, Batch], float]
-Apart = Callable[[NumpyArray, NumpyArray], float]
 TIGHT = 0.999
 """An optimiser that finds less than this share of the declared distance has failed."""
 _STEP = 1e-4
@@ -189,6 +186,7 @@ class GaussianRelease:
     subject: Subject
     records: int = 1
     gram_only: bool = False
+    _means: dict[tuple[bytes, ...], NumpyArray] = field(default_factory=dict)
 
     @property
     def mechanism(self) -> Any:
@@ -197,9 +195,11 @@ class GaussianRelease:
     @cached_property
     def read(self) -> RidgeReader:
         read = GramReader if self.gram_only else reader_of
-        return read(
-            self.mechanism, self.records, self.subject.n_actions, self.subject.dimension + 1
-        )
+        shape = self.subject.n_actions, self.subject.dimension + 1
+        return read(self.mechanism, self.records, *shape)
+
+    def _read_fit(self, batch: Batch, noise: Chosen) -> NumpyArray:
+        return self.read(self.mechanism.fit(batch, noise, self.subject.earlier))
 
     def mean(self, record: Batch) -> NumpyArray:
         """The statistics of a batch with this record, without noise.
@@ -208,25 +208,18 @@ class GaussianRelease:
         """
         key = (record.features.tobytes(), record.losses.tobytes(), record.observed.tobytes())
         if key not in self._means:
-            batch = self.read.batch(record)
-            self._means[key] = self.read(self.mechanism.fit(batch, Chosen(), self.subject.earlier))
+            self._means[key] = self._read_fit(self.read.batch(record), Chosen())
         return self._means[key]
-
-    @cached_property
-    def _means(self) -> dict[tuple[bytes, ...], NumpyArray]:
-        return {}
 
     @cached_property
     def covariance(self) -> NumpyArray:
         """Covariance of the statistics, by one draw at a time on an empty batch."""
-        mechanism, empty, silence = self.mechanism, self.read.batch(), Chosen()
-        still = self.read(mechanism.fit(empty, silence, self.subject.earlier))
+        empty, silence = self.read.batch(), Chosen()
+        still = self._read_fit(empty, silence)
         total = np.zeros((still.size, still.size))
         for name, shape in silence.requested.items():
             draws = np.eye(math.prod(shape)).reshape(-1, *shape)
-            moved = (
-                self.read(mechanism.fit(empty, Chosen({name: draws}), self.subject.earlier)) - still
-            )
+            moved = self._read_fit(empty, Chosen({name: draws})) - still
             total += moved.T @ moved
         return total
 
@@ -265,40 +258,34 @@ def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed
     rng = np.random.default_rng(seed)
     best, size = 0.0, subject.dimension
     actions = [(0, 0), (0, None)] if subject.feedback == "full" else [(0, 0), (0, 1), (0, None)]
-    for (one, two), start in itertools.product(actions, range(starts)):
+
+    def apart(x: NumpyArray, y: NumpyArray, pair: tuple[int | None, ...]) -> float:
+        one, two = map(subject.record, x.reshape(2, size), y, pair)
+        return -min(distance(one, two), 1e6)
+
+    def furthest(x: NumpyArray, *rest: Any, steps: int) -> NumpyArray:
+        options = {"eps": _STEP, "maxiter": steps}
+        return np.asarray(minimize(apart, x, rest, "L-BFGS-B", options=options).x)
+
+    for pair, start in itertools.product(actions, range(starts)):
         contexts = rng.normal(size=2 * size)
         losses = _first_losses(subject, rng, start)
-
-        def apart(
-            x: NumpyArray, y: NumpyArray, one: int | None = one, two: int | None = two
-        ) -> float:
-            found = distance(
-                subject.record(x[:size], y[0], one), subject.record(x[size:], y[1], two)
-            )
-            return -min(found, 1e6)
-
-        def furthest(x: NumpyArray, y: NumpyArray, steps: int, apart: Apart = apart) -> NumpyArray:
-            options = {"eps": _STEP, "maxiter": steps}
-            return np.asarray(minimize(apart, x, (y,), "L-BFGS-B", options=options).x)
-
         for _ in range(2):
-            contexts, before = furthest(contexts, losses, 30), losses
+            contexts, before = furthest(contexts, losses, pair, steps=30), losses
             for each in _loss_choices(subject):
-                if apart(contexts, each) < apart(contexts, losses):
+                if apart(contexts, each, pair) < apart(contexts, losses, pair):
                     losses = each
             if losses is before:
                 break
-        contexts = furthest(contexts, losses, 60)
-        best = max(best, -apart(contexts, losses))
+        contexts = furthest(contexts, losses, pair, steps=60)
+        best = max(best, -apart(contexts, losses, pair))
     return math.inf if best >= 1e6 else best
 
 
 def _first_losses(subject: Subject, rng: np.random.Generator, start: int) -> NumpyArray:
     if subject.losses == "one_label":
         return (1.0 - np.eye(subject.n_actions))[[0, start % 2]]
-    if (
-        start == 0
-    ):  # opposite ones: equal ones are a local maximum where losses are published next to rows
+    if start == 0:  # opposite: equal ones are a local maximum where losses are published too
         return np.repeat([[1.0], [0.0]], subject.n_actions, axis=1)
     return rng.random((2, subject.n_actions))
 
@@ -308,32 +295,29 @@ def _loss_choices(subject: Subject) -> list[NumpyArray]:
 
     A mechanism that was promised one-label rows must enforce them, so it is tried with others.
     """
-    A = subject.n_actions
-    rows = [np.array(ends) for ends in itertools.product((0.0, 1.0), repeat=A)]
+    rows: Any = itertools.product((0.0, 1.0), repeat=subject.n_actions)
     if subject.feedback == "bandit":
         inside = INSIDE if subject.stretched else ()
-        rows = [np.full(A, each) for each in (0.0, 1.0, *inside)]
-    return [np.stack(pair) for pair in itertools.product(rows, repeat=2)]
+        rows = [[each] * subject.n_actions for each in (0.0, 1.0, *inside)]
+    return [np.array(pair) for pair in itertools.product(rows, repeat=2)]
 
 
 def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
     """The largest distance compared with the declared one, and the ε that it implies."""
-    declared = shift_of(subject.calibrated.event)
     release = GaussianRelease(subject, SLOTS if subject.earlier else 1)
     found = largest_distance(subject, release.distance, starts)
     exact = gaussian_epsilon(found, subject.budget.delta)
-    verdict = worst([exact_verdict(exact, subject.epsilon), distance_verdict(found, declared)])
-    said = _said(found, declared)
+    verdict, said = _compared(found, shift_of(subject.calibrated.event))
+    verdict = worst([exact_verdict(exact, subject.epsilon), verdict])
     return computed(subject, "largest move by one record", verdict, said, exact=exact)
 
 
 def exact_gram(subject: Subject, starts: int = 3) -> Finding:
     """The largest distance of a perturbed objective's Gram, at its share of the budget."""
     release = GaussianRelease(subject, gram_only=True)
-    declared = 1.0 / release.mechanism.event.events[-1].multiplier
     found = largest_distance(subject, release.distance, starts)
-    verdict, said = distance_verdict(found, declared), _said(found, declared)
-    return computed(subject, "largest move of the Gram, with radii", verdict, said)
+    compared = _compared(found, 1.0 / release.mechanism.event.events[-1].multiplier)
+    return computed(subject, "largest move of the Gram, with radii", *compared)
 
 
 def distance_verdict(found: float, declared: float) -> str:
@@ -343,8 +327,9 @@ def distance_verdict(found: float, declared: float) -> str:
     return WEAK if found < TIGHT * declared else HOLDS
 
 
-def _said(found: float, declared: float) -> str:
-    return (
+def _compared(found: float, declared: float) -> tuple[str, str]:
+    said = (
         f"worlds lie {found:.5f} standard deviations apart at most, {declared:.5f} are declared: "
         f"a share of {found / declared:.5f}"
     )
+    return distance_verdict(found, declared), said

@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ from discreet.audit.finding import (
     listed,
 )
 from discreet.audit.gaussian import RidgeReader, reader_of
-from discreet.audit.noise_sources import Chosen, Crash, DrawnAhead, Dying, Remembered
+from discreet.audit.noise_sources import EXACT, Chosen, Crash, DrawnAhead, Dying, Remembered
 from discreet.audit.subjects import DEFAULT_PLAN, DELTA
 from discreet.batch import Batch
 from discreet.features.unit_ball import UnitBall
@@ -42,7 +42,7 @@ from discreet.oracles import Ridge
 from discreet.plan.plan import Plan
 from discreet.policies import LinUCB
 from discreet.privacy.budget import Budget
-from discreet.privacy.noise import Noise, SecureNoise
+from discreet.privacy.noise import Noise
 from discreet.releases.released import Released
 from discreet.types import NumpyArray
 
@@ -50,15 +50,7 @@ _FAR = [-0.75, math.sqrt(7.0) / 4]
 """Unit context at c·c' = −¾ of (1, 0): with losses 1 and 0 the worst pair of one action."""
 
 
-class RunSubject(NamedTuple):
-    """The mechanism of a run, as a finding names it."""
-
-    name: str
-    epsilon: float
-
-
-@dataclass(frozen=True)
-class Version:
+class Version(NamedTuple):
     """One possible content of the record in question; ``loss`` None is silence."""
 
     context: tuple[float, ...]
@@ -100,6 +92,9 @@ ROUNDS = 2 + 4 + 2
 
 _IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """A folder in memory, where short-lived files need not wait for a disk."""
+_RNG = np.random.default_rng(0)
+CONTEXTS, LOSSES = _RNG.normal(size=(ROUNDS, DIMENSION)), _RNG.integers(2, size=(ROUNDS, ACTIONS))
+"""Contexts and losses of all other people, which this attacker knows."""
 
 
 class SameDraws:
@@ -115,7 +110,13 @@ class Play:
 
     scenario: Scenario
     epsilon: float
-    noise: Noise = field(default_factory=SecureNoise)
+    noise: Noise = EXACT
+    _known: dict[Any, NumpyArray] = field(default_factory=dict)
+    """Statistics without noise of the batches that were met before."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.scenario.mechanism}, bandit"
 
     @cached_property
     def plan(self) -> Plan:
@@ -132,15 +133,9 @@ class Play:
             **parts,
         )
 
-    @cached_property
-    def _others(self) -> tuple[NumpyArray, NumpyArray]:
-        """Contexts and losses of all other people, which this attacker knows."""
-        rng = np.random.default_rng(0)
-        return rng.normal(size=(ROUNDS, DIMENSION)), rng.integers(2, size=(ROUNDS, ACTIONS))
-
     def releases(self, version: Version) -> Released:
         """One run of the shipped learner."""
-        contexts, losses = (each.astype(float) for each in self._others)
+        contexts, losses = CONTEXTS.copy(), LOSSES.astype(float)
         contexts[self.scenario.slot] = version.context
         silent = version.loss is None
         losses[self.scenario.slot] = 0.0 if silent else version.loss
@@ -177,16 +172,13 @@ class Play:
 
     def residuals(self, released: Released, noise: Sequence[NumpyArray] = ()) -> list[NumpyArray]:
         """Each release minus the statistics of all other records and minus known noise."""
-        contexts, losses = self._others
         found = []
         for number, release in enumerate(released.items, start=1):
-            length = self.plan.schedule.length(number)
-            rows = np.arange(length) + self.plan.schedule.start(number)
-            past = self._past(released, number)
-            known = self._rows(past, contexts[rows], losses[rows], rows != self.scenario.slot)
-            read = self._reader(length)
+            rows = np.arange(self.plan.schedule.length(number)) + self.plan.schedule.start(number)
+            theirs = CONTEXTS[rows], LOSSES[rows], rows != self.scenario.slot
+            read = self._reader(number)
             drawn = noise[number - 1] * read.sigma if number <= len(noise) else 0.0
-            found.append(read(release) - self._silent(known, length, past) - drawn)
+            found.append(read(release) - self._silent(number, released, *theirs) - drawn)
         return found
 
     def projections(self, released: Released) -> NumpyArray:
@@ -198,13 +190,12 @@ class Play:
         one, two = self._worlds(released)
         if self.batch <= len(left):
             left[self.batch - 1] = left[self.batch - 1] - (one + two) / 2
-        sigma, parts = self._own_reader.sigma, self._own_reader.parts
-        directions = np.zeros((sigma.size, len(parts)))
-        for column, part in enumerate(parts):
-            difference = (two - one)[part] / sigma[part]
-            directions[part, column] = (
-                difference / sigma[part] / (np.linalg.norm(difference) or 1.0)
-            )
+        read = self._reader(self.batch)
+        directions = np.zeros((read.sigma.size, len(read.parts)))
+        for column, part in enumerate(read.parts):
+            difference = (two - one)[part] / read.sigma[part]
+            length = np.linalg.norm(difference) or 1.0
+            directions[part, column] = difference / read.sigma[part] / length
         return np.concatenate([each @ directions for each in left])
 
     @cached_property
@@ -216,63 +207,50 @@ class Play:
 
     def statistics(self, version: Version, released: Released) -> NumpyArray:
         """The statistics that the record adds to its batch, after the releases before it."""
-        past = self._past(released, self.batch)
-        observed_rows = np.array([version.loss is not None])
         losses = np.full((1, ACTIONS), version.loss or 0.0)
-        rows = self._rows(past, np.array([version.context]), losses, observed_rows)
-        return self._silent(rows, self.plan.schedule.length(self.batch), past)
+        heard = np.array([version.loss is not None])
+        return self._silent(self.batch, released, np.array([version.context]), losses, heard)
 
     def _worlds(self, released: Released) -> list[NumpyArray]:
         versions = self.scenario.first, self.scenario.second
         return [self.statistics(version, released) for version in versions]
 
-    def _past(self, released: Released, number: int) -> Released:
-        """The releases before this batch: of one run the same object, with what it computed."""
-        whole, past = self._pasts.get(number, (None, None))
-        if past is None or whole is not released:
-            past = replace(released, items=released.items[: number - 1])
-            self._pasts[number] = released, past
-        return past
+    def _silent(
+        self,
+        number: int,
+        released: Released,
+        contexts: NumpyArray,
+        losses: NumpyArray,
+        heard: NumpyArray,
+    ) -> NumpyArray:
+        """Statistics of known records in the batch of this number, without noise.
 
-    @cached_property
-    def _pasts(self) -> dict[int, tuple[Released, Released]]:
-        return {}
-
-    def _rows(
-        self, past: Released, contexts: NumpyArray, losses: NumpyArray, observed_rows: NumpyArray
-    ) -> Batch:
-        """Records with the actions that the policy takes after these releases."""
-        features = self.plan.features.map(contexts)
-        actions = self.plan.played_policy.sample(
-            past, features, SameDraws().random((len(features), 2))
-        )
-        observed = (np.arange(ACTIONS) == actions[:, None]) & observed_rows[:, None]
-        return Batch(features, losses.astype(float), observed)
-
-    def _silent(self, rows: Batch, length: int, past: Released) -> NumpyArray:
-        """Statistics of known records in a batch of this length, without noise.
-
-        Runs differ in the actions, of which there are few, and in the matrix and the signal that
-        the release before published, if it did: all other statistics are known already.
+        Runs differ in the actions that the policy takes after the releases before, of which there
+        are few, and in the matrix and the signal that the newest of these published, if it did:
+        all other statistics are known already.
         """
-        newest = past.statistics[-1] if past.statistics else None
-        parts = (rows.features, rows.losses, rows.observed)
-        parts += () if newest is None else (newest.following, newest.signal)
-        key = (length, *(None if part is None else part.tobytes() for part in parts))
+        past = replace(released, items=released.items[: number - 1])
+        features = self.plan.features.map(contexts)
+        uniforms = SameDraws().random((len(features), 2))
+        actions = self.plan.played_policy.sample(past, features, uniforms)
+        observed = (np.arange(ACTIONS) == actions[:, None]) & heard[:, None]
+        public = parts = [features, losses.astype(float), observed]
+        for newest in past.statistics[-1:]:
+            public = [*parts, newest.following, newest.signal]
+        key = number, *(None if each is None else each.tobytes() for each in public)
         if key not in self._known:
-            read = self._reader(length)
-            silent = self.plan.mechanism.fit(read.batch(rows), Chosen(), past.statistics)
-            self._known[key] = read(silent)
+            read = self._reader(number)
+            batch = read.batch(Batch(*parts))
+            self._known[key] = read(self.plan.mechanism.fit(batch, Chosen(), past.statistics))
         return self._known[key]
 
     @cached_property
-    def _known(self) -> dict[tuple[int | bytes | None, ...], NumpyArray]:
-        return {}
+    def _readers(self) -> list[RidgeReader]:
+        lengths = [self.plan.schedule.length(number) for number in (1, 2, 3)]
+        return [reader_of(self.plan.mechanism, n, ACTIONS, DIMENSION + 1) for n in lengths]
 
-    @cached_property
-    def _reader(self) -> Callable[[int], RidgeReader]:
-        mechanism = self.plan.mechanism
-        return cache(lambda length: reader_of(mechanism, length, ACTIONS, DIMENSION + 1))
+    def _reader(self, number: int) -> RidgeReader:
+        return self._readers[number - 1]
 
     def shift(self, released: Released) -> float:
         """Deviations between the worlds in the release of the record's batch, after those before.
@@ -282,11 +260,7 @@ class Play:
         if not self.plan.schedule.fitted(self.batch):
             return 0.0
         one, two = self._worlds(released)
-        return float(np.linalg.norm((two - one) / self._own_reader.sigma))
-
-    @property
-    def _own_reader(self) -> RidgeReader:
-        return self._reader(self.plan.schedule.length(self.batch))
+        return float(np.linalg.norm((two - one) / self._reader(self.batch).sigma))
 
 
 def enters_once(scenario: Scenario, epsilon: float) -> Finding:
@@ -305,15 +279,14 @@ def enters_once(scenario: Scenario, epsilon: float) -> Finding:
             expected = own if number == play.batch else np.zeros_like(residual)
             if np.abs(residual - expected).max() > ROUNDING:
                 wrong.append(f"release {number} shows more, or less, than its records and noise")
-    about = RunSubject(f"{scenario.mechanism}, bandit", epsilon)
     kept = "it shows in the release of its batch alone, and so does the noise of each release"
-    return listed(about, f"{scenario.name}: enters once", wrong, kept, part="transcript")
+    return listed(play, f"{scenario.name}: enters once", wrong, kept, part="transcript")
 
 
-def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) -> Finding:
+def transcript(scenario: Scenario, alpha: float, epsilon: float, trials: int) -> Finding:
     """Lower bound on ε from whole transcripts of two neighbouring streams."""
     pilots = trials // 2
-    play = Play(scenario, epsilon, DrawnAhead(SecureNoise(), pilots))
+    play = Play(scenario, epsilon, DrawnAhead(EXACT, pilots))
 
     def runs(count: int) -> list[list[Released]]:
         versions = scenario.first, scenario.second
@@ -329,7 +302,7 @@ def transcript(scenario: Scenario, epsilon: float, trials: int, alpha: float) ->
     )
     declared = gaussian_hits(_learnt(shift, pilots, seen[0][0].size), trials)
     return hits_finding(
-        ("transcript", f"{scenario.mechanism}, bandit", scenario.name),
+        ("transcript", play.name, scenario.name),
         Hits(one, two, trials),
         play.plan.budget,
         alpha,

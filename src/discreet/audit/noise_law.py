@@ -8,17 +8,23 @@ come from exact laws or from inequalities that hold for every ``alpha``, not fro
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from discreet.audit.finding import Finding, clopper_pearson, computed
 from discreet.audit.gaussian import GaussianRelease
-from discreet.audit.noise_sources import Chosen, Replayed, Trials, in_fresh_process
+from discreet.audit.noise_sources import (
+    EXACT,
+    Chosen,
+    Replayed,
+    Trials,
+    in_fresh_process,
+    sampler,
+)
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms.legal_rows import GRID
-from discreet.privacy.noise import Noise, SecureNoise
+from discreet.privacy.noise import Noise
 from discreet.types import Floats
 
 RELEASES = 1000
@@ -69,30 +75,24 @@ def normal_scores(subject: Subject, draws: Floats) -> Floats:
     return np.asarray((vectors * (normal / length)).reshape(draws.shape))
 
 
-def scale_and_shape(
-    subject: Subject, alpha: float, noise: Noise | None = None, name: str = ""
-) -> Finding:
+def scale_and_shape(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
     """Variance by the chi-square law, fourth moment, and the whole law by the DKW inequality."""
     from scipy.special import ndtr
     from scipy.stats import chi2
 
-    values = normal_scores(subject, standard_draws(subject, noise or SecureNoise())).reshape(-1)
+    values = normal_scores(subject, standard_draws(subject, noise)).reshape(-1)
     n, square = values.size, float((values**2).sum())
     low, high = chi2.ppf(alpha / 2, n), chi2.isf(alpha / 2, n)
     fourth, (least, most) = float((values**4).mean()), fourth_moment_limits(n, alpha)
-    ordered = np.sort(ndtr(values))
-    steps = np.arange(n + 1) / n
+    ordered, steps = np.sort(ndtr(values)), np.arange(n + 1) / n
     apart = max(float((steps[1:] - ordered).max()), float((ordered - steps[:-1]).max()))
-    kept = (
-        low <= square <= high,
-        least <= fourth <= most,
-        apart <= math.sqrt(math.log(2.0 / alpha) / (2 * n)),
-    )
+    kept = low <= square <= high and least <= fourth <= most
+    kept &= apart <= math.sqrt(math.log(2.0 / alpha) / (2 * n))
     said = (
         f"{n:,} draws: variance {square / n:.3f} of the declared one (accepted within "
         f"{low / n:.3f} and {high / n:.3f}), fourth moment {fourth:.2f} of 3"
     )
-    return _finding(subject, f"scale and shape of the noise{name}", all(kept), said, alpha)
+    return _finding(subject, f"scale and shape of the noise{sampler(noise)}", kept, said, alpha)
 
 
 def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
@@ -114,20 +114,17 @@ def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
     return float(low), float(((n * grown + math.log(4 / alpha)) / rates).min() / n)
 
 
-def independence(
-    subject: Subject, alpha: float, noise: Noise | None = None, name: str = ""
-) -> Finding:
+def independence(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
     """No correlation between entries, between releases, between fits or between processes.
 
     Neither of the draws nor of their magnitudes: noise with a sign of its own and the size of
     another's is uncorrelated, and has that size.
     """
-    seen = [normal_scores(subject, each) for each in in_processes(subject, noise or SecureNoise())]
-    failed = []
-    for what, (one, two, there) in (
-        ("", seen),
-        ("magnitudes of ", [magnitudes(each) for each in seen]),
-    ):
+    # Two fits in one process, and one in another that begins in the same state.
+    fits = [draws for n in (2, 1) for draws in in_fresh_process(_draws_of, subject, noise, n)]
+    seen, failed = [normal_scores(subject, each) for each in fits], []
+    for what, change in (("", np.asarray), ("magnitudes of ", magnitudes)):
+        one, two, there = map(change, seen)
         kept = {
             "entries": uncorrelated(one, alpha),
             "releases": unrelated(one[:-2:2] + one[2::2], one[1:-1:2], alpha),
@@ -137,7 +134,7 @@ def independence(
         failed += [what + name for name, holds in kept.items() if not holds]
     said = "entries, releases, fits and processes are uncorrelated, and so are their magnitudes"
     said = f"not independent: {', '.join(failed)}" if failed else said
-    return _finding(subject, f"independence of the noise{name}", not failed, said, alpha)
+    return _finding(subject, f"independence of the noise{sampler(noise)}", not failed, said, alpha)
 
 
 def magnitudes(draws: Floats) -> Floats:
@@ -175,9 +172,7 @@ def uncorrelated(draws: Floats, alpha: float) -> bool:
     return bool(np.abs(found).max() <= quantile / math.sqrt(n - 2 + quantile**2))
 
 
-def tails(
-    subject: Subject, alpha: float, count: int, noise: Noise | None = None, name: str = ""
-) -> Finding:
+def tails(subject: Subject, alpha: float, count: int, noise: Noise = EXACT) -> Finding:
     """The number of ``count`` draws beyond four to five deviations: neither too few nor too many.
 
     With 300,000 draws 19 are expected beyond four; one or none, as where noise is cut off there,
@@ -187,15 +182,14 @@ def tails(
     from scipy.special import ndtr
     from scipy.stats import poisson
 
-    first = normal_scores(subject, standard_draws(subject, noise or SecureNoise(), 1))
-    at_once = -(-_AT_ONCE // first.size)
-    drawn, kept_apart = 0, []
+    width = normal_scores(subject, standard_draws(subject, noise, 1)).size
+    drawn, found = 0, []
     while drawn < count:
-        source = noise or SecureNoise()
-        sizes = np.abs(normal_scores(subject, standard_draws(subject, source, at_once)))
-        kept_apart.append(sizes[sizes > FAR])
+        draws = standard_draws(subject, noise, -(-_AT_ONCE // width))
+        sizes = np.abs(normal_scores(subject, draws))
+        found.append(sizes[sizes > FAR])
         drawn += sizes.size
-    large = np.concatenate(kept_apart)
+    large = np.concatenate(found)
     far = np.array([int((large > beyond).sum()) for beyond in TAILS])
     expected = 2.0 * drawn * ndtr(-np.asarray(TAILS))
     # Counts of rare events are below Poisson's law in both tails, entries being independent.
@@ -203,30 +197,21 @@ def tails(
     gaps = subject.pooled and not no_gaps(large, alpha)
     counted = zip(TAILS, far, expected, strict=True)
     text = ", ".join(f"{n} beyond {at:g}σ ({mean:.1f} expected)" for at, n, mean in counted)
-    return _finding(
-        subject,
-        f"tails of the noise{name}",
-        bool(kept.all()) and not gaps,
-        f"{drawn:,} draws: {text}{', with gaps between them' * gaps}",
-        alpha,
-    )
-
-
-def in_processes(subject: Subject, noise: Noise) -> list[Floats]:
-    """Draws of two fits in one process, and of one in another that begins in the same state."""
-    return [draws for fits in (2, 1) for draws in in_fresh_process(_draws_of, subject, noise, fits)]
+    said = f"{drawn:,} draws: {text}{', with gaps between them' * gaps}"
+    question = f"tails of the noise{sampler(noise)}"
+    return _finding(subject, question, bool(kept.all()) and not gaps, said, alpha)
 
 
 def _draws_of(subject: Subject, noise: Noise, fits: int) -> list[Floats]:
     return [standard_draws(subject, noise) for _ in range(fits)]
 
 
-def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str = "") -> Finding:
+def grid(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
     """Noisy sums are whole numbers, and no bit below their noise depends on the batch.
 
     Each batch is judged by itself, so both meet the same noise.
     """
-    seen, kept, source = GaussianRelease(subject), list[bool](), Replayed(noise or SecureNoise())
+    seen, kept, source = GaussianRelease(subject), True, Replayed(noise)
     first, _ = subject.worst_pair()
     rows, columns = np.triu_indices(subject.dimension + 1)
     steps_in_one = GRID**2 * (1.0 if subject.stretched else 2.0)
@@ -236,15 +221,13 @@ def grid(subject: Subject, alpha: float, noise: Noise | None = None, name: str =
         release = subject.fit(batch, Trials(source, RELEASES))
         gram = release.statistics.gram if subject.stretched else release.gram.values
         steps = (gram * steps_in_one)[..., rows, columns]
-        kept += [
-            bool((steps == np.rint(steps)).all()),
-            uniform_bits(steps, least, alpha),
-            no_value_twice(steps.reshape(RELEASES, -1), least, alpha),
-        ]
+        kept &= bool((steps == np.rint(steps)).all())
+        kept &= uniform_bits(steps, least, alpha)
+        kept &= no_value_twice(steps.reshape(RELEASES, -1), least, alpha)
     said = "noisy sums repeat, or their low bits depend on the batch"
-    if all(kept):
+    if kept:
         said = "noisy sums are whole numbers of steps; their low bits say nothing of the batch"
-    return _finding(subject, f"noise on the grid of the sums{name}", all(kept), said, alpha)
+    return _finding(subject, f"noise on the grid of the sums{sampler(noise)}", kept, said, alpha)
 
 
 def uniform_bits(steps: Floats, scale: float, alpha: float) -> bool:
@@ -287,17 +270,16 @@ def no_gaps(sizes: Floats, alpha: float) -> bool:
     return bool(abs(cosines.mean()) <= limit) if sizes.size else True
 
 
-def choice(subject: Subject, alpha: float, noise: Noise | None = None) -> Finding:
+def choice(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
     """The first function is chosen as often as its probability requires, in two worlds."""
     kept, rates = [], []
     for world in subject.worst_pair():
         fitted = Chosen()
         subject.fit(world, fitted)
-        law = np.exp(-(fitted.scores - fitted.scores.min()) / fitted.scale)
-        drawn = Trials(noise or SecureNoise(), 2 * RELEASES).choose(
+        drawn = Trials(noise, 2 * RELEASES).choose(
             "finite class", fitted.scores, np.asarray(fitted.scale)
         )
-        rate, hits = float(law[0] / law.sum()), int((drawn == 0).sum())
+        rate, hits = math.exp(fitted.log_law()[0]), int((drawn == 0).sum())
         low, high = clopper_pearson(hits, drawn.size, alpha / 2)
         kept.append(low <= rate <= high)
         rates.append(f"{hits:,} times of {drawn.size:,}, expected {rate * drawn.size:,.0f}")
@@ -305,6 +287,5 @@ def choice(subject: Subject, alpha: float, noise: Noise | None = None) -> Findin
     return _finding(subject, "how often a function is chosen", all(kept), text, alpha)
 
 
-def _finding(subject: Subject, question: str, kept: bool, text: str, alpha: float) -> Finding:
-    found = computed(subject, question, kept, text, part="noise")
-    return replace(found, trials=RELEASES, alpha=alpha)
+def _finding(subject: Subject, question: str, kept: bool, said: str, alpha: float) -> Finding:
+    return computed(subject, question, kept, said, part="noise", trials=RELEASES, alpha=alpha)

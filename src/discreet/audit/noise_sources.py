@@ -15,6 +15,13 @@ from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.types import Array, NumpyArray
 
+EXACT, FAST = SecureNoise(), SecureNoise(fast=True)
+
+
+def sampler(noise: Noise) -> str:
+    """What a question adds about its sampler."""
+    return ", fast sampler" if getattr(noise, "fast", False) else ""
+
 
 @dataclass
 class Passed:
@@ -148,6 +155,12 @@ class Chosen:
     def choose(self, name: str, scores: Array, scale: Array) -> Array:  # noqa: ARG002
         self.scores, self.scale = np.asarray(scores), float(np.squeeze(scale))
         return np.argmin(self.scores, axis=-1)
+
+    def log_law(self, sharper: float = 1.0) -> NumpyArray:
+        """Log probabilities of the choice that was requested, or of a ``sharper`` one."""
+        from scipy.special import log_softmax
+
+        return np.asarray(log_softmax(-sharper * self.scores / self.scale))
 
 
 @dataclass

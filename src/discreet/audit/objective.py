@@ -102,15 +102,22 @@ class Objective:
 
     def log_density(self, theta: Floats, batch: Batch) -> Floats:
         """log p(θ) up to a constant that all worlds share, (..., A, p) -> (...)."""
+        if self.joint:
+            b, volume = self.noise_and_volume(theta, batch)
+            return np.asarray(volume.sum(axis=-1) - np.linalg.norm(b, axis=(-2, -1)) / self.scale)
+        return np.asarray(self.log_densities(theta, batch).sum(axis=-1))
+
+    def log_densities(self, theta: Floats, batch: Batch) -> Floats:
+        """The same of each action (..., A), where actions are independent."""
         b, volume = self.noise_and_volume(theta, batch)
-        norms = np.linalg.norm(b, axis=-1)
-        if self.gaussian:
-            cost = (norms**2).sum(axis=-1) / (2 * self.scale**2)
-        elif self.joint:
-            cost = np.sqrt((norms**2).sum(axis=-1)) / self.scale
-        else:
-            cost = norms.sum(axis=-1) / self.scale
-        return np.asarray(volume.sum(axis=-1) - cost)
+        norms = np.linalg.norm(b, axis=-1) / self.scale
+        return np.asarray(volume - (norms**2 / 2 if self.gaussian else norms))
+
+    def block_law(self, plane: Floats, batch: Batch) -> Floats:
+        """log p of the first action's weights over the points (k, 2) of a plane."""
+        theta = np.zeros((len(plane), self.subject.n_actions, 2))
+        theta[:, 0] = plane
+        return self.log_densities(theta, batch)[:, 0]
 
     def noise_and_volume(self, theta: Floats, batch: Batch) -> tuple[Floats, Floats]:
         """b(θ) (..., A, p) and log det of the Hessian of each action (..., A), for p = 2."""
@@ -142,16 +149,6 @@ _OTHERS: tuple[tuple[tuple[float, float], ...], ...] = (
     ((-1.0, 1.0), (0.5, 0.3)),
 )
 """Records (context, loss) that both worlds share."""
-_RECORDS = tuple(itertools.product((-1.0, 0.0, 1.0), (0.0, 0.4, 1.0)))
-
-
-def block_law(objective: Objective, world: Batch, action: int) -> Floats:
-    """log p of one action's weights over the plane, for independent actions, up to a constant."""
-    theta = np.zeros((len(PLANE), objective.subject.n_actions, 2))
-    theta[:, action] = PLANE
-    b, volume = objective.noise_and_volume(theta, world)
-    norms = np.linalg.norm(b[:, action], axis=-1)
-    return np.asarray(volume[:, action] - norms / objective.scale)
 
 
 def exact_pure(subject: Subject) -> Finding:
@@ -173,10 +170,10 @@ def _separate_worst(objective: Objective, shared: list[Batch]) -> float:
     """Actions have noise of their own, so ratios of different actions add up."""
     subject = objective.subject
     same = silent = moved = 0.0
-    alone = block_law(objective, joined(*shared, subject.record([0.0], 0.0, None)), 0)
-    single = [
-        block_law(objective, joined(*shared, subject.record([c], y, 0)), 0) for c, y in _RECORDS
-    ]
+    alone, *single = (
+        objective.block_law(PLANE, joined(*shared, record))
+        for record in (subject.record([0.0], 0.0, None), *_records(subject, 0))
+    )
     for one in single:
         same = max(same, *(float((one - two).max()) for two in single))
         # The record leaves this action and enters another one, which is independent of it.
@@ -188,15 +185,16 @@ def _separate_worst(objective: Objective, shared: list[Batch]) -> float:
     return max(same, silent, moved)
 
 
+def _records(subject: Subject, action: int) -> list[Batch]:
+    pairs = itertools.product((-1.0, 0.0, 1.0), (0.0, 0.4, 1.0))
+    return [subject.record([context], loss, action) for context, loss in pairs]
+
+
 def _joint_worst(objective: Objective, shared: list[Batch]) -> float:
     """One norm over two actions: a grid of pairs of weights."""
-    subject = objective.subject
-    some = PLANE[:: len(PLANE) // 400]
-    worlds = [joined(*shared, subject.record([c], y, a)) for c, y in _RECORDS for a in (0, 1)]
-    parts = []
-    for world in worlds:
-        theta = np.repeat(some[:, None], 2, axis=1)
-        b, volume = objective.noise_and_volume(theta, world)
+    theta, parts = np.repeat(PLANE[:: len(PLANE) // 400, None], 2, axis=1), []
+    for record in (each for action in (0, 1) for each in _records(objective.subject, action)):
+        b, volume = objective.noise_and_volume(theta, joined(*shared, record))
         square = (b**2).sum(axis=-1)
         norm = np.sqrt(square[:, None, 0] + square[None, :, 1])
         parts.append(volume[:, None, 0] + volume[None, :, 1] - norm / objective.scale)
@@ -205,10 +203,8 @@ def _joint_worst(objective: Objective, shared: list[Batch]) -> float:
 
 def exact_gaussian_objective(subject: Subject) -> Finding:
     """The smallest ε with ∫(p − e^ε q)₊ ≤ δ over pairs of records, by the privacy loss itself."""
-    objective = Objective(subject, 1)
-    exact = 0.0
-    for losses in _privacy_losses(objective):
-        exact = max(exact, _smallest_epsilon(losses, subject.budget.delta))
+    laws = _privacy_losses(Objective(subject, 1))
+    exact = max(_smallest_epsilon(*law, subject.budget.delta) for law in laws)
     verdict = exact_verdict(exact, subject.epsilon)
     said = f"the worst pair of records needs {guarantee_text(exact, subject.budget.delta)}"
     return computed(subject, "hockey-stick integral", verdict, said, exact=exact)
@@ -224,21 +220,15 @@ def _privacy_losses(objective: Objective) -> list[tuple[Floats, Floats]]:
     reach = (8.0 * objective.scale + 2.0) / objective.ridge
     axis = np.linspace(-reach, reach, n)
     plane = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    theta = np.zeros((len(plane), subject.n_actions, 2))
-    theta[:, 0] = plane
-
-    def log_law(batch: Batch) -> Floats:
-        b, volume = objective.noise_and_volume(theta, batch)
-        return np.asarray(volume[:, 0] - (b[:, 0] ** 2).sum(axis=-1) / (2 * objective.scale**2))
 
     def law(one: Floats, two: Floats) -> tuple[Floats, Floats]:
         weight = np.exp(one - one.max())
         shift = math.log(np.exp(two - one.max()).sum() / weight.sum())  # both are normalised
         return one - two + shift, weight / weight.sum()
 
-    corners = [(c, y) for c in (-1.0, 1.0) for y in (0.0, 1.0)]
-    logs = [log_law(subject.record([c], y, 0)) for c, y in corners]
-    empty = log_law(subject.record([0.0], 0.0, None))
+    corners = itertools.product((-1.0, 1.0), (0.0, 1.0))
+    logs = [objective.block_law(plane, subject.record([c], y, 0)) for c, y in corners]
+    empty = objective.block_law(plane, subject.record([0.0], 0.0, None))
     blocks = subject.n_actions if subject.feedback == "full" else 1
     found = [_sum_of([law(one, two)] * blocks) for one in logs for two in logs if one is not two]
     if subject.feedback == "bandit":
@@ -257,10 +247,8 @@ def _sum_of(laws: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     return np.arange(len(total)) * step - len(laws) * width, total
 
 
-def _smallest_epsilon(law: tuple[Floats, Floats], delta: float) -> float:
+def _smallest_epsilon(losses: Floats, weights: Floats, delta: float) -> float:
     from scipy.optimize import brentq
-
-    losses, weights = law
 
     def excess(epsilon: float) -> float:
         return float((weights * np.maximum(-np.expm1(epsilon - losses), 0.0)).sum()) - delta

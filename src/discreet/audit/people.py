@@ -1,4 +1,4 @@
-"""Audits of people: at most one row of a batch per person in a service, and which life it was.
+"""At most one row of a batch per person in a service.
 
 Sealed rows, answers and counts are written as the service writes them and read by the code that
 reads a batch for the fit. One person holds every third slot of small and large batches, and may
@@ -9,23 +9,14 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from discreet.audit.attack import Published, hits_finding
-from discreet.audit.finding import Finding, Hits, gaussian_hits, listed
-from discreet.audit.gaussian import RidgeReader, reader_of, shift_of
-from discreet.audit.noise_sources import Chosen, Replayed, Trials
-from discreet.audit.subjects import Subject, joined
+from discreet.audit.finding import Finding, listed
+from discreet.audit.subjects import Subject
 from discreet.batch import Batch
-from discreet.batches.users import PeopleRegistry
 from discreet.plan.plan import Plan
-from discreet.privacy.accounting import person_event
-from discreet.privacy.budget import Participation
-from discreet.privacy.noise import Noise, SecureNoise
 from discreet.types import JsonObject, NumpyArray
 
 SIZES = (5, 63, 64, 65, 200)
@@ -115,82 +106,3 @@ def installed() -> bool:
     except ImportError:
         return False
     return True
-
-
-OFTEN = Participation(batches=3, records=2)
-TRIALS = 10_000
-"""Lives of each world at ε = 2; worlds of a smaller ε lie closer, and need more."""
-
-
-@dataclass(frozen=True)
-class TwoLives:
-    """All batches of a person in both worlds, and how their releases are read."""
-
-    subject: Subject
-
-    @cached_property
-    def plan(self) -> Plan:
-        return self.subject.plan(
-            unit="user", batches_per_user=OFTEN.batches, records_per_batch=OFTEN.records
-        )
-
-    @cached_property
-    def batches(self) -> list[tuple[Batch, Batch]]:
-        """The batches, each as in the first world and as in the second."""
-        registry, requests = PeopleRegistry(OFTEN), ["the person"] * (OFTEN.records + 1)
-        numbers = range(1, OFTEN.batches + 2)
-        counted = [registry.hand_out(requests, number).tolist() for number in numbers]
-
-        def made(record: Batch, slots: list[bool]) -> Batch:
-            void = Batch(record.features, record.losses, np.zeros_like(record.observed))
-            return joined(*(record if counts else void for counts in slots))
-
-        one, two = self.subject.worst_pair()
-        return [(made(one, slots), made(two, slots)) for slots in counted]
-
-    @cached_property
-    def read(self) -> RidgeReader:
-        slots, p = OFTEN.records + 1, self.subject.dimension + 1
-        return reader_of(self.plan.mechanism, slots, self.subject.n_actions, p)
-
-    @cached_property
-    def rules(self) -> list[tuple[NumpyArray, float]]:
-        """For each batch the best direction, scaled equally in all of them, and its midpoint."""
-        made = []
-        for batch in self.batches:
-            one, two = (self.read(self._fit(world, Chosen())) for world in batch)
-            direction = (two - one) / self.read.sigma**2
-            made.append((direction, float(direction @ (one + two)) / 2))
-        return made
-
-    def hits(self, world: int, trials: int, noise: Replayed) -> int:
-        """The number of times that all releases of this life together look like the second.
-
-        Each rate is judged by itself, so both lives meet the same noise.
-        """
-        noise.rewind()
-        total = np.zeros(trials)
-        for batch, (direction, middle) in zip(self.batches, self.rules, strict=True):
-            seen = self.read(self._fit(batch[world], Trials(noise, trials)))
-            total += seen @ direction - middle
-        return int((total > 0.0).sum())
-
-    def _fit(self, batch: Batch, noise: Noise) -> Published:
-        # Every batch has the same public past: which one is for the attacker to choose.
-        return self.plan.mechanism.fit(batch, noise, self.subject.earlier)
-
-
-def which_life(subject: Subject, alpha: float, trials: int = 0) -> Finding:
-    """The lower bound on ε that hits prove for all records of one person."""
-    trials = trials or round(TRIALS * max(1.0, (2.0 / subject.epsilon) ** 2))
-    lives, noise = TwoLives(subject), Replayed(SecureNoise(fast=True))
-    first, second = (lives.hits(world, trials, noise) for world in (0, 1))
-    shift = shift_of(person_event(lives.plan.event, OFTEN))
-    return hits_finding(
-        ("black box", subject.name, "which of two lives did a person have"),
-        Hits(first, second, trials),
-        subject.budget,
-        alpha,
-        (gaussian_hits(shift, trials), gaussian_hits(2.0 * shift, trials)),
-        before=f"{OFTEN.text}; ",
-    )

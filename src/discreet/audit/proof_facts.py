@@ -54,14 +54,9 @@ def blocks(subject: Subject) -> Finding:
             values = np.stack([values[a * p : (a + 1) * p, a * p : (a + 1) * p] for a in range(A)])
         if subject.feedback == "bandit" and rows == 1:
             kept &= int(values.any(axis=(-1, -2)).sum()) <= 1
-    return computed(
-        subject,
-        "zero outside the blocks",
-        kept,
-        "off-block entries are exactly zero, and one row enters one block"
-        if kept
-        else "a record reaches more than its own block",
-    )
+    said = "off-block entries are exactly zero, and one row enters one block"
+    said = said if kept else "a record reaches more than its own block"
+    return computed(subject, "zero outside the blocks", kept, said)
 
 
 def hostile(subject: Subject) -> Finding:
@@ -88,18 +83,11 @@ def exact_sums(subject: Subject) -> Finding:
     observed |= subject.feedback == "full"
     losses = rng.beta(0.2, 0.2, size=(MANY_ROWS, A))  # many near the ends: squares are large
     rows = UnitBall(p - 1).map(contexts), losses, observed
-    order = np.argsort(contexts[:, 0])
-    one, two = (
-        flat(subject.fit(Batch(*parts), Chosen()))
-        for parts in (rows, tuple(part[order] for part in rows))
-    )
-    return computed(
-        subject,
-        "the same sums in any order",
-        bool(np.array_equal(one, two)),
-        f"{MANY_ROWS:,} rows in two orders have releases that differ by "
-        f"{np.abs(one - two).max():.0e}",
-    )
+    ordered = [part[np.argsort(contexts[:, 0])] for part in rows]
+    one, two = (flat(subject.fit(Batch(*parts), Chosen())) for parts in (rows, ordered))
+    said = f"{MANY_ROWS:,} rows in two orders have releases that differ by "
+    said += f"{np.abs(one - two).max():.0e}"
+    return computed(subject, "the same sums in any order", np.array_equal(one, two), said)
 
 
 def calibration(subject: Subject) -> Finding:
@@ -212,9 +200,7 @@ def log_probabilities(mechanism: Mechanism, batch: Batch) -> NumpyArray:
     """The probability of each function, from the scores and the scale of a fit."""
     noise = Chosen()
     mechanism.fit(batch, noise)
-    logits = -noise.scores / noise.scale
-    top = logits.max()
-    return np.asarray(logits - top - np.log(np.exp(logits - top).sum()))
+    return noise.log_law()
 
 
 def exact_choice(subject: Subject) -> Finding:

@@ -28,7 +28,6 @@ from discreet.oracles.mechanisms.legal_rows import legal_batch
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments
 from discreet.oracles.mechanisms.perturb import block_diagonal
 from discreet.plan.plan import Plan
-from discreet.policies import Policy
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise
 from discreet.releases.canonical import decode_array
@@ -65,17 +64,13 @@ def public_alike(subject: Subject) -> Finding:
     wrong: list[str] = []
     for policy in subject.policies:
         plan = subject.plan(policy, first_batch=FIRST, releases="on_request")
-        expected = None
+        public = []
         for world in WORLDS:
             learner = _played(plan, subject, world)
-            documents = [item.to_json() for item in learner.released.items]
             wrong += [f"chain: {each}" for each in _broken_links(plan, learner.released)]
-            seen = {
-                "releases": [public_part(each) for each in documents],
-                "ledger": learner.ledger.to_json(),
-            }
-            expected = seen if expected is None else expected
-            wrong += differing(expected, seen)
+            releases = [public_part(item.to_json()) for item in learner.released.items]
+            public.append({"releases": releases, "ledger": learner.ledger.to_json()})
+            wrong += differing(public[0], public[-1])
     text = f"documents of {len(WORLDS)} worlds differ in noisy numbers alone"
     return listed(subject, "all but its noisy numbers is public", wrong, text)
 
@@ -140,93 +135,72 @@ def tells_no_more(subject: Subject) -> Finding:
     Floating-point mechanisms are compared up to rounding, their public parts to the byte as well.
     """
     wrong: list[str] = []
+    floating = subject.mechanism == "ridge-paper" or subject.mechanism.startswith("logistic")
     crowds = [subject.crowd(each.answered(ROWS), each.seed) for each in WORLDS]
     for policy in subject.policies:
-        plan = _with_large_ridge(subject, policy)
+        ridged = policy is not None and subject.mechanism != "finite"
+        oracle = {"oracle": replace(subject.bare_oracle, ridge=LARGE_RIDGE)} if ridged else {}
+        plan = subject.plan(policy, **oracle)
         past = plan.nothing_released()
         past = past.add(_release(plan, crowds[-1], Shared(seed=1), past))
-        target = _Target(subject, plan, crowds[0], past)
+        noises = [_making_up(subject, plan, crowds[0], batch, past) for batch in crowds]
         first, *others = (
-            _release(plan, batch, target.noise_for(batch), past).to_json() for batch in crowds
+            _release(plan, batch, noise, past).to_json()
+            for batch, noise in zip(crowds, noises, strict=True)
         )
         for other in others:
-            wrong += differing(first, other, 0.0 if target.on_grid else ROUNDING)
-        wrong += ["the scale of a choice"] * (len(target.scales) > 1)
-        wrong += [f"a second draw for the {name}" for name in sorted(target.repeated)]
+            wrong += differing(first, other, ROUNDING if floating else 0.0)
+        scales = set().union(*(each.scales for each in noises))
+        repeated = set().union(*(each.repeated for each in noises))
+        wrong += ["the scale of a choice"] * (len(scales) > 1)
+        wrong += [f"a second draw for the {name}" for name in sorted(repeated)]
     text = "batches with the same noisy statistics have the same releases"
     return listed(subject, "nothing but its noisy statistics", wrong, text)
-
-
-def _with_large_ridge(subject: Subject, policy: Policy | None) -> Plan:
-    if policy is None or subject.mechanism == "finite":
-        return subject.plan(policy)
-    return subject.plan(policy, oracle=replace(subject.bare_oracle, ridge=LARGE_RIDGE))
 
 
 def _release(plan: Plan, batch: Batch, noise: Noise, past: Released) -> Release:
     return release_batch(plan, noise, batch, past, Ledger(plan.budget))[0]
 
 
-class _Target:
+def _making_up(subject: Subject, plan: Plan, first: Batch, batch: Batch, past: Released) -> Shared:
     """The noise that a batch needs to be released as the first one is with shared noise."""
-
-    def __init__(self, subject: Subject, plan: Plan, first: Batch, past: Released) -> None:
-        self._subject, self._first = subject, first
-        self._mechanism: Any = plan.mechanism
-        self._past = past.statistics
-        self.on_grid = subject.mechanism not in (
-            "ridge-paper",
-            "logistic-gamma",
-            "logistic-gaussian",
-            "logistic-paper",
+    mechanism: Any = plan.mechanism
+    problem = mechanism.problem
+    kind = problem.feedback, problem.losses
+    if subject.mechanism == "finite":
+        return Shared()
+    draws = {}
+    if subject.mechanism.startswith("logistic"):
+        # With this draw the minimiser is one that was chosen in advance.
+        objective = Objective(subject, ROWS, mechanism)
+        theta = 3.0 * np.random.default_rng(2).normal(size=(subject.n_actions, 2))
+        b, _ = objective.noise_and_volume(theta, legal_batch(batch, *kind))
+        draw = (b / objective.scale).reshape(objective.names[objective.tilt])
+        draws = {objective.tilt: draw}
+    if subject.mechanism.endswith("paper"):
+        one, two = (
+            floating_moments(legal_batch(each, *kind), problem.feedback, 0.0)
+            for each in (first, batch)
         )
-        self.scales: set[float] = set()
-        self.repeated: set[str] = set()
-
-    def noise_for(self, batch: Batch) -> Shared:
-        offsets, draws = self._offsets(batch), {}
-        if self._subject.mechanism.startswith("logistic"):
-            draws = self._tilt(batch)
-        return Shared(draws=draws, offsets=offsets, scales=self.scales, repeated=self.repeated)
-
-    def _offsets(self, batch: Batch) -> dict[str, NumpyArray]:
-        """The distance of the sums of the first batch from those of this one."""
-        if self._subject.mechanism == "finite":
-            return {}
-        mechanism, problem = self._mechanism, self._mechanism.problem
-        kind = problem.feedback, problem.losses
-        if self._subject.mechanism.endswith("paper"):
-            one, two = (
-                floating_moments(legal_batch(each, *kind), problem.feedback, 0.0)
-                for each in (self._first, batch)
-            )
-            gram = block_diagonal(one.gram - two.gram, batch.n_actions)
-            found = {"dense gram": gram / (mechanism.gram or 1.0)}
-            if self._subject.ridge:
-                found["dense response"] = (one.response - two.response).ravel() / mechanism.response
-            return found
-        stretch: tuple[Any, ...] = ()
-        if self._subject.stretched:
-            bounds = mechanism.row_bounds(batch.records, self._past)
-            stretch = self._past[-1].following, bounds
-        one, two = (exact_moments(each, *kind, *stretch) for each in (self._first, batch))
-        rows, columns = np.triu_indices(one.gram.shape[-1])
-        found = {
-            "gram": (one.gram - two.gram)[..., rows, columns],
-            "response": one.response - two.response,
-        }
-        if one.outcome_sums is not None:
-            found["told"] = one.outcome_sums - two.outcome_sums
-        return found
-
-    def _tilt(self, batch: Batch) -> dict[str, NumpyArray]:
-        """The draw with which the minimiser is one that was chosen in advance."""
-        objective = Objective(self._subject, ROWS, self._mechanism)
-        theta = 3.0 * np.random.default_rng(2).normal(size=(self._subject.n_actions, 2))
-        problem = self._mechanism.problem
-        legal = legal_batch(batch, problem.feedback, problem.losses)
-        b, _ = objective.noise_and_volume(theta, legal)
-        return {objective.tilt: (b / objective.scale).reshape(objective.names[objective.tilt])}
+        gram = block_diagonal(one.gram - two.gram, batch.n_actions)
+        offsets = {"dense gram": gram / (mechanism.gram or 1.0)}
+        if subject.ridge:
+            moved = (one.response - two.response).ravel()
+            offsets["dense response"] = moved / mechanism.response
+        return Shared(draws=draws, offsets=offsets)
+    stretch: tuple[Any, ...] = ()
+    if subject.stretched:
+        bounds = mechanism.row_bounds(batch.records, past.statistics)
+        stretch = past.statistics[-1].following, bounds
+    one, two = (exact_moments(each, *kind, *stretch) for each in (first, batch))
+    rows, columns = np.triu_indices(one.gram.shape[-1])
+    offsets = {
+        "gram": (one.gram - two.gram)[..., rows, columns],
+        "response": one.response - two.response,
+    }
+    if one.outcome_sums is not None:
+        offsets["told"] = one.outcome_sums - two.outcome_sums
+    return Shared(draws=draws, offsets=offsets)
 
 
 def differing(one: Any, two: Any, tolerance: float = 0.0, path: str = "") -> list[str]:

@@ -24,8 +24,8 @@ from discreet.audit.finding import (
     Hits,
     computed,
     exact_verdict,
+    expected_of_gaussian,
     gaussian_epsilon,
-    gaussian_hits,
 )
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.rivals import (
@@ -153,27 +153,19 @@ class RivalSubject:
         gram, responses = sums_of(b, loss - self.scales.centre, action)
         return np.hstack([gram / self.law, responses / self.scales.response]).reshape(-1)
 
+    def distance(self, one: Record, two: Record) -> float:
+        """Standard deviations between two records in one unit."""
+        return float(np.linalg.norm(self.statistics(*one) - self.statistics(*two)))
+
     @cached_property
     def worst_records(self) -> tuple[Record, Record]:
         """Neighbours that lie furthest apart, of a fine search over angles, losses and actions."""
-
-        def distance(pair: tuple[Record, Record]) -> float:
-            one, two = (self.statistics(*each) for each in pair)
-            return float(np.linalg.norm(one - two))
-
-        return max(neighbours(201), key=distance)
-
-    @cached_property
-    def worst_pair(self) -> tuple[NumpyArray, NumpyArray]:
-        """The statistics of these two."""
-        one, two = self.worst_records
-        return self.statistics(*one), self.statistics(*two)
+        return max(neighbours(201), key=lambda pair: self.distance(*pair))
 
     @property
     def shift(self) -> float:
         """Standard deviations between the worlds, over all units that hold the person."""
-        one, two = self.worst_pair
-        return float(np.linalg.norm(one - two)) * math.sqrt(self.units)
+        return self.distance(*self.worst_records) * math.sqrt(self.units)
 
 
 def exact_move(subject: RivalSubject) -> Finding:
@@ -289,7 +281,7 @@ TRIALS = 10_000
 
 def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -> Finding:
     """The lower bound on ε that hits prove for one rival."""
-    one, two = subject.worst_pair
+    one, two = (subject.statistics(*record) for record in subject.worst_records)
     direction = (two - one) / np.linalg.norm(two - one)
     middle = len(subject.ends) * float(direction @ (one + two)) / 2
     hits = [
@@ -301,7 +293,7 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
         Hits(hits[0], hits[1], trials),
         subject.claimed,
         alpha,
-        (gaussian_hits(subject.shift, trials), gaussian_hits(2.0 * subject.shift, trials)),
+        expected_of_gaussian(subject.shift, trials),
         level=subject.epsilon,
     )
 

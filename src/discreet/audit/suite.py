@@ -11,48 +11,30 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from discreet.audit import noise_law
-from discreet.audit.black_box import black_box
+from discreet.audit import (
+    event_coverage,
+    gaussian,
+    neighbouring_runs,
+    noise_law,
+    objective,
+    people,
+    proof_facts,
+    published_documents,
+    rival_audits,
+)
+from discreet.audit.black_box import black_box, which_life
 from discreet.audit.entropy import entropy_alone
-from discreet.audit.event_coverage import covered, exact_guardrails, exact_parts
 from discreet.audit.finding import FAILS, Finding
-from discreet.audit.gaussian import exact_gaussian, exact_gram
-from discreet.audit.neighbouring_runs import SCENARIOS, enters_once, transcript
-from discreet.audit.objective import certificate, exact_gaussian_objective, exact_pure
-from discreet.audit.people import installed, one_row_each, which_life
-from discreet.audit.proof_facts import (
-    blocks,
-    calibration,
-    exact_choice,
-    exact_sums,
-    hostile,
-    isometry,
-    rows_as_published,
-)
-from discreet.audit.published_documents import public_alike, tells_no_more
-from discreet.audit.rival_audits import (
-    ADASSP,
-    RIVALS,
-    AdaSSPSubject,
-    RivalSubject,
-    adassp_move,
-    amplification,
-    black_box_rival,
-    crowds,
-    exact_move,
-)
+from discreet.audit.neighbouring_runs import SCENARIOS
+from discreet.audit.noise_sources import FAST
+from discreet.audit.rival_audits import ADASSP, RIVALS, AdaSSPSubject, RivalSubject
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
-from discreet.privacy.noise import SecureNoise
 
-FORMAT = "discreet-audit/1"
 FALSE_ALARM = 1e-4
 """The largest probability that an audit of correct code reports anything but "holds"."""
 PARTS = ("exact", "noise", "black box", "transcript")
-_FAST: dict[str, Any] = {"noise": SecureNoise(fast=True), "name": ", fast sampler"}
 _TWO_SIDED = 2
 """A measured bound makes two statements: not above the claim, and not without power."""
-
-
 AUDITED = (*MECHANISMS, *RIVALS, ADASSP)
 """The shipped mechanisms, and the rivals that they are compared with."""
 
@@ -75,11 +57,26 @@ MANY_DRAWS = 1_000_000
 
 @dataclass(frozen=True)
 class Check:
-    """One question: ``ask(alpha)`` answers it with ``statements`` tests at that error rate."""
+    """One question about a subject: ``ask(subject, …)``.
+
+    The answer is computed, or follows from so many ``statements`` that are tested, each at the
+    error rate that is the next argument.
+    """
 
     part: str
-    ask: Callable[[float], Finding]
+    ask: Callable[..., Finding]
+    subject: Any
     statements: int = 0
+
+    def finding(self, alpha: float, **options: Any) -> Finding:
+        """Return the answer, with tests at this error rate."""
+        return self.ask(self.subject, *[alpha] * bool(self.statements), **options)
+
+    @property
+    def name(self) -> str:
+        """The name of the question's function."""
+        function = self.ask.func if isinstance(self.ask, partial) else self.ask
+        return str(function.__name__)
 
 
 def checks(
@@ -93,82 +90,87 @@ def checks(
         # Ridge meets both samplers: the exact one with bandit feedback, and in the default plan.
         fast = subject.mechanism in ("ridge-pooled", *_AFTER_A_PAST)
         fast |= subject.mechanism == "ridge-structured" and subject.feedback == "full"
-        attacks: list[Callable[..., Finding]] = [partial(black_box, **_FAST if fast else {})]
-        attacks += [which_life] * (subject.mechanism == DEFAULT_PLAN)
-        listed += [Check("black box", partial(each, subject), _TWO_SIDED) for each in attacks]
+        attack = partial(black_box, noise=FAST) if fast else black_box
+        attacks = [attack, *[which_life] * (subject.mechanism == DEFAULT_PLAN)]
+        listed += [Check("black box", each, subject, _TWO_SIDED) for each in attacks]
     for epsilon, rival in itertools.product(effort.epsilons, RIVALS):
         if rival in mechanisms:
             listed += _rival(RivalSubject(rival, epsilon))
     if ADASSP in mechanisms:
-        listed += [_certain("exact", adassp_move, AdaSSPSubject(each)) for each in effort.epsilons]
+        move = rival_audits.adassp_move
+        listed += [Check("exact", move, AdaSSPSubject(each)) for each in effort.epsilons]
     played = [scenario for scenario in SCENARIOS if scenario.mechanism in mechanisms]
     for (epsilon, runs), scenario in itertools.product(effort.runs, played):
-        whole = partial(transcript, scenario, epsilon, runs)
-        listed.append(_certain("transcript", enters_once, scenario, epsilon))
-        listed.append(Check("transcript", whole, _TWO_SIDED))
+        enters = partial(neighbouring_runs.enters_once, epsilon=epsilon)
+        whole = partial(neighbouring_runs.transcript, epsilon=epsilon, trials=runs)
+        listed.append(Check("transcript", enters, scenario))
+        listed.append(Check("transcript", whole, scenario, _TWO_SIDED))
     return [check for check in listed if check.part in parts]
 
 
 def _rival(subject: RivalSubject) -> list[Check]:
     if subject.mechanism == "rival-coded":
-        return [_certain("exact", crowds, subject)]
-    asked = [exact_move, *[amplification] * (subject.mechanism == "rival-shuffled")]
-    attack = Check("black box", partial(black_box_rival, subject), _TWO_SIDED)
-    return [*(_certain("exact", each, subject) for each in asked), attack]
+        return [Check("exact", rival_audits.crowds, subject)]
+    asked = [rival_audits.exact_move]
+    asked += [rival_audits.amplification] * (subject.mechanism == "rival-shuffled")
+    attack = Check("black box", rival_audits.black_box_rival, subject, _TWO_SIDED)
+    return [*(Check("exact", each, subject) for each in asked), attack]
 
 
 def _exact(subject: Subject, effort: Effort) -> list[Check]:
     mechanism, ridge = subject.mechanism, subject.ridge
-    objective, default = mechanism.startswith("logistic"), mechanism == DEFAULT_PLAN
-    asked: dict[Callable[..., Finding], bool] = {
-        calibration: True,
-        covered: True,
-        public_alike: mechanism != JOINT,  # whose documents are those of ridge-stretched
-        tells_no_more: mechanism != JOINT,
-        isometry: ridge,
-        hostile: ridge,
-        blocks: subject.with_gram,
-        exact_sums: ridge and mechanism != "ridge-paper",  # which sums floats
-        rows_as_published: mechanism in _AFTER_A_PAST,
-        exact_choice: mechanism == "finite",
-        exact_gaussian_objective: mechanism == "logistic-gaussian",
-        exact_pure: objective and mechanism != "logistic-gaussian",
-        certificate: objective,
-        exact_parts: default,
-        exact_guardrails: default,
-        one_row_each: default and installed(),
-    }
-    searches = {exact_gaussian: ridge, exact_gram: objective and mechanism != "logistic-gamma"}
-    return [
-        *(_certain("exact", each, subject) for each, asks in asked.items() if asks),
-        *(
-            _certain("exact", each, subject, effort.starts)
-            for each, asks in searches.items()
-            if asks
-        ),
+    logistic, default = mechanism.startswith("logistic"), mechanism == DEFAULT_PLAN
+    search = partial(gaussian.exact_gaussian, starts=effort.starts)
+    search_gram = partial(gaussian.exact_gram, starts=effort.starts)
+    asked: list[tuple[Callable[..., Finding], bool]] = [
+        (proof_facts.calibration, True),
+        (event_coverage.covered, True),
+        # The documents of ridge-joint are those of ridge-stretched.
+        (published_documents.public_alike, mechanism != JOINT),
+        (published_documents.tells_no_more, mechanism != JOINT),
+        (proof_facts.isometry, ridge),
+        (proof_facts.hostile, ridge),
+        (proof_facts.blocks, subject.with_gram),
+        (proof_facts.exact_sums, ridge and mechanism != "ridge-paper"),  # which sums floats
+        (proof_facts.rows_as_published, mechanism in _AFTER_A_PAST),
+        (proof_facts.exact_choice, mechanism == "finite"),
+        (objective.exact_gaussian_objective, mechanism == "logistic-gaussian"),
+        (objective.exact_pure, logistic and mechanism != "logistic-gaussian"),
+        (objective.certificate, logistic),
+        (event_coverage.exact_parts, default),
+        (event_coverage.exact_guardrails, default),
+        (people.one_row_each, default and people.installed()),
+        (search, ridge),
+        (search_gram, logistic and mechanism != "logistic-gamma"),
     ]
+    return [Check("exact", ask, subject) for ask, asks in asked if asks]
 
 
 def _noise(subject: Subject, effort: Effort) -> list[Check]:
     mechanism, bandit = subject.mechanism, subject.feedback == "bandit"
-    alone = partial(_certain, "noise", entropy_alone, subject)
+
+    def law(ask: Callable[..., Finding], **options: Any) -> Check:
+        statements = noise_law.STATEMENTS[ask.__name__]
+        return Check("noise", partial(ask, **options), subject, statements)
+
+    alone = Check("noise", entropy_alone, subject)
     if mechanism == "finite":
-        return [alone(), _law(noise_law.choice, subject)]
+        return [alone, law(noise_law.choice)]
     if mechanism in _AFTER_A_PAST:  # they draw as ridge-pooled and the default plan do
-        questions = [noise_law.scale_and_shape, *[noise_law.grid] * bandit]
-        return [_law(ask, subject) for ask in questions]
+        return [law(noise_law.scale_and_shape), *[law(noise_law.grid)] * bandit]
     on_grid = mechanism in ("ridge-structured", "ridge-pooled")
     questions = [noise_law.scale_and_shape, noise_law.independence, *[noise_law.grid] * on_grid]
-    samplers: list[dict[str, Any]] = [{}, *[_FAST] * on_grid]
-    listed = [_law(ask, subject, **how) for how in samplers for ask in questions]
+    samplers: list[dict[str, Any]] = [{}, *[{"noise": FAST}] * on_grid]
+    listed = [law(ask, **how) for how in samplers for ask in questions]
     if not bandit:  # what is drawn is the same as with bandit feedback
         return listed
-    listed.append(alone())
+    listed.append(alone)
     if mechanism in _TAILS:
         count = effort.draws if mechanism == DEFAULT_PLAN else MANY_DRAWS
-        listed.append(_law(noise_law.tails, subject, count=count))
+        listed.append(law(noise_law.tails, count=count))
     if mechanism == "ridge-pooled":
-        listed += [_law(noise_law.tails, subject, count=MANY_DRAWS, **_FAST), alone(**_FAST)]
+        listed.append(law(noise_law.tails, count=MANY_DRAWS, noise=FAST))
+        listed.append(Check("noise", partial(entropy_alone, noise=FAST), subject))
     return listed
 
 
@@ -176,25 +178,6 @@ _AFTER_A_PAST = ("ridge-stretched", JOINT)
 """Subjects with a public past, whose matrix lets rows attain the bound."""
 _TAILS = ("ridge-paper", "logistic-gamma", "logistic-gaussian", DEFAULT_PLAN)
 """One mechanism for each law: floating normals, balls, normals of an objective, exact integers."""
-
-
-def _law(ask: Callable[..., Finding], subject: Subject, **options: Any) -> Check:
-    statements = noise_law.STATEMENTS[ask.__name__]
-    return Check("noise", partial(ask, subject, **options), statements)
-
-
-def _certain(part: str, ask: Callable[..., Finding], *about: Any, **options: Any) -> Check:
-    return Check(part, _Certain(partial(ask, *about, **options)))
-
-
-@dataclass(frozen=True)
-class _Certain:
-    """A question whose answer is computed, not sampled: the error rate is not used."""
-
-    answer: Callable[[], Finding]
-
-    def __call__(self, alpha: float) -> Finding:  # noqa: ARG002
-        return self.answer()
 
 
 def error_rate(listed: Sequence[Check]) -> float:
@@ -243,14 +226,8 @@ def _one_thread() -> None:
 def _answer(check: Check, alpha: float) -> Finding:
     """The finding of a check; a question that ends in an exception fails."""
     try:
-        return check.ask(alpha)
+        return check.finding(alpha)
     except Exception as error:
-        call: Any = check.ask.answer if isinstance(check.ask, _Certain) else check.ask
-        about = call.args[0]
-        return Finding(
-            check.part,
-            about.name,
-            call.func.__name__.replace("_", " "),
-            FAILS,
-            f"the question ended in an error: {type(error).__name__}: {error}",
-        )
+        said = f"the question ended in an error: {type(error).__name__}: {error}"
+        question = check.name.replace("_", " ")
+        return Finding(check.part, check.subject.name, question, FAILS, said)

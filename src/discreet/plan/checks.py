@@ -13,6 +13,7 @@ from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
+from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
 from discreet.privacy.accounting import epsilon, person_event
 from discreet.privacy.budget import Budget, Participation
 from discreet.privacy.events import Event
@@ -148,12 +149,7 @@ def _check_guardrails(plan: Plan) -> None:
 
 def _check_prior(plan: Plan, prior: Prior) -> None:
     instance("prior", prior, (Prior,), "Make one: prior_from_logs(plan, …).")
-    pooling = plan.pooling
-    if pooling is None:
-        raise InvalidInput(
-            "oracle must pool statistics where there is a prior; got "
-            f"{type(plan.oracle).__name__}. Use PooledRidge, or leave prior out."
-        )
+    pooling = pooling_for_prior(plan)
     other = prior.made_for != shared_digest(plan.to_config())
     if other or pooling.misfit(prior.statistics) is not None:
         raise InvalidInput(
@@ -161,6 +157,16 @@ def _check_prior(plan: Plan, prior: Prior) -> None:
             "its geometry; this one was made for another. Make it for this plan without a "
             "prior: prior_from_logs(plan, …), then replace(plan, prior=…)."
         )
+
+
+def pooling_for_prior(plan: Plan) -> PooledStatistics:
+    """Return the mechanism of a plan with a prior, which must pool statistics."""
+    if plan.pooling is None:
+        raise InvalidInput(
+            "oracle must pool statistics where there is a prior; got "
+            f"{type(plan.oracle).__name__}. Use PooledRidge, or leave prior out."
+        )
+    return plan.pooling
 
 
 def _refuse_what_costs_a_person_too_much(plan: Plan, participation: Participation) -> None:
@@ -176,11 +182,11 @@ def _refuse_what_costs_a_person_too_much(plan: Plan, participation: Participatio
 
 def advise_unused_budget(plan: Plan, event: Event) -> None:
     """Advise where releases cannot use all of ε, since the sampler's proof ends before it."""
-    budget = plan.budget
-    if not budget.private or budget.epsilon < USABLE or plan.participation is not None:
+    budget, alone = plan.budget, plan.participation is None and plan.control is None
+    if not budget.private or budget.epsilon < USABLE or not alone:
         return
     spent = epsilon(event, budget.delta)
-    if spent < 0.98 * budget.epsilon and plan.control is None:
+    if spent < 0.98 * budget.epsilon:
         advise(
             "large-epsilon",
             f"ε = {budget.epsilon:g} has the noise of ε = {spent:.3g}, which is the most that the "

@@ -58,19 +58,15 @@ def fields_to_config(item: Any) -> JsonObject:
 
 def from_config(registry: Classes, document: object, where: str) -> Any:
     """An instance of the class that ``document["kind"]`` names; with one class it needs no kind."""
-    if len(registry) == 1:
-        ((name, only),) = registry.items()
-        if not isinstance(document, Mapping):
-            keys = ", ".join(f"{each.name} = …" for each in fields(only))
-            step = f"Write {where.rpartition('.')[2]} = {{ {keys} }}."
-            raise InvalidInput(f"{where} must be a table; got {document!r}. {step}")
-        document = {"kind": name, **document}
-    if not isinstance(document, Mapping) or "kind" not in document:
-        raise InvalidInput(
-            f"{where} must be a table with a kind; got {document!r}. "
-            f'Write {{ kind = "…" }}, with one of {", ".join(registry)}.'
-        )
-    kind = document["kind"]
+    default = next(iter(registry)) if len(registry) == 1 else None
+    if not isinstance(document, Mapping) or (default is None and "kind" not in document):
+        rule = "a table with a kind"
+        step = f'Write {{ kind = "…" }}, with one of {", ".join(registry)}.'
+        if default is not None:
+            keys = ", ".join(f"{each.name} = …" for each in fields(registry[default]))
+            rule, step = "a table", f"Write {where.rpartition('.')[2]} = {{ {keys} }}."
+        raise InvalidInput(f"{where} must be {rule}; got {document!r}. {step}")
+    kind = document.get("kind", default)
     if not isinstance(kind, str) or kind not in registry:
         raise InvalidInput(
             f"{where}.kind must be one of {', '.join(registry)}; got {kind!r}. "
@@ -89,16 +85,10 @@ def build(cls: type[T], given: JsonMapping, where: str, registry: Classes) -> T:
                 f"{where} must have only known keys; got {name!r}. {nearest(name, known)}"
             )
     for name, each in known.items():
-        required = each.default is MISSING and each.default_factory is MISSING
-        if required and name not in given:
+        if each.default is each.default_factory is MISSING and name not in given:
             raise InvalidInput(f"{where}.{name} must be given; it is missing. Add it.")
-    hints = _hints(cls)
-    return cls(
-        **{
-            name: _read(hints[name], value, f"{where}.{name}", registry)
-            for name, value in given.items()
-        }
-    )
+    hints, parts = _hints(cls), given.items()
+    return cls(**{name: _read(hints[name], x, f"{where}.{name}", registry) for name, x in parts})
 
 
 def _read(hint: object, value: object, where: str, registry: Classes) -> Any:
@@ -133,11 +123,8 @@ def _options(hint: object) -> tuple[Any, ...]:
 
 def config_text(config: JsonMapping) -> str:
     """``Ridge(ridge=0.01, mechanism=structured)`` from the configuration of a part."""
-    named = [f"{name}={_short(value)}" for name, value in config.items() if name != "kind"]
-    return f"{config['kind']}({', '.join(named)})"
-
-
-def _short(value: object) -> str:
-    if isinstance(value, Mapping) and "shape" in value:
-        return f"array of shape {tuple(value['shape'])}"
-    return str(value)
+    named = {name: value for name, value in config.items() if name != "kind"}
+    for name, value in named.items():
+        if isinstance(value, Mapping) and "shape" in value:
+            named[name] = f"array of shape {tuple(value['shape'])}"
+    return f"{config['kind']}({', '.join(f'{name}={value}' for name, value in named.items())})"

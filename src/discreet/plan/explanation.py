@@ -95,7 +95,6 @@ def _bytes(count: float) -> str:
 def explained(plan: Plan) -> str:
     """All paragraphs; those without words are left out."""
     size = plan_size(plan)
-    careful = "" if size.warning is None else f" Careful: {size.warning}"
     imported = plan.imported is not None and (
         f"It begins with a private log of {plan.imported:,} rows, in "
         f"{plan.schedule.imported_batches} batches. Each row is in one of them, costs ε once "
@@ -111,7 +110,7 @@ def explained(plan: Plan) -> str:
         "Policy": _policy(plan.policy, plan.n_actions),
         "Oracle": _oracle(plan),
         "Batches": _batches(plan),
-        "Size": size.text + careful,
+        "Size": size.text + (f" Careful: {size.warning}" if size.warning else ""),
         "Control": _control(plan),
         "Guardrails": _guardrails(plan),
         "Import": imported,
@@ -143,9 +142,9 @@ def _problem(plan: Plan) -> str:
 def _privacy(plan: Plan) -> str:
     if not plan.budget.private:
         return "None: no budget was set, so no noise is added."
-    cost = f"{plan.budget.text} for one {plan.unit}"
-    if plan.participation is not None:
-        return f"{cost}, who contributes {plan.participation.text}."
+    cost, often = f"{plan.budget.text} for one {plan.unit}", plan.participation
+    if often is not None:
+        return f"{cost}, who contributes {often.text}."
     return f"{cost}. Each record is in one batch, so any number of releases costs this once."
 
 
@@ -246,12 +245,9 @@ def chosen_fields(plan: Plan) -> list[tuple[str, str]]:
     """Return the fields that differ from their defaults, in short."""
     chosen = []
     for each in fields(plan):
-        text = repr(getattr(plan, each.name))
-        default = each.default if each.default is not MISSING else None
-        if each.default_factory is not MISSING:
-            default = each.default_factory()
+        text = " ".join(repr(getattr(plan, each.name)).split())
+        made = each.default if each.default_factory is MISSING else each.default_factory()
         counted = each.name == "n_actions" and plan.actions is not None
-        if text != repr(default) and not counted:
-            text = " ".join(text.split())
+        if text != repr(made) and not counted:
             chosen.append((each.name, text if len(text) <= LONGEST else f"{text[:LONGEST]}…"))
     return chosen

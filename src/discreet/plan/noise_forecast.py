@@ -60,15 +60,15 @@ def too_noisy(plan: Plan, spread: float | None = None) -> str | None:
     """
     if plan.horizon is None:
         return None
-    noise = prediction_noise(plan, len(plan.schedule.lengths()))
+    noise, outcome = prediction_noise(plan, len(plan.schedule.lengths())), plan.outcome
     if noise is None or (noise and noise[-1] <= HOPELESS * (spread or LARGEST_SPREAD)):
         return None
-    value, word = plan.outcome.error_of, plan.outcome.word
     at_end = "nothing is released in the end"
     if noise:
-        at_end = f"a predicted {word} has noise of ±{value(noise[-1]):.2g} in the end"
+        error = outcome.error_of(noise[-1])
+        at_end = f"a predicted {outcome.word} has noise of ±{error:.2g} in the end"
         if spread:
-            at_end += f", and {plan.outcome.plural} a spread of {value(spread):.2g}"
+            at_end += f", and {outcome.plural} a spread of {outcome.error_of(spread):.2g}"
     return (
         f"{plan.budget.text} is unlikely to beat the best fixed action within {plan.horizon:,} "
         f"rounds: {at_end}. Use a larger ε, fewer actions or columns, or more rounds."
@@ -170,10 +170,8 @@ def sample_sizes(
     width = plan.outcome.high - plan.outcome.low
     levels = sorted({float(Budget(epsilon).epsilon) for epsilon in epsilons})
     offset = plan.outcome.loss_of(mean) - centre(plan.losses, plan.n_actions)
-    numbers = (offset, spread / width, difference / width)
-    return SampleSizes(
-        mean, spread, difference, tuple(_sizes(plan, level, *numbers) for level in levels)
-    )
+    table = [_sizes(plan, each, offset, spread / width, difference / width) for each in levels]
+    return SampleSizes(mean, spread, difference, tuple(table))
 
 
 def too_few(plan: Plan, sizes: SampleSizes) -> str | None:
@@ -284,11 +282,9 @@ def _remembered(lengths: Sequence[int], half_life: int | None) -> list[float]:
 
 def _reached(counts: Sequence[int], errors: Sequence[float], largest: float) -> int | None:
     """The count at which the error is small enough, on a power law between ends of batches."""
-    for place, error in enumerate(errors):
-        if error <= largest and place == 0:
-            return counts[0]
-        if error <= largest:
-            before, first = errors[place - 1], counts[place - 1]
-            part = math.log(before / largest) / math.log(before / error)
-            return math.ceil(first * math.pow(counts[place] / first, part))
-    return None
+    place = next((place for place, error in enumerate(errors) if error <= largest), None)
+    if not place:
+        return None if place is None else counts[0]
+    before, first = errors[place - 1], counts[place - 1]
+    part = math.log(before / largest) / math.log(before / errors[place])
+    return math.ceil(first * math.pow(counts[place] / first, part))

@@ -257,9 +257,8 @@ class Plan:
     @property
     def participation(self) -> Participation | None:
         """Bounds on the contributions of one person; None where none are declared."""
-        if self.batches_per_user is None or self.records_per_batch is None:
-            return None
-        return Participation(self.batches_per_user, self.records_per_batch)
+        batches, records = self.batches_per_user, self.records_per_batch
+        return None if batches is None or records is None else Participation(batches, records)
 
     @property
     def releases_on_last_answer(self) -> bool:

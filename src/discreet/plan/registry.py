@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from discreet import oracles, policies
@@ -26,6 +27,7 @@ RESERVED = ("Default", "Supervised")
 """Names that campaigns use for algorithms without a class of their own."""
 
 C = TypeVar("C", bound=type[Any])
+_ORIGIN = attrgetter("__module__", "__qualname__")
 
 
 class Registry(Mapping[str, type[Any]]):
@@ -89,7 +91,8 @@ def register(kind: C) -> C:
     >>> register(Greedy) is Greedy  # built in already: nothing changes
     True
     """
-    if not inspect.isclass(kind) or not is_dataclass(kind) or not _frozen(kind):
+    parameters = getattr(kind, "__dataclass_params__", None)
+    if not inspect.isclass(kind) or parameters is None or not parameters.frozen:
         raise InvalidInput(
             f"class must be a frozen dataclass to be registered; got {kind!r}. "
             "Write @discreet.register above @dataclass(frozen=True) above the class."
@@ -104,7 +107,7 @@ def register(kind: C) -> C:
         if each.built_in.get(name) is kind:
             return kind
         known = each.own.get(name)
-        same = known is None or (each is registry and _origin(known) == _origin(kind))
+        same = known is None or (each is registry and _ORIGIN(known) == _ORIGIN(kind))
         if name in each.built_in or name in RESERVED or not same:
             by = f"{known.__module__} registered" if known else "is built in"
             raise InvalidInput(
@@ -121,8 +124,8 @@ def refuse_unregistered(name: str, item: object, registry: Registry) -> None:
     step = "Make one and pass it, or register your own class with discreet.register."
     if isinstance(item, str) or inspect.isclass(item):
         word = item if isinstance(item, str) else item.__name__
-        step = f"Pass an object, as {word}(...)."
-        step = f"{step if word in registry else nearest(word, registry)} Write it without quotes."
+        step = f"Pass an object, as {word}(...)." if word in registry else nearest(word, registry)
+        step += " Write it without quotes."
     raise InvalidInput(f"{name} must be an object of {', '.join(registry)}; got {item!r}. {step}")
 
 
@@ -150,11 +153,3 @@ def _load_plugin(name: str) -> None:
                 f"entry point {name!r} of {GROUP} must have the name of its class; it loads "
                 f"{kind.__name__!r}. Rename the entry point in its package."
             )
-
-
-def _frozen(kind: Any) -> bool:
-    return bool(kind.__dataclass_params__.frozen)
-
-
-def _origin(kind: type[Any]) -> tuple[str, str]:
-    return kind.__module__, kind.__qualname__

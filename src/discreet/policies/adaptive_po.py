@@ -10,7 +10,7 @@ from discreet.policies import one_row
 from discreet.policies.allocation import Policy, draw
 from discreet.policies.replay_bonus_po import ReplayBonusPO
 from discreet.releases.policy_view import PolicyView
-from discreet.types import Array, Numbers
+from discreet.types import Array
 from discreet.validate import positive
 
 ROUNDS = 10_000
@@ -61,7 +61,7 @@ class AdaptivePO(Policy):
         clear, newest = self._newest(view, features)
         if newest is None:
             return self._replay(view).probabilities(view, features)
-        if _all(clear, 0.0):
+        if (clear == 0.0).all():
             return newest
         clear = per_run(clear, features)
         return clear * self._replay(view).probabilities(view, features) + (1.0 - clear) * newest
@@ -72,7 +72,7 @@ class AdaptivePO(Policy):
         if newest is None:
             return self._replay(view).sample(view, features, u)
         newest = draw(newest, u[..., 0])
-        if _all(clear, 0.0):
+        if (clear == 0.0).all():
             return newest
         replay, clear = self._replay(view).sample(view, features, u), per_run(clear, features, 1)
         return namespace(u).where(u[..., 1] < clear, replay, newest)
@@ -108,18 +108,13 @@ class AdaptivePO(Policy):
     def _newest(self, view: PolicyView, features: Array) -> tuple[Array, Array | None]:
         """λ, and the probabilities of the newest predictor where λ is below 1."""
         signal = view.signal
-        if signal is None or _all(signal[..., 0], 1.0):
+        if signal is None or (signal[..., 0] == 1.0).all():
             return 1.0, None
         assert view.latest is not None
         losses = view.latest.predictor.losses(features)
+        errors = signal[..., None, 1:]
         if isinstance(features, OfferedBlocks):
             errors = features.errors(signal[..., 1:])
-        else:
-            errors = signal[..., None, 1:]
         scale = per_run(self.scale, features) * as_like(errors, features)
         gaps = (losses - row_min(losses)) / scale
         return signal[..., 0], softmax(-0.5 * gaps * gaps)
-
-
-def _all(values: Numbers, number: float) -> bool:
-    return bool((values == number).all())

@@ -59,10 +59,10 @@ class Floored(Policy):
                 return min(math.floor(u / least), actions - 1)
             return own.sample(features, min((u - even) / kept, 1.0 - 2.0**-24), v)
 
-        return one_row.OneRow(
-            lambda features: [kept * chance + least for chance in own.probabilities(features)],
-            sample,
-        )
+        def probabilities(features: Array) -> list[float]:
+            return [kept * chance + least for chance in own.probabilities(features)]
+
+        return one_row.OneRow(probabilities, sample)
 
     def _least(self, view: PolicyView) -> Numbers:
         return np.minimum(self.floor, 1.0 / view.n_actions)

@@ -69,7 +69,10 @@ def prepared(policy: Policy, view: PolicyView) -> OneRow:
 
 def made(policy: Policy, view: PolicyView) -> OneRow:
     """The policy for one row, in plain numbers where it has such a form and actions are few."""
-    plain = view.n_actions <= FEW and _is_single_run(view) and _writes_both(policy)
+    # In a learner the weights are NumPy (A, p); a simulation stacks runs.
+    weights = [item.predictor.weights for item in view.items[-1:]]
+    single = all(isinstance(each, np.ndarray) and each.ndim == 2 for each in weights)
+    plain = view.n_actions <= FEW and single and _writes_both(policy)
     return policy.for_one_row(view) if plain else by_arrays(policy, view)
 
 
@@ -81,23 +84,14 @@ def by_arrays(policy: Policy, view: PolicyView) -> OneRow:
     )
 
 
-def _is_single_run(view: PolicyView) -> bool:
-    """Return whether predictors are NumPy (A, p), as in a learner; a simulation stacks runs."""
-    weights = [item.predictor.weights for item in view.items[-1:]]
-    return all(isinstance(each, np.ndarray) and each.ndim == 2 for each in weights)
-
-
 def _writes_both(policy: Policy) -> bool:
     """Return whether the class that wrote the rule wrote its form for one row too.
 
     A subclass with another rule must not inherit the plain numbers of its parent.
     """
-    for kind in type(policy).__mro__:
-        if "for_one_row" in vars(kind):
-            return True
-        if "probabilities" in vars(kind) or "sample" in vars(kind):
-            return False
-    return False
+    rule = {"for_one_row", "probabilities", "sample"}
+    writer = next(kind for kind in type(policy).__mro__ if rule & vars(kind).keys())
+    return "for_one_row" in vars(writer)
 
 
 def uniform(view: PolicyView) -> OneRow:

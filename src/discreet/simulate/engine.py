@@ -7,7 +7,6 @@ is cut into as many parts as the memory budget needs, with the same results.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -214,19 +213,15 @@ def summed_losses(
 
 def _refuse_unlike(plans: Sequence[Plan]) -> None:
     """Refuse plans that cannot be played together, or need ``evaluate``."""
-    schedules = {replace(plan.schedule, horizon=None) for plan in plans}
-    units = {plan.participation is not None for plan in plans}
-    if len(schedules) > 1 or len(units) > 1:
-        raise InvalidInput(
-            "plans must have one unit, and the same first_batch, growth, longest_batch and "
-            "half_life; some differ. Run each kind alone."
-        )
     for plan in plans:
         refuse_imported(plan)
-    if any(plan.prior or (plan.control and plan.participation) for plan in plans):
+    kinds = {(replace(plan.schedule, horizon=None), plan.participation is None) for plan in plans}
+    alone = any(plan.prior or (plan.control and plan.participation) for plan in plans)
+    if len(kinds) > 1 or alone:
         raise InvalidInput(
-            "plans must have no prior, and no control share for users, where several are played "
-            "at once; some have one. Call evaluate(plan, contexts, labels, …) for each."
+            "plans must have one unit, one schedule but for the horizon, no prior, and no control "
+            "share for users, where several are played at once; some differ. Call "
+            "evaluate(plan, contexts, labels, …) for each."
         )
 
 
@@ -242,17 +237,16 @@ def _shuffled(
     (S, 1, T), in each seed's order.
     """
     drawn = [shuffle(seed, len(features)) for seed in seeds]
-    orders, uniforms = zip(*((order[:rounds], u[:rounds]) for order, u in drawn), strict=True)
-    below_one = np.nextafter(np.asarray(1.0, machine.dtype), np.asarray(0.0, machine.dtype))
-    u = np.minimum(np.stack(uniforms)[:, None], float(below_one))
-    order = machine.array(np.stack(orders))
-    y = machine.array(truth)
+    orders = np.stack([order[:rounds] for order, _ in drawn])
+    below_one = 1.0 - np.finfo(machine.dtype).epsneg
+    u = np.minimum(np.stack([each[:rounds] for _, each in drawn])[:, None], below_one)
+    order = machine.array(orders)
     if isinstance(features, PlayedOffers):
-        x = features.in_order(np.stack(orders), machine.array)
+        x = features.in_order(orders, machine.array)
     else:
         x = machine.array(features)[order][:, None]
-    rows = x, y[order][:, None], machine.array(u)
-    return rows if groups is None else (*rows, machine.array(groups)[order][:, None])
+    others = [machine.array(each)[order][:, None] for each in (truth, groups) if each is not None]
+    return x, others[0], machine.array(u), *others[1:]
 
 
 def _play_family(
@@ -274,10 +268,9 @@ def _play_family(
             control = namespace(u).asarray(control, device=u.device)
     release = partial(fit_batch, family, SeededNoise(tuple(seeds)))
     played = play(family, released, features, truth, u, release, counts, control)
-    starts = (schedule.start(number) for number in itertools.count(1))
     summed = [
-        _summed(batch.incurred, start, kinds, *groups)
-        for start, batch in zip(starts, played, strict=False)
+        _summed(batch.incurred, schedule.start(number), kinds, *groups)
+        for number, batch in enumerate(played, start=1)
     ]
     # Fetched at the end, since to fetch something is to wait for a GPU.
     batches = [np.stack(list(map(to_numpy, batch)), axis=-1) for batch in summed]
@@ -344,10 +337,8 @@ def memory_parts(
         size = math.ceil(len(members) / rounds)
         for first in range(0, len(members), size):
             for seed in range(0, seeds, seeds_at_once):
-                yield (
-                    members[first : first + size],
-                    list(range(seed, min(seeds, seed + seeds_at_once))),
-                )
+                some_seeds = list(range(seed, min(seeds, seed + seeds_at_once)))
+                yield members[first : first + size], some_seeds
 
 
 def _dense(plan: Plan) -> bool:

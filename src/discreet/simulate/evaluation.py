@@ -229,15 +229,13 @@ def evaluate(
         made, ledger = release_batch(plan, noise, batch, released, ledger)
         return made
 
-    batches = []
-    for batch in play(plan, released, *given.in_order(order), u, release, counts, control):
-        batches.append(batch)
-        if batch.release is not None:
-            released = released.add(batch.release)
+    batches = list(play(plan, released, *given.in_order(order), u, release, counts, control))
+    for made in (batch.release for batch in batches if batch.release is not None):
+        released = released.add(made)
     best_fixed, uniform = given.context_free(order)
     lift = None
     if plan.control is not None and released.items:
-        parts = plan.control.share, plan.participation, plan.outcome
+        parts = plan.control.share, often, plan.outcome
         lift = lift_of(released.items, *parts, coming=next_sizes(plan.schedule, released))
     return Evaluation(
         losses=np.concatenate([batch.incurred for batch in batches]).astype(float),

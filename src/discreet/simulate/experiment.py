@@ -26,23 +26,20 @@ from discreet.releases.prior import Prior
 from discreet.simulate.evaluation import Evaluation, evaluate
 from discreet.simulate.group_losses import GroupLosses, file_groups, lines_over_seeds
 from discreet.simulate.warm_start import prior_from_logs
-from discreet.text import read_toml
+from discreet.text import listed, read_toml
 from discreet.types import Contexts, NumpyArray, Values
 from discreet.validate import nearest, one_of, whole
 
-FORMAT = "discreet-result/1"
 CONFIDENCE = 0.95
-NOISE = "seeded: the noise has the scale of ε but protects no one"
 OWN_KEYS = ("data", "target", "user", "schema", "rows", "seeds")
 """Keys of an experiment that are not keys of its plan."""
-WORDS = (
-    *("feedback", "losses", "first_batch", "growth", "longest_batch", "missing_loss", "releases"),
-    *("close_every", "half_life", "imported"),
-    *("unit", "batches_per_user", "records_per_batch"),
-)
-"""Keys of the plan itself that ``--set`` reaches."""
 PEOPLE = ("unit", "batches_per_user", "records_per_batch")
 """Keys about users: of a plan, and of the file of a service."""
+WORDS = (
+    *("feedback", "losses", "first_batch", "growth", "longest_batch", "missing_loss", "releases"),
+    *("close_every", "half_life", "imported", *PEOPLE),
+)
+"""Keys of the plan itself that ``--set`` reaches."""
 DEFAULT = {"policy": "AdaptivePO", "oracle": "PooledRidge"}
 
 
@@ -66,15 +63,14 @@ class Experiment:
 
 def experiment_of(document: dict[str, Any], *, needs_data: bool = False) -> Experiment:
     """Return the experiment of a document with the keys of a plan and ``OWN_KEYS``."""
-    document = dict(document)
     known = (*OWN_KEYS, *(each.name for each in fields(Plan)))
     for name in document:
         if name not in known:
             raise InvalidInput(
                 f"experiment must have only known keys; got {name!r}. {nearest(name, known)}"
             )
-    name, rows = document.pop("data", None), document.pop("rows", None)
-    target, user = document.pop("target", None), document.pop("user", None)
+    document, own = dict(document), ("data", "target", "user", "schema", "rows")
+    name, target, user, schema, rows = (document.pop(key, None) for key in own)
     seeds = whole("seeds", document.pop("seeds", 5), 1)
     if rows is not None:
         whole("rows", rows, 1)
@@ -90,7 +86,6 @@ def experiment_of(document: dict[str, Any], *, needs_data: bool = False) -> Expe
         )
     if user is not None:
         document.setdefault("unit", "user")
-    schema = document.pop("schema", None)
     if schema is not None:
         document["features"] = to_config(Schema.from_toml(schema))
     features, data = document.get("features"), None
@@ -125,13 +120,12 @@ def read_experiment(path: str) -> dict[str, Any]:
     if isinstance(document.get("plan"), dict):
         people = {name: document[name] for name in PEOPLE if name in document}
         document = document["plan"] | people
-    data = document.get("data")
-    if isinstance(data, str) and Path(data).suffix:
-        document["data"] = str(Path(path).parent / data)
-    if isinstance(document.get("schema"), str):
-        document["schema"] = str(Path(path).parent / document["schema"])
-    if isinstance(document.get("prior"), str):
-        document["prior"] = read_document(Path(path).parent / document["prior"])
+    for key in ("data", "schema", "prior"):
+        name = document.get(key)
+        if isinstance(name, str) and (key != "data" or Path(name).suffix):
+            document[key] = str(Path(path).parent / name)
+            if key == "prior":
+                document[key] = read_document(document[key])
     return document
 
 
@@ -179,7 +173,7 @@ def losses_by_group(results: list[Evaluation]) -> GroupLosses:
     if len(results) == 1:
         return results[0].by_group()
     played = [result.groups for result in results if result.groups is not None]
-    lost = [each.lost(result.losses) for each, result in zip(played, results, strict=True)]
+    lost = [each.summed(result.losses) for each, result in zip(played, results, strict=True)]
     levels = [results[0].noise_scale_of.epsilon]
     lines = lines_over_seeds(played, np.asarray([lost]), levels, CONFIDENCE)
     return GroupLosses(lines, CONFIDENCE, results[0].outcome)
@@ -189,23 +183,16 @@ def result_document(experiment: Experiment, results: list[Evaluation]) -> dict[s
     """Return final losses, and the curve at batch ends."""
     plan, data = experiment.plan, experiment.data
     assert data is not None
-    seeds = list(range(experiment.seeds))
-    rounds = len(results[0].losses)
-    ends = np.cumsum(replace(plan.schedule, horizon=rounds).lengths())
+    ends = results[0].table["rounds"]
     at_ends = np.stack([result.curve for result in results])[:, ends - 1]
+    size = {"dimension": plan.features.p - 1, "n_actions": data.n_actions}
     return {
-        "format": FORMAT,
-        "data": {
-            "name": data.name,
-            "rows": data.rows,
-            "dimension": plan.features.p - 1,
-            "n_actions": data.n_actions,
-            "best_loss": data.best_loss,
-        },
+        "format": "discreet-result/1",
+        "data": {"name": data.name, "rows": data.rows, **size, "best_loss": data.best_loss},
         "plan": plan.to_config(),
         "plan_digest": plan.digest,
-        "noise": NOISE,
-        "seeds": seeds,
+        "noise": "seeded: the noise has the scale of ε but protects no one",
+        "seeds": list(range(experiment.seeds)),
         "losses": at_ends[:, -1].tolist(),
         "mean_loss": float(at_ends[:, -1].mean()),
         "standard_error": standard_error(at_ends[:, -1]),
@@ -219,9 +206,8 @@ def result_document(experiment: Experiment, results: list[Evaluation]) -> dict[s
 
 def standard_error(values: Values) -> float | None:
     """Return the standard error of the mean over seeds; None for one seed."""
-    if len(values) < 2:
-        return None
-    return float(np.std(values, ddof=1) / math.sqrt(len(values)))
+    count = len(values)
+    return None if count < 2 else float(np.std(values, ddof=1) / math.sqrt(count))
 
 
 class PlanLog(NamedTuple):
@@ -231,36 +217,29 @@ class PlanLog(NamedTuple):
     name: str
     contexts: Contexts
     actions: NumpyArray
-    outcomes: NumpyArray
-    users: NumpyArray | None
-    items: Mapping[str, Any] | None
+    outcome: dict[str, Any]
+    """By its name: losses or reward."""
+    people: dict[str, Any]
+    """Users and items."""
 
     def __repr__(self) -> str:
         return "PlanLog(private)"
 
-    def _options(self) -> dict[str, Any]:
-        """Outcomes, users and items, as an import takes them."""
-        name = "losses" if self.plan.outcome.word == "loss" else "reward"
-        return {name: self.outcomes, "user": self.users, "items": self.items}
-
     def rows(self) -> LoggedRows:
         """Return the rows, checked, for the database of a service."""
-        given = {"losses": None, "reward": None} | self._options()
+        given = {"losses": None, "reward": None} | self.outcome | self.people
         return logged_rows(self.plan, self.contexts, self.actions, **given)
 
     def learner(self) -> Learner:
         """Return a new learner that has released the log."""
-        plan = self.plan
-        if plan.imported is None:
-            plan = replace(plan, imported=len(self.actions))
-        made = Learner(plan)
-        made.import_log(self.contexts, self.actions, **self._options())
+        made = Learner(replace(self.plan, imported=self.plan.imported or len(self.actions)))
+        made.import_log(self.contexts, self.actions, **self.outcome, **self.people)
         return made
 
     def prior(self, weight: float) -> Prior:
         """Return the prior of a log that is public, without noise."""
-        given = {**self._options(), "weight": weight, "source": f"public log {self.name}"}
-        del given["user"], given["items"]
+        words = {"weight": weight, "source": f"public log {self.name}"}
+        given: dict[str, Any] = {**self.outcome, **words}
         return prior_from_logs(self.plan, self.contexts, self.actions, **given)
 
 
@@ -291,9 +270,10 @@ def read_log(
     labels = ["probability", *(("cost", "reward") if Path(path).suffix in DSJSON else ())]
     used = [action, outcome, *([] if user is None else [user]), *labels, *ignore]
     actions, outcomes = _column(columns, action, "action"), _column(columns, outcome, word)
-    users = None if user is None else _column(columns, user, "user")
+    people = {"user": user and _column(columns, user, "user"), "items": items or None}
+    outcome_of_rows = {"losses" if word == "loss" else "reward": outcomes}
     contexts = _contexts(plan, columns, used)
-    return PlanLog(plan, Path(path).name, contexts, actions, outcomes, users, items or None)
+    return PlanLog(plan, Path(path).name, contexts, actions, outcome_of_rows, people)
 
 
 def _column(columns: Mapping[str, NumpyArray], name: str, kind: str) -> NumpyArray:
@@ -312,11 +292,11 @@ def _contexts(plan: Plan, columns: Mapping[str, NumpyArray], used: Sequence[str]
     if isinstance(plan.contexts, Schema):
         return column_contexts(plan.contexts, columns)
     left = [name for name in columns if name not in used]
-    words = [name for name in left if columns[name].dtype.kind == "O"]
+    words = sum(columns[name].dtype.kind == "O" for name in left)
     if len(left) != plan.contexts.dimension or words:
         raise InvalidInput(
             f"log must have {plan.contexts.dimension} columns of numbers in addition to action and "
-            f"outcome; got {len(left)}, {len(words)} of them words: {', '.join(left[:8])}. Name "
-            "those that are no feature with --ignore, or declare a schema."
+            f"outcome; got {len(left)}, {words} of them words: {listed(left)}. Name those that are "
+            "no feature with --ignore, or declare a schema."
         )
     return np.stack([columns[name] for name in left], axis=-1)

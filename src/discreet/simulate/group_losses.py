@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 class LossInterval(NamedTuple):
     """Mean, standard error and interval; NaN without a spread."""
 
-    loss: float
-    standard_error: float
-    low: float
-    high: float
+    loss: float = math.nan
+    standard_error: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
 
 
 def over_seeds(losses: Values, confidence: float) -> LossInterval:
@@ -35,7 +35,7 @@ def over_seeds(losses: Values, confidence: float) -> LossInterval:
 
     known = np.asarray(losses)[~np.isnan(losses)]
     if len(known) < 2:
-        return LossInterval(float(known.sum()) if len(known) else math.nan, *[math.nan] * 3)
+        return LossInterval(*known.tolist())
     mean, error = float(known.mean()), float(known.std(ddof=1) / math.sqrt(len(known)))
     wide = float(stdtrit(len(known) - 1, 0.5 + confidence / 2)) * error
     return LossInterval(mean, error, mean - wide, mean + wide)
@@ -53,9 +53,8 @@ def over_rounds(losses: NumpyArray, confidence: float) -> LossInterval:
     """
     from scipy.special import ndtri
 
-    rounds = len(losses)
-    if not rounds:
-        return LossInterval(*[math.nan] * 4)
+    if not (rounds := len(losses)):
+        return LossInterval()
     mean, z = float(losses.mean()), float(ndtri(0.5 + confidence / 2))
     variance = mean * (1.0 - mean) / rounds
     middle = (mean + z**2 / (2 * rounds)) / (1 + z**2 / rounds)
@@ -64,12 +63,10 @@ def over_rounds(losses: NumpyArray, confidence: float) -> LossInterval:
     return LossInterval(mean, math.sqrt(variance), min(low, mean), max(high, mean))
 
 
-SMALLEST = 20
-"""Fewest rounds of a group: with 20, a loss of 0.5 is known to ±0.22."""
-MOST = 50
-"""Most groups; more are nearly always a number that should be cut into classes."""
+SMALLEST, MOST = 20, 50
+"""Rounds of a group, with which a loss of 0.5 is known to ±0.22; groups, of which more are nearly
+always a number that should be cut into classes."""
 OTHERS = "other groups"
-MISSING = "(missing)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +101,12 @@ class Groups:
 
 def file_groups(data: Dataset, name: str) -> NumpyArray:
     """Return a column of a file as groups; rows without a value are a separate group."""
-    values = data.named_column("group", name).tolist()
-    known = [MISSING if each is None or each != each else each for each in values]
-    return np.asarray(known, object)
+    values = data.named_column("group", name).astype(object)
+    return np.where((values == None) | (values != values), "(missing)", values)  # noqa: E711
 
 
 def _words(values: Values, rows: int) -> list[str]:
-    array = np.asarray(values) if isinstance(values, np.ndarray) else np.asarray(values, object)
+    array = values if isinstance(values, np.ndarray) else np.asarray(values, object)
     if array.shape != (rows,):
         raise InvalidInput(
             f"groups must be one value per context, {rows} of them; got shape {array.shape}. "
@@ -153,9 +149,6 @@ class GroupLosses:
 
     def __iter__(self) -> Iterator[GroupLoss]:
         return iter(self.lines)
-
-    def __len__(self) -> int:
-        return len(self.lines)
 
     def to_json(self) -> list[dict[str, object]]:
         """Return one object per group and ε; null where a group has no spread."""
@@ -231,7 +224,8 @@ class GroupLosses:
 class PlayedGroups:
     """Groups of the rounds of one run, with losses of best fixed and uniform actions (G, 2)."""
 
-    groups: Groups
+    names: tuple[str, ...]
+    places: NumpyArray
     plain: NumpyArray
 
     @classmethod
@@ -245,42 +239,35 @@ class PlayedGroups:
         for place in np.unique(places):
             means = losses[places == place].mean(axis=0)
             plain[place] = means.min(), means.mean()
-        return cls(Groups(groups.names, places), plain)
+        return cls(groups.names, places, plain)
 
-    @property
-    def rounds(self) -> NumpyArray:
-        return np.bincount(self.groups.places, minlength=len(self.groups.names))
-
-    def lost(self, losses: NumpyArray) -> NumpyArray:
-        """Return the losses (T,) of the run, summed by group: (G,)."""
-        return np.bincount(self.groups.places, losses, minlength=len(self.groups.names))
+    def summed(self, losses: NumpyArray | None = None) -> NumpyArray:
+        """Return the losses (T,) of the run, or its rounds, summed by group: (G,)."""
+        return np.bincount(self.places, losses, minlength=len(self.names))
 
     def lines(self, losses: NumpyArray, epsilon: float, confidence: float) -> tuple[GroupLoss, ...]:
         """Return a line per group for losses (T,) of the run, with intervals over its rounds."""
-        found = []
-        for place, name in enumerate(self.groups.names):
-            mean = over_rounds(losses[self.groups.places == place], confidence)
-            found.append(_line(name, epsilon, self.rounds[place], mean, self.plain[place]))
-        return tuple(found)
+        own = [losses[self.places == place] for place in range(len(self.names))]
+        parts = zip(self.names, own, self.plain, strict=True)
+        return tuple(
+            _line(name, epsilon, len(some), over_rounds(some, confidence), plain)
+            for name, some, plain in parts
+        )
 
 
 def lines_over_seeds(
-    played: Sequence[PlayedGroups],
-    lost: NumpyArray,
-    epsilons: Sequence[float],
-    confidence: float,
+    played: Sequence[PlayedGroups], lost: NumpyArray, epsilons: Sequence[float], confidence: float
 ) -> tuple[GroupLoss, ...]:
     """Return lines of runs with summed losses ``lost`` (epsilons, seeds, G)."""
-    counts = np.asarray([each.rounds for each in played])
+    counts = np.asarray([each.summed() for each in played])
     losses = np.where(counts > 0, lost / np.maximum(counts, 1), np.nan)
-    rounds = counts.mean(axis=0)
-    lines = []
-    for group, name in enumerate(played[0].groups.names):
-        by_seed = zip(*(each.plain[group] for each in played), strict=True)
-        plain = [over_seeds(list(each), confidence).loss for each in by_seed]
+    rounds, lines = counts.mean(axis=0), []
+    plain = np.stack([each.plain for each in played], axis=-1)  # (G, 2, seeds)
+    for group, name in enumerate(played[0].names):
+        levels = [over_seeds(each, confidence).loss for each in plain[group]]
         for place, epsilon in enumerate(epsilons):
             mean = over_seeds(losses[place, :, group], confidence)
-            lines.append(_line(name, epsilon, rounds[group], mean, plain))
+            lines.append(_line(name, epsilon, rounds[group], mean, levels))
     return tuple(lines)
 
 

@@ -24,13 +24,10 @@ from discreet.simulate.played_batches import (
     context_free_offer_losses,
     offers_alone,
 )
-from discreet.text import advise
+from discreet.text import advise, listed
 from discreet.types import Array, Contexts, NumpyArray, Values
 from discreet.validate import nearest
 
-NUMBERS = (int, float, np.integer, np.floating)
-SHOWN = 5
-"""Number of classes that an error names."""
 LONG = 0.5
 """Share of rows longer than 1 from which on their length is worth a warning."""
 DOMINANT = 0.95
@@ -73,17 +70,16 @@ class LabelledSet:
         losses = _given_losses(plan, contexts, len(given.contexts), offers, **outcomes)
         if plan is None:
             plan = _default_plan(given.contexts, labels, losses, users)
-        mapped: Array = plan.features.map(given.contexts)
-        features, with_offers = mapped, offers is not None or plan.catalogue is not None
-        if with_offers and groups is not None:
-            raise InvalidInput(
-                "groups must be left out where rounds offer different actions; got some. "
-                "Evaluate each group alone."
-            )
-        if with_offers:
-            features, truth = played_offers(plan, mapped, offers, labels, losses)
+        features: Array = plan.features.map(given.contexts)
+        if offers is not None or plan.catalogue is not None:
+            if groups is not None:
+                raise InvalidInput(
+                    "groups must be left out where rounds offer different actions; got some. "
+                    "Evaluate each group alone."
+                )
+            features, truth = played_offers(plan, features, offers, labels, losses)
         else:
-            truth = _truth_of(plan, len(mapped), labels, losses)
+            truth = _truth_of(plan, len(features), labels, losses)
         if isinstance(plan.contexts, UnitBall):  # a schema scales by declared ranges
             rows = np.atleast_2d(np.asarray(given.contexts, dtype=np.float64))
             for topic, words in findings(rows, given.context_names):
@@ -102,9 +98,9 @@ class LabelledSet:
 
     def context_free(self, order: NumpyArray) -> tuple[float, float]:
         """Return mean losses of the best fixed action and of uniform actions on some rows."""
-        truth = self.truth[order]
-        if isinstance(self.features, PlayedOffers):
-            return context_free_offer_losses(self.features.part(order), truth)
+        features, truth = self.in_order(order)
+        if isinstance(features, PlayedOffers):
+            return context_free_offer_losses(features, truth)
         return context_free_losses(truth, self.plan.n_actions)
 
 
@@ -184,12 +180,11 @@ def _default_plan(contexts: Contexts, labels: Values, losses: Values, users: Val
     if losses is not None:
         n_actions = np.shape(losses)[-1] if np.ndim(losses) == 2 else 2
     elif array.dtype.kind in "iuf" and array.size and np.isfinite(array).all():
-        n_actions = max(2, int(array.max()) + 1)
+        n_actions = int(array.max()) + 1
     else:
-        n_actions = max(2, len({str(each) for each in array.ravel()}))
-    unit = "decision" if users is None else "user"
-    features = UnitBall(table.shape[1])
-    return Plan(n_actions=n_actions, features=features, budget=Budget.none(), unit=unit)
+        n_actions = len(set(map(str, array.ravel())))
+    unit, features = "decision" if users is None else "user", UnitBall(table.shape[1])
+    return Plan(n_actions=max(2, n_actions), features=features, budget=Budget.none(), unit=unit)
 
 
 def label_actions(
@@ -211,26 +206,25 @@ def label_actions(
     words = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in array]
     if any(each is None or each != each for each in words):
         raise _missing()
-    if array.dtype.kind == "O" and all(isinstance(each, NUMBERS) for each in words):
+    if all(isinstance(each, (int, float, np.number)) for each in words):
         return _numbered(np.asarray(words, dtype=np.float64), n_actions)
     words = list(map(str, words))
     found = list(names) if names is not None else _sorted_words(set(words))
     places = {word: place for place, word in enumerate(found)}
-    unknown = next((word for word in words if word not in places), None)
-    if unknown is not None:
-        raise InvalidInput(
-            f"labels must be names of actions, {', '.join(map(repr, found))}; got {unknown!r}. "
-            f"{nearest(unknown, found)}"
-        )
+    for word in words:
+        if word not in places:
+            raise InvalidInput(
+                f"labels must be names of actions, {', '.join(map(repr, found))}; got {word!r}. "
+                f"{nearest(word, found)}"
+            )
     if len(found) != n_actions:
-        shown = ", ".join(found[:SHOWN]) + ", …" * (len(found) > SHOWN)
         # With too few words the absent action is unknown.
         step = f"Encode the classes as 0 … {n_actions - 1} yourself"
         if len(found) > n_actions:
             step = f"Make the plan with n_actions={len(found)}"
         raise InvalidInput(
             f"labels must be of {n_actions} classes, one for each action; got {len(found)}: "
-            f"{shown}. {step}."
+            f"{listed(found)}. {step}."
         )
     return np.asarray([places[word] for word in words], dtype=np.int64)
 
@@ -252,21 +246,22 @@ def _one_per_row(labels: Values, rows: int, n_actions: int) -> NumpyArray:
 
 
 def _numbered(array: NumpyArray, n_actions: int) -> NumpyArray:
-    array = array.astype(np.int8) if array.dtype.kind == "b" else array
-    if bool(np.isnan(array).any()):
+    if np.isnan(array).any():
         raise _missing()
-    if not bool((array == np.floor(array)).all()) or not bool(np.isfinite(array).all()):
+    if not (np.isfinite(array) & (array == np.floor(array))).all():
         raise InvalidInput(
             "labels must be classes; got fractions or infinity. Cut a target into classes "
             "first, for example with np.digitize(labels, borders)."
         )
     low, high = int(array.min()), int(array.max())
-    if low >= 0 and high < n_actions:
-        return array.astype(np.int64)
-    step = "Set n_actions of the plan to the number of classes, and number them from 0."
-    if len(np.unique(array)) <= n_actions:
-        step = "Number the classes: pass np.unique(labels, return_inverse=True)[1]."
-    raise InvalidInput(f"labels must be actions 0 … {n_actions - 1}; got {low} … {high}. {step}")
+    if low < 0 or high >= n_actions:
+        step = "Set n_actions of the plan to the number of classes, and number them from 0."
+        if len(np.unique(array)) <= n_actions:
+            step = "Number the classes: pass np.unique(labels, return_inverse=True)[1]."
+        raise InvalidInput(
+            f"labels must be actions 0 … {n_actions - 1}; got {low} … {high}. {step}"
+        )
+    return array.astype(np.int64)
 
 
 def _missing() -> InvalidInput:
@@ -339,12 +334,9 @@ def _offered_table(played: PlayedOffers, labels: Values, losses: Values) -> Nump
 def findings(contexts: NumpyArray, columns: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
     """Yield topic and words of everything that is odd about contexts (n, d)."""
     rows, width = contexts.shape
-    names = [repr(name) for name in columns] or [f"{place}" for place in range(1, width + 1)]
-    ids = [
-        name
-        for place, name in enumerate(names)
-        if is_identifier(contexts[:, place], name.strip("'"))
-    ]
+    names = list(map(repr, columns)) or list(map(str, range(1, width + 1)))
+    both = zip(names, contexts.T, strict=True)
+    ids = [name for name, column in both if is_identifier(column, name.strip("'"))]
     if ids:
         yield (
             "identifiers",

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,18 +41,16 @@ def rule_of(
     target: object, released: Released | None, features: Floats, offers: PlayedOffers | None = None
 ) -> Rule:
     """Return the rule of a learner, of releases or of a policy with ``released``; or a rule."""
-    if isinstance(target, Policy):
-        policy = target
-    elif isinstance(target, (Learner, Released)):
+    if isinstance(target, (Learner, Released)):
         released = target if isinstance(target, Released) else target.released
-        plan = None if released.plan is None else Plan.from_config(released.plan)
-        plan = target.plan if isinstance(target, Learner) else plan
-        if plan is None:
+        if released.plan is None:
             raise InvalidInput(
                 "policy must be known; these releases do not say which plan made them. Pass the "
                 "policy itself, with released= for them."
             )
-        policy = plan.played_policy
+        policy = Plan.from_config(released.plan).played_policy
+    elif isinstance(target, Policy):
+        policy = target
     elif isinstance(target, type) or not callable(target):
         raise InvalidInput(
             f"policy must be a Learner, its releases, a policy with released=, or a function of "
@@ -73,13 +72,12 @@ def rule_of(
     if width is not None and (features.shape[1] != width or not mapped):
         raise InvalidInput(
             f"logs must hold features of the plan, {width} numbers that begin with √½; got others, "
-            f"of shape {features.shape}. Make the logs of raw contexts with "
-            "Logs.of(plan, contexts, actions, losses, propensities)."
+            f"of shape {features.shape}. Make the logs of raw contexts with {CALL}."
         )
     return partial(policy.probabilities, released)
 
 
-NO_NOISE = SeededNoise(0)
+CALL = "Logs.of(plan, contexts, actions, losses, propensities)"
 CHANCE = "All that was played had a chance above zero: log decision.propensity."
 
 
@@ -111,8 +109,7 @@ class Logs:
         if features.ndim != 2:
             raise InvalidInput(
                 "features must be rows of numbers, as the plan maps them; got something else. "
-                "Make logs of raw contexts with "
-                "Logs.of(plan, contexts, actions, losses, propensities)."
+                f"Make logs of raw contexts with {CALL}."
             )
         object.__setattr__(self, "features", features)
         n = len(features)
@@ -156,8 +153,8 @@ class Logs:
         """
         if (losses is None) == (rewards is None) or propensities is None:
             raise InvalidInput(
-                "logs must have propensities, and either losses or rewards; got others. "
-                "Call Logs.of(plan, contexts, actions, losses, propensities)."
+                f"logs must have propensities, and either losses or rewards; got others. "
+                f"Call {CALL}."
             )
         outcomes = {"losses": losses if rewards is None else rewards, "propensities": propensities}
         given = evaluation_data(plan.contexts, contexts, actions=actions, **outcomes)
@@ -175,8 +172,7 @@ class Logs:
         return cls(features, **columns, offers=played)
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A mean loss with its standard error and confidence interval."""
 
     value: float
@@ -206,10 +202,9 @@ class OfflineEvaluation:
 
     def to_frame(self) -> Frame:
         """Return a row per estimate, in the first library of frames that is installed."""
-        made = {name: getattr(self, name) for name in ("ips", "snips", "dr")}
-        parts = ("value", "standard_error", "low", "high")
-        columns = {p: np.asarray([getattr(each, p) for each in made.values()]) for p in parts}
-        return new_frame({"estimate": np.asarray(list(made), dtype=object), **columns})
+        names = np.asarray(["ips", "snips", "dr"], dtype=object)
+        values = np.asarray([self.ips, self.snips, self.dr]).T
+        return new_frame({"estimate": names, **dict(zip(Estimate._fields, values, strict=True))})
 
 
 def evaluate_offline(
@@ -287,8 +282,8 @@ def _mean(values: Floats, z: float) -> Estimate:
 
 def _checked(chances: Array, rows: int) -> Floats:
     array = np.asarray(chances, dtype=np.float64)
-    on_simplex = array.ndim == 2 and len(array) == rows
-    if not on_simplex or not np.allclose(array.sum(axis=-1), 1.0, atol=1e-8) or array.min() < 0:
+    table = array.ndim == 2 and len(array) == rows
+    if not table or not np.allclose(array.sum(axis=-1), 1.0, atol=1e-8) or array.min() < 0:
         raise InvalidInput(
             f"policy must give {rows} rows of probabilities; it gives something else of shape "
             f"{array.shape}. Pass a function of features, or a learner."
@@ -309,9 +304,8 @@ def _cross_fitted(logs: Logs, actions: int, folds: int) -> Floats:
     predicted = np.empty((n, actions))
     for number in range(folds):
         inside, outside = np.flatnonzero(fold == number), fold != number
-        fit = mechanism.fit(Batch(rows[outside], losses[outside], observed[outside]), NO_NOISE)
-        predicted_rows: Array = logs.features[inside]
-        if logs.offers is not None:
-            predicted_rows = logs.offers.part(inside).offered
-        predicted[inside] = np.clip(fit.predictor.losses(predicted_rows), 0.0, 1.0)
+        batch = Batch(rows[outside], losses[outside], observed[outside])
+        fit = mechanism.fit(batch, SeededNoise(0))
+        left = logs.features[inside] if logs.offers is None else logs.offers.part(inside).offered
+        predicted[inside] = np.clip(fit.predictor.losses(left), 0.0, 1.0)
     return predicted

@@ -9,7 +9,6 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from discreet.design.outcome import UNIT_LOSS, Reward
-from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
 from discreet.plan.explanation import plan_size
 from discreet.plan.noise_forecast import (
@@ -57,29 +56,22 @@ def plan_forecast(
     if plan.horizon is None and rows is not None:
         plan = replace(plan, horizon=rows)
     schedule = plan.schedule
-    count = len(schedule.lengths()) if plan.horizon else OPEN_ENDED
-    norm = plan.mechanism.noise_norm
-    noise = prediction_noise(plan, count) or []
-    batches = [
-        _batch(plan, schedule, number, size)
-        for number, size in zip_longest(range(1, count + 1), noise)
-    ]
+    numbers = range(1, (len(schedule.lengths()) if plan.horizon else OPEN_ENDED) + 1)
+    noise = prediction_noise(plan, len(numbers)) or []
+    batches = [_batch(plan, number, size) for number, size in zip_longest(numbers, noise)]
     if sizes is None:
         helpful = [n for n, z in enumerate(noise, start=1) if z <= HELPFUL * LARGEST_SPREAD]
     else:
-        own = sizes.at(plan.budget.epsilon).personal
-        needed = math.inf if own is None else own
-        ends = ((n, schedule.start(n + 1)) for n in range(1, count + 1) if schedule.fitted(n))
-        helpful = [number for number, end in ends if end >= needed]
+        needed = sizes.at(plan.budget.epsilon).personal or math.inf
+        helpful = [n for n in numbers if schedule.fitted(n) and schedule.start(n + 1) >= needed]
     event, often = plan.event, plan.participation
     early, size = plan.releases_on_last_answer, plan_size(plan)
     because = disjoint(control=plan.control is not None, on_last_answer=early)
     assumed = [because] if often is None else [because, often.assumption]
-    attack = attacker(person_event(event, often or ONCE))
-    scales = {**vars(plan.mechanism)}
-    for name, sums in (("part_losses", plan.loss_sums), ("guardrails", plan.guardrail_sums)):
-        if sums is not None:
-            scales[name] = sums.sigma
+    of_person = person_event(event, often or ONCE)
+    attack = attacker(of_person)
+    sums = {"part_losses": plan.loss_sums, "guardrails": plan.guardrail_sums}
+    scales = vars(plan.mechanism) | {name: each and each.sigma for name, each in sums.items()}
     scales = {name: value for name, value in scales.items() if isinstance(value, float)}
     return {
         "format": "discreet-outlook/1",
@@ -88,7 +80,7 @@ def plan_forecast(
         "explanation": plan.explain(),
         "features": plan.features.p,
         "guarantee": {
-            **_cost(plan, person_event(event, often or ONCE)),
+            **_cost(plan, of_person),
             "unit": plan.unit,
             "relation": relation(often, early),
             "assumptions": [*assumed, *assumptions(event)] if plan.budget.private else [],
@@ -98,7 +90,11 @@ def plan_forecast(
             "exact": attack.exact,
             "sentence": attack.sentence(plan.unit),
         },
-        "noise": {"scales": scales, "expected_norm": norm, "event": event_json(event)},
+        "noise": {
+            "scales": scales,
+            "expected_norm": plan.mechanism.noise_norm,
+            "event": event_json(event),
+        },
         "helpful_from_batch": helpful[0] if helpful else None,
         "rewards": None if sizes is None else reward_document(plan, sizes),
         "sentences": forecast_sentences(plan, sizes, per_day),
@@ -142,14 +138,12 @@ can be seen.
             late = f"About {about(means)} decisions{time} until {seen}"
         if plan.catalogue is None:
             made.append(late)
-        given = "At this ε and traffic" if days else "At this ε"
-        if personal is None:
-            late = f"do not begin to help within {MOST_BATCHES:,} releases."
-        else:
+        late = f"do not begin to help within {MOST_BATCHES:,} releases."
+        if personal is not None:
             count = f"{about(personal)} decisions"
             when = f"about {roughly(personal / days)} ({count})" if days else f"about {count}"
             late = f"begin to help after {when}."
-        made.append(f"{given}, personal choices {late}")
+        made.append(f"At this ε{' and traffic' if days else ''}, personal choices {late}")
     if days is not None:
         ends = [plan.schedule.start(number + 1) for number in range(1, MOST_BATCHES + 1)]
         early = sum(end <= MONTH * days for end in ends)
@@ -162,14 +156,13 @@ can be seen.
     return made
 
 
-def _batch(plan: Plan, schedule: Schedule, number: int, noise: float | None) -> dict[str, Any]:
-    records, fitted = schedule.length(number), schedule.fitted(number)
-    most = plan.participation or ONCE
+def _batch(plan: Plan, number: int, noise: float | None) -> dict[str, Any]:
+    most, fitted = plan.participation or ONCE, plan.schedule.fitted(number)
     so_far = person_event(plan.event, replace(most, batches=min(number, most.batches)))
     return {
         "number": number,
-        "rounds_before": schedule.start(number),
-        "records": records,
+        "rounds_before": plan.schedule.start(number),
+        "records": plan.schedule.length(number),
         "fitted": fitted,
         "release": _cost(plan, so_far) if fitted else None,
         "prediction_noise": noise,
@@ -198,13 +191,9 @@ def forecast_for_person(plan: Plan, records: int) -> dict[str, Any]:
 
 def reward_document(plan: Plan, found: SampleSizes) -> dict[str, Any]:
     """Return sample sizes with the rewards that they are for, as plain values."""
-    return {
-        "mean": found.mean,
-        "spread": found.spread,
-        "difference": found.difference,
-        "range": [plan.outcome.low, plan.outcome.high],
-        "sample_sizes": [size._asdict() for size in found.table],
-    }
+    facts = {name: getattr(found, name) for name in ("mean", "spread", "difference")}
+    table = [size._asdict() for size in found.table]
+    return {**facts, "range": [plan.outcome.low, plan.outcome.high], "sample_sizes": table}
 
 
 class ExpectedRewards(NamedTuple):

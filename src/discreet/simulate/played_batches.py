@@ -76,8 +76,7 @@ class PlayedOffers:
         """Return places (..., n) of the chosen actions, size by size without a loop over rounds."""
         if self.sizes is None:
             return policy.sample(released.offering(self.offered.count), self.offered, u)
-        xp = namespace(u)
-        parts, order = [], []
+        xp, parts, order = namespace(u), [], []
         for rounds, some in self._by_size():
             chosen = xp.astype(0 * u[..., rounds, 0], xp.int64)
             if some.count > 1:
@@ -136,14 +135,12 @@ def offers_alone(plan: Plan, features: Floats, offers: Values) -> PlayedOffers:
     sizes = np.empty(len(features), dtype=np.int64)
     for requests, offered in read.groups:
         sizes[requests] = offered.count
-    most = int(sizes.max())
-    places = np.zeros((len(features), most), dtype=np.int64)
+    places = np.zeros((len(features), int(sizes.max())), dtype=np.int64)
     for requests, offered in read.groups:
         places[requests, : offered.count] = np.asarray(offered.actions)
     changes: dict[str, Array] = {"contexts": features, "actions": places}
-    every = bool((sizes == most).all())
     whole = replace(read.groups[0].offered, **changes)
-    return PlayedOffers(whole, None if every else sizes, read.names)
+    return PlayedOffers(whole, None if sizes.min() == sizes.max() else sizes, read.names)
 
 
 def context_free_offer_losses(offers: PlayedOffers, table: Floats) -> tuple[float, float]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,12 +94,8 @@ class PrivacyCurve:
     @property
     def helps_from(self) -> float | None:
         """The least ε from which on every interval lies below the best fixed action, or None."""
-        found = None
-        for point in reversed(self.table):
-            if not point.high < self.best_fixed:
-                break
-            found = point.epsilon
-        return found
+        helpful = list(takewhile(lambda point: point.high < self.best_fixed, self.table[::-1]))
+        return helpful[-1].epsilon if helpful else None
 
     @property
     def verdict(self) -> str:
@@ -158,11 +155,11 @@ class PrivacyCurve:
     def _cells(self) -> list[tuple[str, str, str]]:
         """ε, mean and interval of each line, in the units of the outcome."""
         value, text = self.plan.outcome.value_of, self.plan.outcome.text_of
-        cells = []
-        for point in self.table:
-            interval = " … ".join(map(text, sorted((point.low, point.high), key=value)))
-            cells.append((epsilon_text(point.epsilon), text(point.loss), interval))
-        return cells
+        ends = [sorted((point.low, point.high), key=value) for point in self.table]
+        return [
+            (epsilon_text(point.epsilon), text(point.loss), " … ".join(map(text, both)))
+            for point, both in zip(self.table, ends, strict=True)
+        ]
 
 
 def privacy_curve(

@@ -11,6 +11,7 @@ from discreet.batches.log_import import logged_rows
 from discreet.errors import InvalidInput
 from discreet.oracles.mechanisms.geometry import pooled, publishable
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
+from discreet.plan.checks import pooling_for_prior
 from discreet.plan.plan import Plan
 from discreet.privacy.events import NonPrivate, flattened
 from discreet.privacy.noise import SeededNoise
@@ -152,12 +153,7 @@ def _statistics(fit: Fit) -> Statistics:
 
 def _pooling(plan: Plan) -> PooledStatistics:
     instance("plan", plan, (Plan,), "Make a Plan first; its prior is made for it.")
-    if plan.pooling is None:
-        raise InvalidInput(
-            f"oracle must pool statistics where there is a prior; got "
-            f"{type(plan.oracle).__name__}. Use PooledRidge."
-        )
-    return plan.pooling
+    return pooling_for_prior(plan)
 
 
 def _prior(plan: Plan, found: Statistics, records: int, source: str, weight: float) -> Prior:
