@@ -150,13 +150,9 @@ def test_a_wrong_offer_stores_nothing(wrong):
         learner.decide(CONTEXT, actions=offer)
     with pytest.raises(dc.InvalidInput, match="row 1"):
         learner.decide(np.tile(CONTEXT, (2, 1)), actions=[["i1", "i2"], offer])
-    assert state_of(learner._store) == before
-
-
-def test_as_many_offers_as_contexts():
-    learner = dc.Learner(joint_plan())
     with pytest.raises(dc.InvalidInput, match="2 offers for 3 contexts"):
         learner.decide(np.tile(CONTEXT, (3, 1)), actions=[["i1"], ["i2"]])
+    assert state_of(learner._store) == before
 
 
 def test_blocks_take_offers_too():
@@ -244,9 +240,6 @@ def test_wrong_changes_of_blocks_change_nothing(words, said):
         learner.change_actions(**words)
     assert state_of(learner._store) == before
     assert not learner.released.changes
-
-
-def test_plans_that_cannot_change_say_so():
     numbered = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget.none())
     with pytest.raises(dc.InvalidInput, match="named actions"):
         dc.Learner(numbered).change_actions(add=["d"])
@@ -293,14 +286,3 @@ def test_a_floor_of_the_plan_is_under_every_offered_action():
     for offer in (["i1", "i2"], list(ITEMS)):
         assert learner.decide(CONTEXT, actions=offer)._chances()[0].min() >= 0.1 - 1e-12
     assert dc.Plan.from_config(learner.plan.to_config()).floor == 0.1
-
-
-def test_a_log_of_pairs_is_imported():
-    rng = np.random.default_rng(0)
-    contexts = rng.uniform(-0.5, 0.5, size=(200, 2))
-    shown = rng.choice(list(ITEMS), size=200)
-    lost = np.array([float(item in ("i0", "i1", "i2")) for item in shown])
-    learner = dc.Learner(joint_plan(imported=200))
-    learner.import_log(contexts, shown, lost)
-    chances = learner.decide(CONTEXT)._chances()[0]
-    assert chances[:3].sum() < chances[3:].sum()

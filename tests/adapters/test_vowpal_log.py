@@ -103,6 +103,8 @@ def test_blocks_of_the_kind_cb_adf(plan, sizes):
 def test_a_catalogue_goes_out_and_comes_back(tmp_path):
     logs = played(FILMS, (2, 3))
     write_vw(vw_log(logs, FILMS), tmp_path / "films.vw", adf=True)
+    with pytest.raises(InvalidInput, match="adf must be True"):
+        list(vw_lines(vw_log(logs, FILMS)))
     read = read_vw(tmp_path / "films.vw", tags=True)
     assert set(read.items) == {"Brazil", "La_jetée", "M", "Alien"}
     again = dc.Plan(

@@ -1,6 +1,7 @@
 """A public clock that closes batches: what counts are slots and time, never who answered."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
+from batches.clocked_learners import PLAN, Clock, decide, records
+from batches.clocked_learners import learner as learner_of
 from discreet.design.schedule import tick
 from store_state import state_of
 from wording import refused
@@ -15,36 +18,15 @@ from wording import refused
 DAY = 86_400.0
 
 
-class Clock:
-    now = 1_000.0
-
-    def __call__(self):
-        return self.now
-
-
-def learner(clock, window=0, waiting="pipeline", **words):
-    plan = dc.Plan(
-        n_actions=2,
-        features=dc.UnitBall(1),
-        policy=dc.SquareCB(),
-        budget=dc.Budget.none(),
-        **{"first_batch": 4, "growth": 2.0, "close_every": "7d", **words},
-    )
-    return dc.Learner(plan, window=window, clock=clock, waiting=waiting)
-
-
-def decide(one, count):
-    return one.decide(np.zeros((count, 1))).id.tolist()
-
-
-def records(one):
-    return [item.records for item in one.released.items]
+def learner(clock, window=0, **words):
+    plan = replace(PLAN, **{"first_batch": 4, "close_every": "7d", **words})
+    return learner_of(clock, plan, window=window)
 
 
 def test_a_batch_closes_at_the_earlier_of_count_and_clock_and_ids_keep_the_schedule():
     clock = Clock()
     one = learner(clock)
-    assert decide(one, 6) == [0, 1, 2, 3, 4, 5]  # batch 1 by count; batch 2 opens now
+    assert decide(one, 6).tolist() == [0, 1, 2, 3, 4, 5]  # batch 1 by count; batch 2 opens now
     clock.now += 7 * DAY - 1
     assert decide(one, 1) == [6]
     clock.now += 1
@@ -52,18 +34,6 @@ def test_a_batch_closes_at_the_earlier_of_count_and_clock_and_ids_keep_the_sched
     assert records(one) == [4, 3]
     assert one.released.rounds == 7
     assert decide(one, 1) == [13]
-
-
-def test_an_empty_batch_goes_on_to_the_next_tick():
-    clock = Clock()
-    one = learner(clock)
-    clock.now += 10 * DAY
-    assert decide(one, 2) == [0, 1]
-    clock.now += 4 * DAY - 1  # the second tick is 14 days after the start
-    assert decide(one, 1) == [2]
-    clock.now += 1
-    assert decide(one, 1) == [4]
-    assert records(one) == [3]
 
 
 @pytest.mark.parametrize("missing", [None, 1.0])
@@ -93,11 +63,11 @@ def test_answers_move_no_slot_and_no_close(calls, chosen):
     """Two worlds with the same decisions and times, in one of which nobody answers."""
     clock, worlds = Clock(), []
     for answers in (True, False):
-        clock.now, said = 1_000.0, []
+        clock.now, said = 100.0, []
         one = learner(clock, releases="on_request")
         for wait, count in calls:
             clock.now += wait
-            ids = decide(one, count)
+            ids = decide(one, count).tolist()
             for id in ids:
                 if answers and chosen >> id % 32 & 1:
                     one.observe(id, 1.0)
@@ -117,23 +87,8 @@ def test_a_clock_that_shows_no_time_is_refused_and_nothing_is_stored_or_spent(sh
         decide(one, 5)
     with refused(dc.InvalidInput, "clock", repr(shown), "time.time"):
         one.observe(0, 0.5)
-    clock.now = 1_000.0
+    clock.now = 100.0
     assert state_of(one._store) == before
-
-
-def test_the_status_says_what_the_clock_does():
-    clock = Clock()
-    one = learner(clock, window=None)
-    assert "0 of 4 decisions so far; its time limit begins again in 168 h 0 min." in str(
-        one.status()
-    )
-    decide(one, 3)
-    clock.now += DAY
-    assert "3 of 4 decisions so far; it closes in 144 h 0 min, full or not." in str(one.status())
-    clock.now += 6 * DAY
-    assert "Batch 1 is closed at its time limit and waits for losses" in str(one.status())
-    one.close()
-    assert "Batch 1 is closed at its time limit and takes no more losses" in str(one.status())
 
 
 @pytest.mark.parametrize("name", ["taken", "opened", "sealed_seconds"])

@@ -7,66 +7,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import discreet as dc
+from batches.clocked_learners import PLAN, Clock, decide
+from batches.clocked_learners import learner as learner_of
 
-PLAN = dc.Plan(
-    n_actions=2,
-    features=dc.UnitBall(1),
-    policy=dc.SquareCB(),
-    budget=dc.Budget.none(),
-    first_batch=2,
-    growth=2.0,
-)
+ON_REQUEST, HORIZON = ({"releases": "on_request"}, {"horizon": 7})
+BY_CLOCK = {"first_batch": 4, "close_every": "7d"}
+WAITS = "Batch 1 is full and waits for losses; the next decide releases it when all have come, or "
 
 
-def learner(decisions=0, plan=PLAN, **words):
-    one = dc.Learner(plan, clock=lambda: 100.0, **words)
-    one.decide(np.zeros((decisions, 1)))
+def learner(decisions=0, clock=None, change=(), **words):
+    one = learner_of(clock, replace(PLAN, **dict(change)), **words)
+    decide(one, decisions)
     return one
 
 
-def test_a_new_learner_says_what_it_waits_for():
-    status = learner().status()
-    assert str(status) == (
-        "Nothing was released yet: the policy decides without having learnt anything.\n"
-        "Batch 1 is open: 0 of 2 decisions so far."
-    )
-    assert repr(status) == "LearnerStatus(0 releases, 0 decisions; batch 1 open (0 of 2))"
-
-
 @pytest.mark.parametrize(
-    ("words", "end"),
+    ("decisions", "words", "said"),
     [
-        ({}, "or else after 1,000 more decisions."),
-        ({"window": "6h"}, "or else in 6 h 0 min."),
-        ({"window": None}, "or else when close() declares the rest missing."),
+        (0, {}, "Batch 1 is open: 0 of 2 decisions so far."),
+        (0, {}, "Nothing was released yet"),
+        (3, {}, f"{WAITS}else after 1,000 more decisions.\nBatch 2 is open: 1 of 4"),
+        (3, {"window": "6h"}, f"{WAITS}else in 6 h 0 min."),
+        (3, {"window": None}, f"{WAITS}else when close() declares the rest missing."),
+        (6, {"window": 1, "change": ON_REQUEST}, "release() releases it after 1 more decisions."),
+        (14, {"window": 3, "change": ON_REQUEST}, "release(), after batch 1, releases it"),
+        (5, {"waiting": "gap"}, "decisions are served and not stored."),
+        (9, {"change": HORIZON}, "The last batch before the horizon is never fitted"),
+        (0, {"change": BY_CLOCK}, "0 of 4 decisions so far; its time limit begins again in 168 h"),
     ],
 )
-def test_a_full_batch_says_what_ends_the_waiting(words, end):
-    said = learner(3, **words).status().sentences
-    begin = "Batch 1 is full and waits for losses; the next decide releases it when all have come, "
-    assert said[1:] == (begin + end, "Batch 2 is open: 1 of 4 decisions so far.")
+def test_a_status_names_what_a_batch_waits_for(decisions, words, said):
+    assert said in str(learner(decisions, **words).status())
 
 
-def test_the_order_of_releases_and_the_end_of_a_window_are_said():
-    one = learner(6, window=3)
-    one.decide(np.zeros((2, 1)))
-    assert "releases it when all have come, or else after 1 more decisions." in str(one.status())
-    one = learner(6, replace(PLAN, releases="on_request"), window=3)
-    one.decide(np.zeros((4, 1)))
-    assert one.status().sentences[1:3] == (
-        "Batch 1 is full and takes no more losses; release() releases it.",
-        "Batch 2 is full and takes no more losses; release(), after batch 1, releases it.",
-    )
-
-
-def test_a_gap_and_the_end_of_the_horizon_are_said():
-    assert str(learner(5, waiting="gap").status()).endswith("decisions are served and not stored.")
-    over = learner(9, replace(PLAN, horizon=7))
-    assert "The last batch before the horizon is never fitted" in str(over.status())
-    one = learner(2)
-    one.observe([0, 1], [0.0, 1.0])
-    one.decide(np.zeros(1))
+def test_the_status_tells_what_the_clock_does():
+    clock = Clock()
+    one = learner(3, clock, BY_CLOCK, window=None)
+    clock.now += 86_400.0
+    assert "3 of 4 decisions so far; it closes in 144 h 0 min, full or not." in str(one.status())
+    clock.now += 6 * 86_400.0
+    assert "Batch 1 is closed at its time limit and waits for losses" in str(one.status())
+    one.close()
+    assert "Batch 1 is closed at its time limit and takes no more losses" in str(one.status())
+    one.release()
+    assert repr(one.status()).startswith("LearnerStatus(1 releases, 3 decisions; batch 2 open")
     assert str(one.status()).startswith("Release 1 is the newest: it decides until the next one.")
 
 

@@ -62,12 +62,6 @@ def test_losses_are_a_column_per_action():
         dc.evaluate(PLAN, CONTEXTS, losses=pl.DataFrame(wrong | {"mail": LABELS}))
 
 
-def test_a_curve_of_a_frame_is_that_of_its_numbers():
-    how = {"epsilons": [8], "seeds": 2}
-    found = dc.privacy_curve(KINDS["polars"](), "best", **how)
-    np.testing.assert_array_equal(found.losses, dc.privacy_curve(CONTEXTS, LABELS, **how).losses)
-
-
 def test_what_cannot_be_is_refused_by_name():
     frame = KINDS["polars"]()
     with refused(dc.InvalidInput, "labels 'bets' must be a column", "'best'?"):

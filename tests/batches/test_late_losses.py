@@ -9,38 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.batches.saved_state import private_rows, waiting_facts
+from batches.clocked_learners import PLAN, Clock, decide, learner, records
 from discreet.policies.one_row import by_arrays
 from store_state import state_of
 from wording import refused
-
-PLAN = dc.Plan(
-    n_actions=2,
-    features=dc.UnitBall(1),
-    policy=dc.SquareCB(),
-    budget=dc.Budget.none(),
-    first_batch=2,
-    growth=2.0,
-)
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-def learner(clock=None, plan=PLAN, **words):
-    return dc.Learner(plan, clock=clock or Clock(), **words)
-
-
-def decide(one, count):
-    return one.decide(np.zeros((count, 1))).id
-
-
-def records(one):
-    return [item.records for item in one.released.items]
 
 
 def test_losses_thousands_of_decisions_late_are_all_heard():
@@ -53,15 +25,6 @@ def test_losses_thousands_of_decisions_late_are_all_heard():
         heard = due
     assert ids == list(range(20_000))  # every decision is stored
     assert records(one) == [2 << k for k in range(12)]  # batch 13 lacks 1,382 losses
-
-
-def test_losses_that_never_come_do_not_end_the_learning():
-    one = learner(window=50)
-    for number in range(3_000):
-        id = decide(one, 1)[0]
-        if number % 100:
-            one.observe(int(id), 0.5)
-    assert records(one) == [2 << k for k in range(10)]
 
 
 def test_releases_are_made_in_the_order_of_the_batches():
@@ -170,26 +133,6 @@ def test_a_window_that_is_none_is_refused(words, says):
         dc.Learner(PLAN, **words)
 
 
-def test_all_batches_and_clocks_survive_a_save(tmp_path):
-    clock = Clock()
-    one = learner(clock, window="10s", waiting="pipeline")
-    decide(one, 9)
-    one.observe([0, 4, 8], [0.0, 0.5, 1.0])
-    clock.now += 8.0
-    before = state_of(one._store)
-    one.save(tmp_path / "state")
-    clock.now += 3.0
-    loaded = dc.Learner.load(tmp_path / "state", clock=clock)
-    with refused(dc.DecisionClosed):
-        loaded.observe(1, 0.5)  # sealed eleven seconds ago
-    loaded.observe(7, 0.5)
-    clock.now = 100.0  # set back while nobody looked
-    assert loaded._store.now().seconds == 111.0
-    assert before[1][0][5] == (9, 100.0)
-    decide(loaded, 1)
-    assert records(loaded) == [2, 4]
-
-
 def altered(path, change):
     """The saved file with other contents."""
     with np.load(path) as file:
@@ -236,15 +179,3 @@ def test_an_impossible_state_is_refused_and_put_back(name, tmp_path):
     with pytest.raises((dc.CorruptRelease, dc.InvalidInput)):
         dc.Learner.load(path, clock=Clock())
     assert path.exists()
-
-
-def test_a_file_that_was_not_altered_is_taken(tmp_path):
-    one = learner(window="10s")
-    decide(one, 9)
-    rows, facts = private_rows(one._store), waiting_facts(one._store)
-    one.save(tmp_path / "state")
-    altered(tmp_path / "state", lambda _: None)
-    loaded = dc.Learner.load(tmp_path / "state", clock=Clock())
-    assert waiting_facts(loaded._store) == facts
-    for name, value in private_rows(loaded._store).items():
-        np.testing.assert_array_equal(value, rows[name])

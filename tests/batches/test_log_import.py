@@ -197,17 +197,6 @@ def test_people_bring_ids_obey_k_and_use_one_batch(monkeypatch, records):
     assert registry.hand_out(["new"], 10).all()
 
 
-def test_frames_names_and_rewards():
-    pandas = pytest.importorskip("pandas")
-    names = np.asarray(["a", "b", "c"])
-    plan = replace(PLAN, n_actions=None, actions=tuple(names), outcome=dc.Reward(0, 10))
-    frame = pandas.DataFrame(X[LOG], columns=list("xyz"))
-    frame["shown"], frame["won"] = names[PLAYED[LOG]], 10 * (1 - LOSSES[LOG])
-    warm = learner(plan)
-    warm.import_log(frame, "shown", reward="won")
-    assert len(warm.released.items) == len(LENGTHS)
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

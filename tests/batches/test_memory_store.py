@@ -13,7 +13,6 @@ from discreet import (
     NotReady,
     Release,
     Released,
-    UnknownDecision,
 )
 from discreet.batches.memory_store import MemoryStore
 from discreet.design.schedule import Schedule
@@ -43,28 +42,6 @@ def fit(batch, released, ledger):
     return release, ledger.charge(f"batch {number}", NonPrivate("a test"))
 
 
-def test_a_batch_that_is_never_fitted_has_no_slots():
-    last = store(first=4, horizon=4)
-    assert take(last, 3).tolist() == [-1, -1, -1]
-    assert last.batches == []
-    assert not last.ready()
-    with refused(UnknownDecision):
-        last.observe_one(0, 0.5)
-
-
-def test_sealed_by_count_and_ready_by_hearing():
-    one = store(first=2)
-    take(one, 1)
-    assert one.batches[0].sealed is None
-    take(one, 1)
-    assert one.batches[0].sealed is not None
-    assert not one.ready()
-    one.observe_one(0, 0.5)
-    assert not one.ready()
-    one.observe_one(1, 0.5)
-    assert one.ready()
-
-
 @given(
     st.lists(
         st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.25, 1.0])), min_size=1, max_size=8
@@ -88,20 +65,6 @@ def test_one_by_one_is_in_bulk(reports):
                 answers.append(str(error))
         assert answers[0] == answers[1]
         assert state_of(one) == state_of(bulk)
-
-
-@pytest.mark.parametrize("id", [4, 100, -2, -(2**62), 2**62])
-def test_an_id_that_was_never_handed_out_is_unknown(id):
-    one = store()
-    take(one, 4)
-    before = state_of(one)
-    for call in (
-        lambda: one.observe_one(id, 0.5),
-        lambda: one.observe(np.array([0, id]), np.array([0.5, 0.5])),
-    ):
-        with refused(UnknownDecision, "decide returned"):
-            call()
-    assert state_of(one) == before
 
 
 def test_ids_repeat_in_one_call_only_where_nothing_is_stored():
@@ -141,36 +104,20 @@ def seen_by_fit(one):
     return seen
 
 
-def test_a_bandit_batch_has_one_observed_loss_a_row():
-    one = store(first=2)
+@pytest.mark.parametrize("missing", [None, 1.0])
+def test_a_fit_sees_one_loss_a_row_all_losses_or_silence(missing):
+    one = store(first=2, missing=missing)
     take(one, 2, action=2)
-    one.observe(np.array([1, 0]), np.array([0.25, 0.75]))
+    one.observe(np.array([1]), np.array([0.25]))
+    one.close()
     seen = seen_by_fit(one)
-    assert seen["observed"].tolist() == [[False, False, True]] * 2
-    assert seen["losses"][:, 2].tolist() == [0.75, 0.25]
+    assert seen["observed"].tolist() == [[False, False, missing is not None], [False, False, True]]
+    assert seen["losses"][:, 2].tolist() == [missing or 0.0, 0.25]
     assert seen["features"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
-
-
-def test_a_full_batch_has_all_losses():
-    one = store(first=1)
-    take(one, 1)
-    one.observe(np.array([0]), np.array([[0.0, 0.5, 1.0]]))
-    seen = seen_by_fit(one)
-    assert seen["observed"].all()
-    assert seen["losses"].tolist() == [[0.0, 0.5, 1.0]]
-
-
-def test_silence_is_void_or_the_declared_loss():
-    void, declared = store(first=2), store(first=2, missing=1.0)
-    for one in (void, declared):
-        take(one, 2, action=0)
-        one.observe_one(1, 0.5)
-        one.close()
-    seen = seen_by_fit(void)
-    assert seen["observed"].tolist() == [[False] * 3, [True, False, False]]
-    seen = seen_by_fit(declared)
-    assert seen["observed"].tolist() == [[True, False, False]] * 2
-    assert seen["losses"][:, 0].tolist() == [1.0, 0.5]
+    full = store(first=1)
+    take(full, 1)
+    full.observe(np.array([0]), np.array([[0.0, 0.5, 1.0]]))
+    assert seen_by_fit(full)["losses"].tolist() == [[0.0, 0.5, 1.0]]
 
 
 @pytest.mark.parametrize("missing", [None, 1.0])

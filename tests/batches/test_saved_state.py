@@ -3,20 +3,15 @@
 import json
 import os
 import random
-import subprocess
-import sys
-import zipfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.batches import saved_state
 from store_state import state_of
-from tolerances import HANG
 from wording import refused
-
-RACES = 8
 
 
 def plan(**changes):
@@ -63,23 +58,6 @@ def test_a_loaded_learner_is_the_saved_one(path):
     assert loaded.ledger == learner.ledger
 
 
-def test_a_loaded_learner_goes_on(path, tmp_path):
-    halfway().save(path)
-    loaded = dc.Learner.load(path, noise=dc.SecureNoise(fast=True))
-    with refused(dc.LossConflict):
-        loaded.observe(4, 0.75)
-    with refused(dc.DecisionClosed):
-        loaded.observe(2, 0.5)
-    loaded.observe([3, 5], [0.0, 1.0])
-    assert loaded.decide(np.zeros(2)).id == 6
-    loaded.observe(6, 1.0)
-    loaded.release()
-    assert [item.number for item in loaded.released.items] == [1, 2, 3]
-    assert loaded.ledger.spent().epsilon <= 1.0
-    loaded.released.save(tmp_path / "released.json")  # the chain goes on: it verifies
-    assert len(dc.Released.load(tmp_path / "released.json").items) == 3
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -94,9 +72,15 @@ def test_a_loaded_learner_goes_on(path, tmp_path):
 def test_every_kind_of_plan_goes_on_and_its_chain_verifies(changes, path, tmp_path):
     halfway(**changes).save(path)
     loaded = dc.Learner.load(path, noise=dc.SecureNoise(fast=True))
+    with refused(dc.LossConflict):
+        loaded.observe(4, 0.75)
+    with refused(dc.DecisionClosed):
+        loaded.observe(2, 0.5)
     loaded.observe([3, 5], [0.0, 1.0])
     loaded.observe(loaded.decide(np.zeros(2)).id, 0.5)
     loaded.release()
+    if loaded.ledger.budget.epsilon < np.inf:
+        assert loaded.ledger.spent().epsilon <= 1.0
     loaded.released.save(tmp_path / "released.json")
     assert len(dc.Released.load(tmp_path / "released.json").items) == 3
 
@@ -111,16 +95,6 @@ def test_any_moment_may_be_saved(moment, path):
     before = state(learner)
     learner.save(path)
     assert state(dc.Learner.load(path)) == before
-
-
-def test_dict_contexts_go_on(path):
-    schema = dc.Schema([dc.Number("age", 0, 100), dc.Category("device", ["phone", "desk"])])
-    learner = dc.Learner(plan(features=schema, first_batch=2))
-    learner.decide({"age": 3, "device": "desk"})
-    learner.save(path)
-    loaded = dc.Learner.load(path)
-    assert loaded.decide({"age": 4, "device": "phone"}).id == 1
-    assert loaded.plan.digest == learner.plan.digest
 
 
 def test_the_file_is_for_its_owner_alone(path):
@@ -266,97 +240,66 @@ def test_an_altered_file_is_refused_and_put_back(path):
     assert caught > 150
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_a_file_cut_short_is_refused_and_put_back(path, share):
-    halfway().save(path)
-    whole = path.read_bytes()
-    cut = whole[: int(share * len(whole))]
-    path.write_bytes(cut)
-    with refused(dc.CorruptRelease, "Learner.save", "not claimed"):
-        dc.Learner.load(path)
-    assert path.read_bytes() == cut
-    path.write_bytes(whole)
-    assert len(dc.Learner.load(path).released.items) == 2
-
-
-def test_another_version_of_the_format_is_refused_and_put_back(path, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setattr(saved_state, "FORMAT", "discreet-state/4")
-        halfway().save(path)
-        with monkeypatch.context() as today:
-            today.setattr(saved_state, "FORMAT", "discreet-state/3")
-            with refused(dc.CorruptRelease, "Learner.save"):
-                dc.Learner.load(path)
-        assert len(dc.Learner.load(path).released.items) == 2  # whoever wrote it goes on
-
-
-@pytest.mark.parametrize("part", ["plan", "ledger", "releases", "batches", "format"])
-def test_a_missing_part_is_refused_and_put_back(path, part):
-    halfway().save(path)
+def saved_parts(path, change):
+    """Write the file again, with another header."""
     with np.load(path) as file:
-        rows = {name: file[name] for name in file.files}
+        rows = dict(file)
     header = json.loads(rows.pop("header").tobytes())
-    del header[part]
+    change(header)
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     with open(path, "wb") as file:
         np.savez(file, header=text, **rows)
-    with refused(dc.CorruptRelease):
+
+
+def cut(share):
+    return lambda path: path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+
+
+def pickled(path):
+    with open(path, "wb") as file:  # reading it would run code
+        np.savez(file, header=np.array([{"a": 1}], dtype=object))
+
+
+PARTS = ["plan", "ledger", "releases", "batches", "format"]
+WRONG = {
+    **{f"without {part}": lambda path, part=part: saved_parts(path, lambda header: header.pop(part))
+       for part in PARTS},
+    "another format": lambda path: saved_parts(path, lambda each: each.update(format="other/4")),
+    **{f"{share:.1%} of it": cut(share) for share in (0.0, 0.1, 0.5, 0.9, 0.999)},
+    "a pickle": pickled,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_file_is_refused_and_put_back(wrong, path):
+    halfway().save(path)
+    whole = path.read_bytes()
+    WRONG[wrong](path)
+    held = path.read_bytes()
+    with refused(dc.CorruptRelease, "Learner.save", "not claimed"):
         dc.Learner.load(path)
-    assert path.exists()
-
-
-def test_a_missing_file_and_a_folder_are_refused(path, tmp_path):
+    assert path.read_bytes() == held
+    path.write_bytes(whole)
+    assert len(dc.Learner.load(path).released.items) == 2
     with refused(dc.StateClaimed, "the path is wrong"):
         dc.Learner.load(path)
-    (tmp_path / "folder").mkdir()
-    with refused(dc.CorruptRelease):
-        dc.Learner.load(tmp_path / "folder")
-    assert (tmp_path / "folder").is_dir()
-
-
-def test_no_pickle_is_ever_read(path):
-    """An archive with an object array would run code when read; it is refused unread."""
-    with open(path, "wb") as file:
-        np.savez(file, header=np.array([{"a": 1}], dtype=object))
-    assert zipfile.is_zipfile(path)
+    path.mkdir()
     with refused(dc.CorruptRelease):
         dc.Learner.load(path)
 
 
-RUNNER = """
-import pathlib, sys, time
-import discreet as dc
+def test_of_two_that_load_exactly_one_goes_on(path):
+    """The claim is one call of the system, for threads as for processes."""
+    start = threading.Barrier(2)
 
-folder = pathlib.Path(sys.argv[1])
-print("ready", flush=True)
-for race in range(int(sys.argv[2])):
-    go = folder / f"go {race}"
-    while not go.exists():
-        pass
-    try:
-        dc.Learner.load(folder / f"state {race}")
-        print("won", flush=True)
-    except dc.StateClaimed:
-        print("lost", flush=True)
-"""
+    def load(_):
+        start.wait()
+        try:
+            return dc.Learner.load(path)
+        except dc.StateClaimed:
+            return None
 
-
-def test_of_two_processes_exactly_one_goes_on(tmp_path):
-    for race in range(RACES):
-        dc.Learner(plan()).save(tmp_path / f"state {race}")
-    runners = [
-        subprocess.Popen(
-            [sys.executable, "-c", RUNNER, str(tmp_path), str(RACES)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    for runner in runners:
-        assert runner.stdout.readline() == "ready\n"
-    results = []
-    for race in range(RACES):
-        (tmp_path / f"go {race}").touch()
-        results.append(sorted(runner.stdout.readline().strip() for runner in runners))
-    assert [runner.wait(timeout=HANG) for runner in runners] == [0, 0]
-    assert results == [["lost", "won"]] * RACES
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(8):
+            dc.Learner(plan()).save(path)
+            assert sum(each is not None for each in pool.map(load, range(2))) == 1

@@ -3,7 +3,6 @@
 import datetime
 import sys
 
-import numpy as np
 import pytest
 
 from discreet import InvalidInput
@@ -18,17 +17,6 @@ def read(tmp_path, columns):
     path = tmp_path / "mine.parquet"
     parquet.write_table(pyarrow.table(columns), path)
     return load(path)
-
-
-def test_a_round_trip(tmp_path):
-    rng = np.random.default_rng(0)
-    contexts, labels = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
-    columns = {f"x{i}": column for i, column in enumerate(contexts.T)}
-    data = read(tmp_path, {**columns, "class": labels})
-    assert (data.contexts == contexts).all()
-    assert (data.labels == labels).all()
-    np.savez(tmp_path / "mine.npz", X=contexts, y=labels)
-    assert load(tmp_path / "mine.npz").digest == data.digest
 
 
 def test_every_kind_of_column(tmp_path):
@@ -63,8 +51,8 @@ def test_every_kind_of_column(tmp_path):
         ({"a": [1.0, 2, 3], "class": ["x", None, "y"]}, ["class on every line", "record 2"]),
         ({"a": [1.0, 2, 3], "class": [0.5, 1, 1]}, ["fractions"]),
         ({"a": [1.0, 2, 3], "class": ["x", "x", "x"]}, ["2 classes"]),
-        ({"a": [[1], [2], [3]], "class": [0, 1, 1]}, ["'a'", "list"]),
-        ({"day": [datetime.date(2000, 1, 1)] * 3, "class": [0, 1, 1]}, ["'day'", "date32"]),
+        ({"a": [[1], [2], [3]], "class": [0, 1, 1]}, ["'a'", "List"]),
+        ({"day": [datetime.date(2000, 1, 1)] * 3, "class": [0, 1, 1]}, ["'day'", "Date"]),
     ],
 )
 def test_a_parquet_file_that_cannot_be_used(tmp_path, columns, words):

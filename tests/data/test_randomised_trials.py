@@ -5,7 +5,6 @@ import pytest
 
 import discreet as dc
 from discreet.data.randomised_trials import TRIALS, randomised_log
-from discreet.simulate.off_policy import Logs, evaluate_offline
 from wording import refused
 
 STAR = """rownames,gender,ethnicity,stark,readk,mathk,lunchk,schoolk,experiencek
@@ -50,14 +49,6 @@ def test_columns_are_scaled_by_declared_ranges(star):
     assert (np.linalg.norm(contexts, axis=1) <= np.sqrt(11)).all()
 
 
-def test_a_log_serves_off_policy_estimates(star):
-    log = randomised_log("star", star)
-    rows = dc.UnitBall(11).map(log.contexts)
-    logs = Logs(rows, log.actions, log.losses, log.propensities)
-    always = evaluate_offline(logs, lambda x: np.tile([1.0, 0.0, 0.0], (len(x), 1)), folds=2)
-    assert always.ips.value == pytest.approx(0.5)
-
-
 def test_only_the_rows_of_the_trial_and_whole_numbers_as_text(tmp_path):
     titles = [*TRIALS["randhie"].contexts, "coins", "year", "meddol"]
     rows = [[1] * 9 + [25.0, 1, 0], [1] * 9 + [25, 2, 5], [1] * 9 + ["0", 1, 20_000]]
@@ -93,18 +84,6 @@ def test_a_trial_has_several_outcomes_in_their_declared_ranges(tmp_path):
     assert spend.users is None
     with refused(dc.InvalidInput, "outcome must be one of", "spend"):
         randomised_log("hillstrom", path, "clicks")
-
-
-def test_parquet_reads_as_csv_does(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    text = written(tmp_path / "hillstrom.csv", HILLSTROM)
-    parquet.write_table(pyarrow.table(HILLSTROM), tmp_path / "hillstrom.parquet")
-    first = randomised_log("hillstrom", text, "spend")
-    second = randomised_log("hillstrom", tmp_path / "hillstrom.parquet", "spend")
-    np.testing.assert_array_equal(first.contexts, second.contexts)
-    np.testing.assert_array_equal(first.actions, second.actions)
-    np.testing.assert_array_equal(first.losses, second.losses)
 
 
 def voters(sizes, clusters, messages):

@@ -54,15 +54,8 @@ def test_a_folder_with_an_index(indexed):
     assert (three.rows, three.features, three.classes) == (6, 2, 2)
     assert (two.rows, two.features, two.classes) == (None, None, None)
     assert two.load().rows == 6
-
-
-def test_the_papers_sets_of_a_folder(indexed):
     assert names(f"{indexed}:paper") == ["three", "two"]
-
-
-def test_one_set_of_a_folder(indexed, plain):
     assert names(f"{indexed}:one") == ["one"]
-    assert load(f"{plain}:c").rows == 3
     with refused(InvalidInput, "3 in", "Did you mean 'three'?"):
         resolve([f"{indexed}:thre"])
 
@@ -100,9 +93,8 @@ def test_a_file_that_is_not_what_the_index_says(tmp_path, rows, classes, words):
 @pytest.mark.parametrize(
     ("index", "words"),
     [
-        ("", ["slug"]),
-        ("name,rows\na,3\n", ["slug"]),
-        ("slug\n\n", ["slug"]),
+        *((each, ["slug"]) for each in ("", "name,rows\na,3\n", "slug\n\n")),
+        ("slug\n\xff\xfe\n", ["UTF-8"]),
         ("slug,rows\n,3\n", ["slug"]),
         ("slug\n../secret\n", ["plain name"]),
         ("slug\nabsent\n", ["absent", "are there"]),
@@ -110,14 +102,8 @@ def test_a_file_that_is_not_what_the_index_says(tmp_path, rows, classes, words):
     ],
 )
 def test_an_index_that_cannot_be_used(plain, index, words):
-    (plain / "INDEX.csv").write_text(index)
+    (plain / "INDEX.csv").write_text(index, encoding="latin-1")
     with refused(InvalidInput, "INDEX.csv", *words):
-        resolve([plain])
-
-
-def test_an_index_that_is_no_text(plain):
-    (plain / "INDEX.csv").write_bytes(b"slug\n\xff\xfe\n")
-    with refused(InvalidInput, "UTF-8"):
         resolve([plain])
 
 
@@ -156,6 +142,7 @@ def test_two_sets_of_one_name(plain, tmp_path):
         (["fried:many"], ["'fried:many'"]),
         (["fried:0"], ["'fried:0'"]),
         (["iris:30"], ["'iris:30'"]),
+        *(([f"openml:{each}"], ["openml:901"]) for each in ("", "fried", "-1", "0")),
         (["nowhere/at/all"], ["folder", "'nowhere/at/all'"]),
         (["nowhere:paper"], ["'nowhere:paper'"]),
         (["nowhere.parquet"], ["nowhere.parquet", "Check the path"]),
@@ -165,11 +152,6 @@ def test_two_sets_of_one_name(plain, tmp_path):
 def test_names_that_stand_for_nothing(given, words):
     with refused(InvalidInput, *words):
         resolve(given)
-
-
-def test_an_empty_folder(tmp_path):
-    with refused(InvalidInput, ".npz, .csv or .parquet", str(tmp_path)):
-        resolve([tmp_path])
 
 
 @pytest.mark.parametrize("name", ["paper", "folder", "folder:paper"])

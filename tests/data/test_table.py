@@ -64,11 +64,6 @@ def test_a_word_called_missing_is_not_the_missing_one():
     assert found.tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
 
 
-def test_medians_ignore_what_is_missing():
-    found = table("mine", [np.array([np.nan, 1.0, 100.0, 2.0, np.nan])])
-    assert found[:, 0].tolist() == [2, 1, 100, 2, 2]
-
-
 def test_columns_without_values_are_left_out():
     empty = [np.full(3, np.nan), column([None] * 3)]
     assert table("mine", [*empty, np.arange(3.0)]).tolist() == [[0], [1], [2]]

@@ -43,14 +43,6 @@ def test_a_column_is_the_class_by_its_name_or_number(write, tmp_path):
     assert load(path, target="bought").digest == last.digest
 
 
-def test_columns_are_kept_by_name_as_they_were(tmp_path):
-    path = tmp_path / "gaps.csv"
-    path.write_text("age,colour,y\n1,red,a\n,blue,b\n3,?,a\n")
-    columns = load(path).source.by_name()
-    np.testing.assert_array_equal(columns["age"], [1, np.nan, 3])
-    assert columns["colour"].tolist() == ["red", "blue", None]
-
-
 def test_an_unknown_target_names_the_nearest(tmp_path):
     path = csv(tmp_path / "sales.csv")
     with pytest.raises(InvalidInput, match="Did you mean 'colour'"):
@@ -58,9 +50,6 @@ def test_an_unknown_target_names_the_nearest(tmp_path):
     for target in ("0", "4"):
         with pytest.raises(InvalidInput, match="target must be one of the 3 columns"):
             load(path, target=target)
-
-
-def test_only_files_have_a_target(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.zeros((3, 1)), y=[0, 1, 0])
     for name in ("fried", tmp_path / "a.npz"):
         with pytest.raises(InvalidInput, match="target must be left out"):
@@ -93,9 +82,3 @@ def test_a_file_without_a_header_keeps_its_first_record(tmp_path):
 def test_what_is_a_header(text, rows, tmp_path):
     (tmp_path / "a.csv").write_text(text)
     assert load(tmp_path / "a.csv").rows == rows
-
-
-def test_a_complaint_counts_lines_from_the_top_of_the_file(tmp_path):
-    (tmp_path / "a.csv").write_text("1,2,a\n3,4,b\n5,6,a\n7,x,a\n")
-    with pytest.raises(InvalidInput, match="line 4, column 'column 2'"):
-        load(tmp_path / "a.csv")

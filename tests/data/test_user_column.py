@@ -26,6 +26,11 @@ def test_ids_are_taken_out(written):
     assert data.labels.tolist() == without.labels.tolist()
     assert data.source.titles == ("size", "kind")
     assert without.users is None
+    other = load(written([each.replace(",9,", ",8,") for each in LINES], "b.csv"), user="who")
+    assert (data.contexts == other.contexts).all()
+    assert data.digest != other.digest
+    kept = load(path, user="who", encoded=False)  # for a schema
+    assert (kept.dimension, kept.source.titles, len(kept.users)) == (0, ("size", "kind"), 4)
 
 
 def test_ids_of_words_become_no_columns(written):
@@ -33,20 +38,6 @@ def test_ids_of_words_become_no_columns(written):
                          if ",9," not in line]), user="who")  # fmt: skip
     assert data.users.tolist() == ["anna", "bob", "anna"]
     assert data.dimension == 3  # size and two kinds
-
-
-def test_columns_are_kept_for_a_schema(written):
-    data = load(written(LINES), user="who", encoded=False)
-    assert (data.dimension, data.source.titles) == (0, ("size", "kind"))
-    assert len(data.users) == 4
-
-
-def test_the_digest_knows_the_people(written):
-    one = load(written(LINES), user="who")
-    other = load(written([each.replace(",9,", ",8,") for each in LINES], "b.csv"), user="who")
-    assert (one.contexts == other.contexts).all()
-    assert one.digest != other.digest
-    assert load(written(LINES), user="who").digest == one.digest
 
 
 def test_what_is_no_column_of_ids(written):

@@ -140,6 +140,7 @@ def schema_and_rows(draw):
 
 
 @given(schema_and_rows())
+@settings(max_examples=60)
 def test_every_row_lies_in_the_unit_ball_and_a_schema_survives_its_document(both):
     schema, rows = both
     features = schema.map(rows)
@@ -156,7 +157,7 @@ def test_every_row_lies_in_the_unit_ball_and_a_schema_survives_its_document(both
 
 
 @given(schema_and_rows())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_a_frame_is_mapped_as_its_rows_are(both):
     schema, rows = both
     each = np.vstack([schema.map(row) for row in rows])
@@ -284,16 +285,6 @@ def test_arrays_and_series_may_declare_the_values():
         assert Category("town", values) == Category("town", ["a", "b"])
     assert Category("rank", np.array([1, 2])).values == (1, 2)
     assert Category("rank", [3.0, 1, np.int8(2)]) == Category("rank", [3, 1, 2])
-
-
-def test_a_number_too_long_to_print_is_refused_too():
-    with refused(InvalidInput, "not finite"):
-        Schema([AGE]).map({"x": 10**9999})
-
-
-def test_a_column_tells_a_flag_from_the_number_one():
-    with refused(InvalidInput, "row 1: feature 'x'", "got a truth value"):
-        Schema([RANK]).map(pd.DataFrame({"x": [1, True]}, dtype=object))
 
 
 def crc32(data):

@@ -280,18 +280,10 @@ def read_dsjson(path: str | Path, *, seed: int = 0) -> DsjsonLog:
             f"log must hold labelled decisions in dsjson; {path} holds none. Export the log with "
             "its labels."
         )
-    _, contexts, actions, costs, chances, observed, offers = zip(*events, strict=True)
-    return DsjsonLog(
-        contexts,
-        list(actions),
-        np.asarray(costs),
-        np.asarray(chances),
-        np.asarray(observed),
-        offers,
-        items.features,
-        items.ids,
-        dict(skipped),
-    )
+    _, contexts, actions, *columns, offers = zip(*events, strict=True)
+    costs, chances, observed = map(np.asarray, columns)
+    known = offers, items.features, items.ids, dict(skipped)
+    return DsjsonLog(contexts, list(actions), costs, chances, observed, *known)
 
 
 class _Items:
@@ -305,16 +297,14 @@ class _Items:
 
     def name(self, given: Mapping[str, Any]) -> str:
         written = json.dumps(given)
-        found = self._known.get(written)
-        if found is None:
+        if written not in self._known:
             features = flat_features({key: given[key] for key in given if key != "i"}, PLAIN)
             id = given.get("_tag") or (given.get("i") or {}).get("id")
             id = id or " ".join(f"{key}={value}" for key, value in features.items())
             self._counts[id] += 1
-            count = self._counts[id]
-            found = self._known[written] = id if count == 1 else f"{id} ({count})"
-            self.features[found], self.ids[found] = features, id
-        return found
+            found = id if self._counts[id] == 1 else f"{id} ({self._counts[id]})"
+            self._known[written], self.features[found], self.ids[found] = found, features, id
+        return self._known[written]
 
 
 def _event(line: Mapping[str, Any], items: _Items) -> tuple[Any, ...] | str:

@@ -65,9 +65,8 @@ def logistic(rows: int = 20_000, *, seed: int = 0) -> Dataset:
     chance = expit(1 + contexts[:, :2].sum(axis=-1) * steep)
     labels = (rng.random(rows) < chance).astype(np.int64)
     weights = math.sqrt(2) * np.array([[1, steep, steep, 0, 0, 0]]) * np.array([[1], [-1]])
-    return Dataset(
-        "logistic", contexts, labels, 2, np.stack([chance, 1 - chance], axis=-1), weights
-    )
+    losses = np.stack([chance, 1 - chance], axis=-1)
+    return Dataset("logistic", contexts, labels, 2, losses, weights)
 
 
 def stream(name: str, rows: int, seed: int) -> np.random.Generator:
@@ -123,9 +122,8 @@ def ringnorm(rows: int = 20_000, *, seed: int = 0) -> Dataset:
     contexts = rng.standard_normal((rows, DIMENSION)) * (2 - labels) + SHIFT * labels
     wide = -(contexts**2).sum(axis=-1) / 8 - DIMENSION * math.log(2)
     narrow = -((contexts - SHIFT) ** 2).sum(axis=-1) / 2
-    return Dataset(
-        "ringnorm", contexts, labels[:, 0], 2, _losses(np.stack([wide, narrow], axis=-1))
-    )
+    losses = _losses(np.stack([wide, narrow], axis=-1))
+    return Dataset("ringnorm", contexts, labels[:, 0], 2, losses)
 
 
 def waveform(rows: int = 20_000, *, seed: int = 0) -> Dataset:

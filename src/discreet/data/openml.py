@@ -14,6 +14,7 @@ import secrets
 import warnings
 import zipfile
 import zlib
+from contextlib import suppress
 from functools import cache as once
 from importlib.resources import files
 from pathlib import Path
@@ -85,12 +86,11 @@ def _store(data: Dataset, path: Path) -> None:
     written = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            written.write_bytes(packed.getvalue())
-            written.replace(path)
-        finally:
-            written.unlink(missing_ok=True)
+        written.write_bytes(packed.getvalue())
+        written.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            written.unlink()
         raise InvalidInput(
             f"cache folder must be writable; {cache_folder()} is not ({error.strerror}). "
             "Make room in it, or set DISCREET_CACHE to another folder."

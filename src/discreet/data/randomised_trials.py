@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from discreet.data.dataset import number
 from discreet.data.files import sample_columns
 from discreet.design.outcome import UNIT_LOSS, Loss, Outcome, Reward
 from discreet.errors import InvalidInput
@@ -130,16 +131,10 @@ def randomised_log(name: str, path: str | Path, outcome: str | None = None) -> R
     if trial.users is not None:
         people = _households(columns) if households else columns[trial.users]
         users = np.unique(people[known], return_inverse=True)[1]
-    return RandomisedLog(
-        name,
-        contexts / contexts.shape[1] ** 0.5,
-        actions,
-        declared.losses_of(measured[known], (len(actions),)),
-        shares[actions],
-        trial.actions,
-        declared,
-        users,
-    )
+    contexts = contexts / contexts.shape[1] ** 0.5
+    losses = declared.losses_of(measured[known], (len(actions),))
+    own_facts = trial.actions, declared, users
+    return RandomisedLog(name, contexts, actions, losses, shares[actions], *own_facts)
 
 
 def _measured(columns: Columns, facts: JsonObject) -> tuple[Floats, Outcome]:
@@ -157,14 +152,8 @@ def _numbers(column: NumpyArray) -> Floats:
     """Numbers, NaN where there is none."""
     if column.dtype.kind in "fiub":
         return column.astype(np.float64)
-    return np.array([_number(each) for each in column], dtype=np.float64)
-
-
-def _number(value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return float("nan")
+    found = [number(str(each)) for each in column]
+    return np.array([np.nan if each is None else each for each in found], dtype=np.float64)
 
 
 def _households(columns: Columns) -> NumpyArray:
@@ -187,8 +176,8 @@ def _households(columns: Columns) -> NumpyArray:
 
 def _word(value: object) -> str:
     """``0`` for 0.0: files write whole numbers in both ways."""
-    number = _number(value)
-    return f"{number:g}" if np.isfinite(number) else str(value)
+    found = number(str(value))
+    return str(value) if found is None or not np.isfinite(found) else f"{found:g}"
 
 
 def _scaled(column: NumpyArray, kind: list[float] | list[str]) -> Floats:

@@ -70,13 +70,11 @@ class Category(Field):
         return isinstance(self.values[0], str)
 
     def write(self, value: object, out: NumpyArray, at: int) -> None:
-        known = isinstance(value, str)
-        key = value
+        key: Any = value if isinstance(value, str) else None
         if not self.of_words:
             key = whole_number(value)
-            known = key is not None
-        place = self._places.get(key) if known else None
-        if place is None and known and self.other:
+        place = self._places.get(key)
+        if place is None and key is not None and self.other:
             place = len(self.values)
         if place is None:
             # The nearest of the values would reveal something of this one.

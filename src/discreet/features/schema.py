@@ -289,9 +289,8 @@ class Schema:
 
     def _write_column(self, place: _Place, column: frames.Column, encoded: NumpyArray) -> None:
         """One field of every row, without products."""
-        field = place.field
+        field, span = place.field, slice(place.start, place.start + place.field.width)
         gaps, present = np.flatnonzero(column.missing), np.flatnonzero(~column.missing)
-        out = np.zeros((len(encoded), field.width))
         if len(gaps) and place.gap is not None:
             encoded[gaps, place.gap] = 1.0
         elif len(gaps):
@@ -299,9 +298,8 @@ class Schema:
                 raise InvalidInput(f"row {gaps[0]}: {field.missing()}")
             filled = np.zeros(field.width)
             field.write(field.stand_in, filled, 0)
-            out[gaps] = filled
-        values = column.values[present]
-        written = out if not len(gaps) else out[present]
+            encoded[gaps, span] = filled
+        values, written = column.values[present], np.zeros((len(present), field.width))
         try:
             field.write_column(values, written)
         except InvalidInput:
@@ -311,9 +309,7 @@ class Schema:
                 except InvalidInput as error:
                     raise InvalidInput(f"row {row}: {error}") from None
             raise
-        if len(gaps):
-            out[present] = written
-        encoded[:, place.start : place.start + field.width] = out
+        encoded[present, span] = written
         if place.square is not None:
             known = slice(None) if place.gap is None else present
             encoded[known, place.square] = 1.5 * encoded[known, place.start] ** 2 - 0.5
@@ -322,18 +318,12 @@ class Schema:
 def _checked_products(products: Any, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Tuples of two or more distinct names each, none twice."""
     several = isinstance(products, Sequence) and not isinstance(products, str)
-    rows = list(products) if several else [products]
-    seen: set[frozenset[str]] = set()
+    rows, seen = list(products) if several else [products], set[frozenset[str]]()
     for each in rows:
         listed = isinstance(each, Sequence) and not isinstance(each, str)
         chosen = frozenset(map(str, each)) if listed else frozenset()
-        if (
-            len(chosen) < 2
-            or len(chosen) != len(each)
-            or chosen in seen
-            or not chosen <= set(names)
-        ):
-            unknown = sorted(chosen - set(names))
+        unknown = sorted(chosen - set(names))
+        if unknown or chosen in seen or not 2 <= len(chosen) == len(each):
             step = nearest(unknown[0], names) if unknown else "Write [('age', 'device')]."
             raise InvalidInput(
                 "products must be a list of distinct products of two or more distinct fields of "

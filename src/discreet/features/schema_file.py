@@ -96,14 +96,8 @@ def _refuse_unknown(where: str, given: Iterable[str], known: Iterable[str]) -> N
 
 
 def _value(value: object) -> str:
-    """A value as TOML writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_value, value))}]"
-    return repr(value)
+    """A value as TOML writes it, which is as JSON does but for one sign."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 FEWEST = 20
