@@ -1759,21 +1759,25 @@ FAULTS = (
     fault(
         "a tree that forgets its levels",
         "a person pays for every node",
-        Edit("TreeLinUCB.scales", "sensitivity * math.sqrt(levels) * noise", "sensitivity * noise"),
+        Edit("TreeLinUCB.private_scales", "sensitivity * math.sqrt(levels) * noise", "sensitivity * noise"),
         "lab/rivals/test_privacy.py::test_a_person_pays_for_every_level_of_the_tree",
         audit=("rival-tree", "exact"),
     ),
     fault(
         "half the noise of a person's report",
         "a report keeps the budget alone",
-        Edit("LocalLinUCB.scales", "sigma = sensitivity *", "sigma = 0.5 * sensitivity *"),
+        Edit("LocalLinUCB.private_scales", "sigma = sensitivity *", "sigma = 0.5 * sensitivity *"),
         "lab/rivals/test_privacy.py::test_every_rival_keeps_its_claim_exactly",
         audit=("rival-local", "exact"),
     ),
     fault(
         "a protected Gram without noise",
         "contexts of AdaPrivate-TS are protected where it says so",
-        Edit("AdaPrivateTS.scales", "Scales(sigma, sigma, sigma", "Scales(0.0, 0.0, sigma"),
+        Edit(
+            "AdaPrivateTS.private_scales",
+            "Scales.tight(sigma, problem.p, self.shift, ",
+            "Scales(0.0, 0.0, sigma, RIDGE, self.shift * noise_norm(sigma, problem.p), ",
+        ),
         "lab/rivals/test_privacy.py::"
         "test_a_clear_gram_shows_context_and_action_and_a_protected_one_does_not",
     ),

@@ -38,9 +38,9 @@ from discreet.lab.rivals import (
     TreeLinUCB,
 )
 from discreet.lab.rivals.coded_bandit import crowd_delta, sampling
+from discreet.lab.rivals.linucb_rivals import amplified, local_budget
 from discreet.lab.rivals.rival_contract import Rival, RivalProblem, Scales, TreeClock
 from discreet.lab.rivals.runner import noisy_sums
-from discreet.lab.rivals.shuffled_linucb import amplified, local_budget
 from discreet.oracles.contract import Problem
 from discreet.privacy.budget import Budget
 from discreet.types import NumpyArray

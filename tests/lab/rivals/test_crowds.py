@@ -15,9 +15,9 @@ from discreet.lab.rivals.coded_bandit import (
     crowd_divergences,
     sampling,
 )
+from discreet.lab.rivals.linucb_rivals import amplified, local_budget
 from discreet.lab.rivals.rival_contract import RivalPlan, noise_multiplier
 from discreet.lab.rivals.runner import run
-from discreet.lab.rivals.shuffled_linucb import amplified, local_budget
 from discreet.simulate.played_batches import shuffle
 
 BUDGET = dc.Budget(2.0, 1e-3)

@@ -11,10 +11,10 @@ from discreet.lab.rivals.linucb_rivals import (
     BatchedLinUCB,
     LocalLinUCB,
     PlainLinUCB,
+    ShuffledLinUCB,
     TreeLinUCB,
 )
 from discreet.lab.rivals.release_policies import EpsGreedy, ThompsonSampling
-from discreet.lab.rivals.shuffled_linucb import ShuffledLinUCB
 
 __all__ = [
     "AdaPrivateTS",

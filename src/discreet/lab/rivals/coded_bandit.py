@@ -6,24 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
-from discreet.arrays.backend import apply_rows, as_like, namespace, per_run, to_numpy, weighted_sums
-from discreet.lab.rivals.rival_contract import (
-    BatchClock,
-    NoiseClock,
-    Rival,
-    RivalPlan,
-    RivalProblem,
-    RivalRows,
-    Scales,
-)
-from discreet.policies.allocation import draw, even_split, is_first_minimum
+from discreet.arrays.backend import as_like, namespace
+from discreet.lab.rivals.rival_contract import BatchClock, Rival, RivalProblem, Scales
+from discreet.policies.allocation import is_first_minimum
 from discreet.privacy.budget import Budget
 from discreet.types import Array, NumpyArray
 
@@ -70,7 +60,7 @@ class CodedBandit(Rival):
     def clock(self, rounds: int) -> BatchClock:
         return BatchClock(math.ceil(rounds / self.batches), 1.0)
 
-    def scales(self, problem: RivalProblem, budget: Budget) -> Scales:  # noqa: ARG002
+    def private_scales(self, problem: RivalProblem, budget: Budget) -> Scales:  # noqa: ARG002
         """Reports have no noise."""
         return Scales()
 
@@ -134,60 +124,6 @@ def crowd_divergences(
 STEPS = 10
 LEARNT_FROM = 4096
 """Number of rows from which the codes are learnt."""
-
-
-@dataclass(frozen=True)
-class CodedRuns:
-    """Runs of P2B with one clock: counts of reports instead of sums of products."""
-
-    plans: Sequence[RivalPlan]
-    clock: NoiseClock
-    rounds: int
-    seeds: Sequence[int]
-
-    def play(self, rows: RivalRows, noted: NumpyArray) -> Iterator[NumpyArray]:
-        """Yield losses (S, R), summed from one recorded round to the next."""
-        rivals = [plan.rival for plan in self.plans if isinstance(plan.rival, CodedBandit)]
-        codes = coded(rows.features, code_centres(rows.data, rivals[0].codes))
-        chances = [
-            sampling(plan.budget, each.constants)
-            for plan, each in zip(self.plans, rivals, strict=True)
-        ]
-        share, least = (np.array(each, dtype=np.float64) for each in zip(*chances, strict=True))
-        whole = np.array([1.0 * (each.constants == "tight") for each in rivals])
-        limits = [per_run(each, codes) for each in (least, whole)]
-        reports = per_run(share, codes, 1)
-        width = per_run(np.array([each.width for each in rivals]), codes)
-        n_actions, xp = self.plans[0].n_actions, namespace(codes)
-        actions = np.arange(n_actions)[:, None]
-        if not isinstance(codes, np.ndarray):
-            actions = xp.asarray(actions, device=codes.device)
-        waiting: Array = 0.0  # (S, R, A, K, 2): reports of this batch without and with a loss
-        kept: Array = 0.0
-        table: Array = None
-        lost: Array = 0.0
-        changes = set(self.clock.ends(self.rounds))
-        for start, end in pairwise([0, *sorted({*changes, *noted.tolist()})]):
-            here = codes[..., start:end, :]
-            u = rows.uniforms[..., start:end, :]
-            if table is None:
-                chosen = xp.astype(u[..., 0] * n_actions, xp.int64)
-            else:
-                chosen = draw(even_split(apply_rows(here, table)), u[..., 0])
-            wrong = rows.losses(chosen, start, end)
-            lost = lost + wrong.sum(-1)
-            if end in noted:
-                summed = to_numpy(lost).astype(np.float64)
-                yield np.broadcast_to(summed, (len(self.seeds), len(rivals)))
-                lost = 0.0
-            taken = (chosen[..., None, :] == actions).mT & (u[..., 1] < reports)[..., None]
-            reported = [taken & ~wrong[..., None], taken & wrong[..., None]]
-            sums = [weighted_sums(xp.astype(each, here.dtype), here) for each in reported]
-            waiting = waiting + xp.stack(sums, axis=-1)
-            if end in changes and end < self.rounds:
-                kept, waiting = kept + passed(waiting, *limits), 0.0
-                count = kept.sum(-1)
-                table = (kept[..., 1] - 0.5 * count) / (1.0 + count) - width / xp.sqrt(1.0 + count)
 
 
 def passed(reports: Array, least: Array, whole: Array) -> Array:

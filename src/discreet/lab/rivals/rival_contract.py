@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from discreet.arrays.backend import namespace
 from discreet.design.schedule import Schedule
 from discreet.privacy.budget import Budget
 from discreet.privacy.calibration import gaussian_multiplier, need_delta, smallest_scale
 from discreet.privacy.events import REAL_ARITHMETIC, Gaussian
-from discreet.types import Array, NumpyArray
+from discreet.types import Array
 from discreet.validate import in_range, one_of, whole
 
 Draw = Callable[[int], Array]
@@ -154,6 +153,11 @@ class Scales:
     centre: float = 0.5
     posterior: float = 0.0
 
+    @classmethod
+    def tight(cls, sigma: float, p: int, shift: float, **more: float) -> Scales:
+        """Return one σ for all sums in svec coordinates, and a ridge in units of its norm."""
+        return cls(sigma, sigma, sigma, RIDGE, shift * noise_norm(sigma, p), **more)
+
 
 @dataclass(frozen=True)
 class RivalProblem:
@@ -198,6 +202,10 @@ class Rival:
 
     def scales(self, problem: RivalProblem, budget: Budget) -> Scales:
         """Return noise and ridge; no noise at ε = ∞."""
+        return self.private_scales(problem, budget) if budget.private else Scales()
+
+    def private_scales(self, problem: RivalProblem, budget: Budget) -> Scales:
+        """Return noise and ridge at a finite ε."""
         raise NotImplementedError
 
 
@@ -221,26 +229,6 @@ class RivalPlan:
     def scales(self, rounds: int) -> Scales:
         """Return the noise scales of a run with this number of rounds."""
         return self.rival.scales(RivalProblem(self.n_actions, self.p, rounds), self.budget)
-
-
-class RivalRows(NamedTuple):
-    """Features (S, 1, T, p), labels (S, 1, T) or losses (S, 1, T, A), and uniforms (S, 1, T, 2).
-
-    Rows are in each seed's order; ``data`` are all features (T, p) in their own order.
-    """
-
-    features: Array
-    truth: Array
-    uniforms: Array
-    data: NumpyArray
-
-    def losses(self, chosen: Array, start: int, end: int) -> Array:
-        """Return the losses (S, R, n) of the actions chosen in some rounds; booleans for labels."""
-        if self.truth.ndim == 3:
-            return chosen != self.truth[..., start:end]
-        some, xp = self.truth[..., start:end, :], namespace(chosen)
-        shape = (*chosen.shape, some.shape[-1])
-        return xp.take_along_axis(xp.broadcast_to(some, shape), chosen[..., None], axis=-1)[..., 0]
 
 
 @lru_cache(maxsize=4096)

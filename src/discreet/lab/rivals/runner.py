@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any
+from itertools import pairwise, repeat
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,15 @@ from discreet.arrays.linear_algebra import (
     unpack,
 )
 from discreet.errors import InvalidInput
-from discreet.lab.rivals.coded_bandit import CodedBandit, CodedRuns
+from discreet.lab.rivals.coded_bandit import (
+    CodedBandit,
+    code_centres,
+    coded,
+    passed,
+    sampling,
+)
 from discreet.lab.rivals.linucb_rivals import AdaPrivateTS
-from discreet.lab.rivals.rival_contract import NoiseClock, RivalPlan, RivalRows
+from discreet.lab.rivals.rival_contract import NoiseClock, RivalPlan
 from discreet.policies.allocation import draw, even_split
 from discreet.privacy.noise import SeededNoise
 from discreet.simulate.engine import Machine
@@ -43,111 +49,182 @@ from discreet.simulate.played_batches import shuffle
 from discreet.types import Array, NumpyArray
 
 PIECE = 2048
-"""RivalRows that are summed at once: their products b ⊗ b are held meanwhile."""
+"""Rows that are summed at once: their products b ⊗ b are held meanwhile."""
 
 
-@dataclass(frozen=True)
-class LinearRuns:
-    """Runs of LinUCB or of Thompson sampling on noisy sums with one clock, computed together."""
+class RivalRows(NamedTuple):
+    """Features (S, 1, T, p), labels (S, 1, T) or losses (S, 1, T, A), and uniforms (S, 1, T, 2).
+
+    Rows are in each seed's order; ``data`` are all features (T, p) in their own order.
+    """
+
+    features: Array
+    truth: Array
+    uniforms: Array
+    data: NumpyArray
+
+    def losses(self, chosen: Array, some: slice) -> Array:
+        """Return the losses (S, R, n) of the actions chosen in some rounds; booleans for labels."""
+        if self.truth.ndim == 3:
+            return chosen != self.truth[..., some]
+        known, xp = self.truth[..., some, :], namespace(chosen)
+        known = xp.broadcast_to(known, (*chosen.shape, known.shape[-1]))
+        return xp.take_along_axis(known, chosen[..., None], axis=-1)[..., 0]
+
+
+@dataclass
+class RivalRuns:
+    """Runs of rivals with one clock, computed together.
+
+    They ``choose`` actions for some rounds, ``add`` what people report, and ``change`` the policy
+    with the clock.
+    """
 
     plans: Sequence[RivalPlan]
     clock: NoiseClock
     rounds: int
     seeds: Sequence[int]
+    rows: RivalRows
+
+    pieces: ClassVar[int | None] = None
+    """Largest number of rows between two sums; None for all up to the next change."""
+
+    def numbers(self, values: Iterable[float], trailing: int = 2) -> Array:
+        """Return one number per run, broadcast against the features."""
+        return per_run(np.array([*values], dtype=np.float64), self.rows.features, trailing)
+
+    def uniformly(self, u: Array) -> Array:
+        """Return the actions (S, 1, n) before the first policy."""
+        xp = namespace(u)
+        return xp.astype(u * self.plans[0].n_actions, xp.int64)
+
+
+@dataclass
+class CodedRuns(RivalRuns):
+    """Runs of P2B: counts of reports instead of sums of products."""
+
+    def __post_init__(self) -> None:
+        rivals = [plan.rival for plan in self.plans if isinstance(plan.rival, CodedBandit)]
+        chances = [
+            sampling(plan.budget, each.constants)
+            for plan, each in zip(self.plans, rivals, strict=True)
+        ]
+        self.codes = coded(self.rows.features, code_centres(self.rows.data, rivals[0].codes))
+        self.reports = self.numbers((share for share, _ in chances), 1)
+        whole = (each.constants == "tight" for each in rivals)
+        self.limits = self.numbers(least for _, least in chances), self.numbers(whole)
+        self.width = self.numbers(each.width for each in rivals)
+        self.waiting: Array = 0.0  # (S, R, A, K, 2): this batch without and with a loss
+        self.kept: Array = 0.0
+        self.table: Array = None
+
+    def choose(self, some: slice, u: Array) -> Array:
+        if self.table is None:
+            return self.uniformly(u)
+        return draw(even_split(apply_rows(self.codes[..., some, :], self.table)), u)
+
+    def add(self, some: slice, taken: Array, losses: Array) -> None:
+        here, xp = self.codes[..., some, :], namespace(self.codes)
+        taken = taken & (self.rows.uniforms[..., some, 1] < self.reports)[..., None]
+        reported = taken & ~losses[..., None], taken & losses[..., None]
+        sums = [weighted_sums(xp.astype(each, here.dtype), here) for each in reported]
+        self.waiting = self.waiting + xp.stack(sums, axis=-1)
+
+    def change(self, end: int) -> None:  # noqa: ARG002
+        self.kept, self.waiting = self.kept + passed(self.waiting, *self.limits), 0.0
+        count = self.kept.sum(-1)
+        bonus = self.width / namespace(count).sqrt(1.0 + count)
+        self.table = (self.kept[..., 1] - 0.5 * count) / (1.0 + count) - bonus
+
+
+@dataclass
+class LinearRuns(RivalRuns):
+    """Runs of LinUCB or of Thompson sampling on noisy sums."""
+
+    pieces = PIECE
+
+    def __post_init__(self) -> None:
+        found = [plan.scales(self.rounds) for plan in self.plans]
+        self.scale = {
+            name: self.numbers((getattr(each, name) for each in found), 3)
+            for name in vars(found[0])
+        }
+        self.width = self.numbers(plan.rival.width for plan in self.plans)
+        self.p = self.rows.features.shape[-1]
+        self.source = SeededNoise(tuple(self.seeds))
+        self.noise: Iterator[Array] = repeat(None)
+        if any(each.response > 0.0 for each in found):
+            self.noise = self.clock.noise(self.clock.ends(self.rounds), self._drawn_unit)
+        self.gram: Array = 0.0
+        self.response: Array = 0.0  # Σ y·b
+        self.policy: tuple[Array, Array] | None = None
 
     @property
     def sampled(self) -> bool:
         """Return True where values are drawn from a posterior."""
         return isinstance(self.plans[0].rival, AdaPrivateTS)
 
-    def play(self, rows: RivalRows, noted: NumpyArray) -> Iterator[NumpyArray]:
-        """Yield losses (S, R), summed from one recorded round to the next."""
-        features, u = rows.features, rows.uniforms[..., 0]
-        A, p = self.plans[0].n_actions, features.shape[-1]
-        numbers = [plan.scales(self.rounds) for plan in self.plans]
-        scale = {
-            name: per_run(np.array([getattr(each, name) for each in numbers]), features, 3)
-            for name in vars(numbers[0])
-        }
-        width = per_run(np.array([plan.rival.width for plan in self.plans]), features)
-        noisy = any(each.response > 0.0 for each in numbers)
-        actions = np.arange(A)[:, None]
-        if not isinstance(features, np.ndarray):
-            actions = namespace(features).asarray(actions, device=features.device)
-        ends = self.clock.ends(self.rounds)
-        noise = self._noise(ends, A, p, features, noisy)
-        gram: Array = 0.0
-        response: Array = 0.0  # Σ y·b
-        policy, changes = None, set(ends)
-        lost: Array = 0.0
-        pieces = range(PIECE, self.rounds, PIECE)
-        for start, end in pairwise([0, *sorted({*ends, *noted.tolist(), *pieces})]):
-            x = features[..., start:end, :]
-            if policy is None or not self.sampled:
-                chosen = self._chosen(policy, x, width, u[..., start:end], A)
-            else:
-                drawn = SeededNoise(tuple(self.seeds)).for_batch(start).normal
-                chosen = self._drawn(policy, x, as_like(drawn("posterior", (end - start, A)), x))
-            losses = rows.losses(chosen, start, end)
-            lost = lost + losses.sum(-1)
-            if end in noted:
-                summed = to_numpy(lost).astype(np.float64)
-                yield np.broadcast_to(summed, (len(self.seeds), len(self.plans)))
-                lost = 0.0
-            xp = namespace(x)
-            taken = xp.astype((chosen[..., None, :] == actions).mT, x.dtype)
-            gram = gram + weighted_sums(taken, pack_products(x))
-            response = response + weighted_sums(taken * xp.astype(losses, x.dtype)[..., None], x)
-            if end in changes and end < self.rounds:
-                units = self.clock.units(end)
-                policy = self._policy(gram, response, next(noise), scale, units, p)
-                if self.sampled:
-                    spread = width[..., None] ** 2 * policy[1]
-                    counted = units * scale["posterior"] ** 2 * (policy[1] @ policy[1])
-                    policy = policy[0], spread + counted
+    def _drawn_unit(self, unit: int) -> Array:
+        """Return standard normals (S, 1, A, p(p+1)/2 + p) of one unit, for all runs."""
+        size = self.p * (self.p + 1) // 2 + self.p
+        return self.source.for_batch(unit).normal("rival", (self.plans[0].n_actions, size))
 
-    def _noise(
-        self, ends: Sequence[int], n_actions: int, p: int, like: Array, noisy: bool
-    ) -> Iterator[Array]:
-        """Yield standard normals (S, 1, A, p(p+1)/2 + p) of the sums at each end, for all runs."""
-        size = p * (p + 1) // 2 + p
-        source = SeededNoise(tuple(self.seeds))
+    def choose(self, some: slice, u: Array) -> Array:
+        x = self.rows.features[..., some, :]
+        if self.policy is None:
+            return self.uniformly(u)
+        theta, spread = self.policy
+        means, xp = apply_rows(x, theta), namespace(x)
+        radii = xp.sqrt(at_least(quadratic_forms(x, spread), 0.0))
+        if not self.sampled:
+            return draw(even_split(means - self.width * radii), u)
+        shape = x.shape[-2], self.plans[0].n_actions
+        normal = self.source.for_batch(some.start).normal("posterior", shape)
+        return xp.argmin(means + radii * as_like(normal, x), axis=-1)
 
-        def drawn(unit: int) -> Array:
-            if not noisy:
-                return 0.0
-            return source.for_batch(unit).normal("rival", (n_actions, size))
+    def add(self, some: slice, taken: Array, losses: Array) -> None:
+        x, xp = self.rows.features[..., some, :], namespace(self.rows.features)
+        taken = xp.astype(taken, x.dtype)
+        self.gram = self.gram + weighted_sums(taken, pack_products(x))
+        lost = taken * xp.astype(losses, x.dtype)[..., None]
+        self.response = self.response + weighted_sums(lost, x)
 
-        for each in self.clock.noise(ends, drawn):
-            yield as_like(each, like) if noisy and not isinstance(each, float) else None
-
-    @staticmethod
-    def _policy(
-        gram: Array, response: Array, noise: Array, scale: Mapping[str, Array], units: int, p: int
-    ) -> tuple[Array, Array]:
-        """Return θ (S, R, A, p) for y − ½ and V⁻¹ (S, R, A, p, p) from sums and their noise."""
-        gram, centred = noisy_sums(gram, response, noise, scale, p)
+    def change(self, end: int) -> None:
+        """Solve for θ (S, R, A, p) of y − ½ and for V⁻¹, or the covariance of a posterior."""
+        noise, units, scale = next(self.noise), self.clock.units(end), self.scale
+        drawn = None if noise is None else as_like(noise, self.gram)
+        gram, centred = noisy_sums(self.gram, self.response, drawn, scale, self.p)
         ridge = scale["ridge"] + scale["shift"] * math.sqrt(units)
-        shifted = unpack(gram, p) + ridge * identity(p, gram)
+        shifted = unpack(gram, self.p) + ridge * identity(self.p, gram)
         inverse = inverse_repaired(shifted, ridge[..., 0, 0] + 0.0 * gram[..., 0])
-        return (inverse @ centred[..., None])[..., 0], inverse
+        theta = (inverse @ centred[..., None])[..., 0]
+        if self.sampled:
+            counted = units * scale["posterior"] ** 2 * (inverse @ inverse)
+            inverse = self.width[..., None] ** 2 * inverse + counted
+        self.policy = theta, inverse
 
-    @staticmethod
-    def _chosen(policy: Any, x: Array, width: Array, u: Array, n_actions: int) -> Array:
-        """Return actions (S, R or 1, n); uniform before the first policy."""
-        if policy is None:
-            return namespace(x).astype(u * n_actions, namespace(x).int64)
-        theta, inverse = policy
-        squares = at_least(quadratic_forms(x, inverse), 0.0)
-        values = apply_rows(x, theta) - width * namespace(x).sqrt(squares)
-        return draw(even_split(values), u)
 
-    @staticmethod
-    def _drawn(posterior: tuple[Array, Array], x: Array, normal: Array) -> Array:
-        """Return the actions (S, R, n) whose losses, drawn from θ and its covariance, are least."""
-        theta, covariance = posterior
-        spread = namespace(x).sqrt(at_least(quadratic_forms(x, covariance), 0.0))
-        return namespace(x).argmin(apply_rows(x, theta) + spread * normal, axis=-1)
+def _play(runs: CodedRuns | LinearRuns, noted: NumpyArray) -> Iterator[NumpyArray]:
+    """Yield losses (S, R), summed from one recorded round to the next."""
+    x, u = runs.rows.features, runs.rows.uniforms
+    actions = np.arange(runs.plans[0].n_actions)[:, None]
+    if not isinstance(x, np.ndarray):
+        actions = namespace(x).asarray(actions, device=x.device)
+    lost: Array = 0.0
+    changes = {*runs.clock.ends(runs.rounds)}
+    stops = {*changes, *noted.tolist(), *range(0, runs.rounds, runs.pieces or runs.rounds)}
+    for start, end in pairwise(sorted({0, *stops})):
+        some = slice(start, end)
+        chosen = runs.choose(some, u[..., some, 0])
+        losses = runs.rows.losses(chosen, some)
+        lost = lost + losses.sum(-1)
+        if end in noted:
+            summed = to_numpy(lost).astype(np.float64)
+            yield np.broadcast_to(summed, (len(runs.seeds), len(runs.plans)))
+            lost = 0.0
+        runs.add(some, (chosen[..., None, :] == actions).mT, losses)
+        if end in changes and end < runs.rounds:
+            runs.change(end)
 
 
 def noisy_sums(
@@ -212,8 +289,8 @@ def run(
             chosen = [seeds[s] for s in some_seeds]
             rows = _rows(features, truth, chosen, machine, rounds)
             kind = CodedRuns if codes else LinearRuns
-            stack = kind([plans[i] for i in some], clock, rounds, chosen)
-            lost = np.stack(list(stack.play(rows, noted)), axis=-1)  # (seeds, runs, batches)
+            stack = kind([plans[i] for i in some], clock, rounds, chosen, rows)
+            lost = np.stack(list(_play(stack, noted)), axis=-1)  # (seeds, runs, batches)
             results[np.ix_(some, some_seeds)] = np.moveaxis(lost, 1, 0).cumsum(-1) / noted
     return results
 
