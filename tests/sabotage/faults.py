@@ -1759,7 +1759,11 @@ FAULTS = (
     fault(
         "a tree that forgets its levels",
         "a person pays for every node",
-        Edit("TreeLinUCB.private_scales", "sensitivity * math.sqrt(levels) * noise", "sensitivity * noise"),
+        Edit(
+            "TreeLinUCB.private_scales",
+            "sensitivity * math.sqrt(levels) * noise",
+            "sensitivity * noise",
+        ),
         "lab/rivals/test_privacy.py::test_a_person_pays_for_every_level_of_the_tree",
         audit=("rival-tree", "exact"),
     ),

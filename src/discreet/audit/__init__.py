@@ -4,15 +4,18 @@
 ``answers`` audit every mechanism that ships; ``discreet audit`` prints their findings.
 """
 
-from discreet.audit.attack import Rule, attack, learnt_rule, numbers
 from discreet.audit.finding import (
     FAILS,
     HOLDS,
     WEAK,
     Finding,
     Hits,
+    Rule,
+    attack,
     clopper_pearson,
     epsilon_bound,
+    learnt_rule,
+    numbers,
     shift_bound,
 )
 from discreet.audit.noise_sources import Chosen, Trials

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.audit.attack import Published, hits_finding
 from discreet.audit.finding import (
     Finding,
     Hits,
+    Published,
     expected_hits,
     expected_of_gaussian,
+    hits_finding,
     measured_epsilon,
 )
 from discreet.audit.gaussian import GaussianRelease, reader_of, shift_of

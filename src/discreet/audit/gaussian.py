@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.linear_algebra import triangle
-from discreet.audit.attack import Published
 from discreet.audit.finding import (
     FAILS,
     HOLDS,
     WEAK,
     Finding,
+    Published,
     computed,
     exact_verdict,
     gaussian_epsilon,

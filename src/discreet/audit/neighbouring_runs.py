@@ -23,13 +23,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.audit.attack import hits_finding, learnt_rule
 from discreet.audit.finding import (
     ROUNDING,
     Finding,
     Hits,
     gaussian_epsilon,
     gaussian_hits,
+    hits_finding,
+    learnt_rule,
     listed,
 )
 from discreet.audit.gaussian import RidgeReader, reader_of

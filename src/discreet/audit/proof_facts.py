@@ -8,8 +8,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discreet.audit.attack import flat
-from discreet.audit.finding import HOLDS, ROUNDING, WEAK, Finding, computed, exact_verdict, listed
+from discreet.audit.finding import (
+    HOLDS,
+    ROUNDING,
+    WEAK,
+    Finding,
+    computed,
+    exact_verdict,
+    flat,
+    listed,
+)
 from discreet.audit.gaussian import SLOTS, GaussianRelease, reader_of, shift_of
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.second_accountant import AGREE, agree, epsilon_of

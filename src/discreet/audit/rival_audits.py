@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.attack import hits_finding
 from discreet.audit.finding import (
     HOLDS,
     WEAK,
@@ -26,6 +25,7 @@ from discreet.audit.finding import (
     exact_verdict,
     expected_of_gaussian,
     gaussian_epsilon,
+    hits_finding,
 )
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.rivals import (

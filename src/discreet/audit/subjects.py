@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.attack import Published
+from discreet.audit.finding import Published
 from discreet.batch import Batch
 from discreet.features.joint import Joint
 from discreet.features.unit_ball import UnitBall

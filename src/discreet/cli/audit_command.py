@@ -6,9 +6,18 @@ import argparse
 import time
 from dataclasses import replace
 
-from discreet.audit.audit_page import audit_document, audit_page
 from discreet.audit.finding import FAILS, HOLDS, Finding
-from discreet.audit.suite import AUDITED, FULL, PARTS, QUICK, Effort, answers, checks
+from discreet.audit.suite import (
+    AUDITED,
+    FULL,
+    PARTS,
+    QUICK,
+    Effort,
+    answers,
+    audit_document,
+    audit_page,
+    checks,
+)
 from discreet.cli.command_line import Answer, flag, progress, table, write
 from discreet.errors import InvalidInput
 from discreet.text import epsilon_text
