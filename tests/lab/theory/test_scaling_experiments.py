@@ -44,10 +44,10 @@ def test_every_point_is_there(found):
 
 def test_oracle_calls_and_bounds(found):
     for point in found:
-        calls = point.horizon if point.algorithm == "vanilla" else theory.fits(point.horizon)
+        calls = point.T if point.algorithm == "vanilla" else theory.fits(point.T)
         assert point.fits == calls
         assert (point.regret >= 0).all()
-        assert (point.regret <= min(point.horizon, point.bound)).all()
+        assert (point.regret <= min(point.T, point.bound)).all()
 
 
 def test_hard_instances_grow_like_the_theorems_say(found):

@@ -103,9 +103,9 @@ SPEED = 8.0
 
 @dataclass(frozen=True)
 class Point:
-    """The regret of one algorithm at one point: (seeds,), with its bound.
+    """The regret of one algorithm at one point, (seeds,), with its mean and its bound.
 
-    ``population`` is the mean regret over the context distribution, where it was measured.
+    ``population_mean`` is the mean regret over the context distribution, where it was measured.
     """
 
     axis: str
@@ -113,11 +113,14 @@ class Point:
     instance: str
     algorithm: str
     rates: str
-    regret: NumpyArray
+    mean: float
+    standard_error: float
+    population_mean: float | None
+    T: int
     bound: float
-    horizon: int
+    bound_over_T: float  # noqa: N815
     fits: int
-    population: float | None = None
+    regret: NumpyArray
 
 
 def points(axes: tuple[Axis, ...] = AXES, seeds: int = 30, workers: int = 1) -> Iterator[Point]:
@@ -138,23 +141,16 @@ def points(axes: tuple[Axis, ...] = AXES, seeds: int = 30, workers: int = 1) -> 
 def measured(axis: str, value: float, name: str, cell: Cell, seeds: int) -> list[Point]:
     """Return both kinds of rates at one point."""
     guarantee = theory.statement(name, cell.T, cell.A, cell.F, cell.delta, cell.epsilon)
-    regret = _play(name, cell, guarantee, seeds)
-    everywhere = None if regret.population is None else regret.population.sum(axis=0)
-    return [
-        Point(
-            axis=axis,
-            value=value,
-            instance=cell.instance,
-            algorithm=name,
-            rates=rates,
-            regret=regret.total[run],
-            bound=guarantee.regret_bound.total,
-            horizon=cell.T,
-            fits=regret.fits,
-            population=None if everywhere is None else float(everywhere[run].mean()),
-        )
-        for run, rates in enumerate(RATES)
-    ]
+    played, bound = _play(name, cell, guarantee, seeds), guarantee.regret_bound.total
+    found = []
+    for run, rates in enumerate(RATES):
+        regret, everywhere = played.total[run], played.population
+        mean, error = float(regret.mean()), float(regret.std(ddof=1) / math.sqrt(seeds))
+        population = None if everywhere is None else float(everywhere.sum(axis=0)[run].mean())
+        place = axis, value, cell.instance, name, rates
+        bounds = cell.T, bound, bound / cell.T, played.fits
+        found.append(Point(*place, mean, error, population, *bounds, regret))
+    return found
 
 
 def _play(name: str, cell: Cell, guarantee: theory.Statement, seeds: int) -> Regret:
@@ -213,7 +209,7 @@ def worst_of_gaps(found: Sequence[Point]) -> list[Point]:
     for point in found:
         if point.instance in GAPS:
             rivals[point.axis, point.value, point.algorithm, point.rates].append(point)
-    worst = [max(each, key=lambda point: float(point.regret.mean())) for each in rivals.values()]
+    worst = [max(each, key=lambda point: point.mean) for each in rivals.values()]
     return [replace(point, instance="worst") for point in worst]
 
 
@@ -237,7 +233,7 @@ def growth(found: Sequence[Point], axes: Sequence[Axis]) -> list[JsonObject]:
                 "slope": fit,
                 "low": low,
                 "high": high,
-                "late_slope": float(slope(x[-3:], [point.regret.mean() for point in line[-3:]])),
+                "late_slope": float(slope(x[-3:], [point.mean for point in line[-3:]])),
                 "bound_slope": float(slope(x, [point.bound for point in line])),
             }
         )
@@ -253,20 +249,7 @@ def document_of(found: Sequence[Point], axes: Sequence[Axis], seeds: int) -> Jso
             {"name": axis.name, "words": axis.words, "values": list(axis.values)} for axis in axes
         ],
         "points": [
-            {
-                "axis": point.axis,
-                "value": point.value,
-                "instance": point.instance,
-                "algorithm": point.algorithm,
-                "rates": point.rates,
-                "mean": float(point.regret.mean()),
-                "standard_error": float(point.regret.std(ddof=1) / math.sqrt(seeds)),
-                "population_mean": point.population,
-                "T": point.horizon,
-                "bound": point.bound,
-                "bound_over_T": point.bound / point.horizon,
-                "fits": point.fits,
-            }
+            {name: value for name, value in vars(point).items() if name != "regret"}
             for point in every
         ],
         "growth": growth(every, axes),
