@@ -69,9 +69,10 @@ def trials_for(subject: Subject) -> int:
 def black_box(subject: Subject, alpha: float, trials: int = 0, noise: Noise = EXACT) -> Finding:
     """The lower bound on ε that hits prove for one subject."""
     trials = trials or trials_for(subject)
-    make = _gaussian_plan if subject.ridge else _PLANS[subject.mechanism]
+    make = _choice_plan if subject.mechanism == "finite" else _objective_plan
+    plan = (_gaussian_plan if subject.ridge else make)(subject, trials)
     question = f"which of two batches was it{sampler(noise)}"
-    return _attacked(subject, question, make(subject, trials), trials, noise, alpha)
+    return _attacked(subject, question, plan, trials, noise, alpha)
 
 
 def which_life(subject: Subject, alpha: float, trials: int = 0) -> Finding:
@@ -242,11 +243,3 @@ def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
         expected_hits(rate(first, sharper), rate(second, sharper), trials) for sharper in (1.0, 2.0)
     )
     return AttackPlan(subject.fit, [(first, second, score)], (declared, halved), gaussian=False)
-
-
-_PLANS: dict[str, Callable[[Subject, int], AttackPlan]] = {
-    "logistic-gamma": _objective_plan,
-    "logistic-gaussian": _objective_plan,
-    "logistic-paper": _objective_plan,
-    "finite": _choice_plan,
-}

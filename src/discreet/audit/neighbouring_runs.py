@@ -177,7 +177,7 @@ class Play:
         for number, release in enumerate(released.items, start=1):
             rows = np.arange(self.plan.schedule.length(number)) + self.plan.schedule.start(number)
             theirs = CONTEXTS[rows], LOSSES[rows], rows != self.scenario.slot
-            read = self._reader(number)
+            read = self._readers[number]
             drawn = noise[number - 1] * read.sigma if number <= len(noise) else 0.0
             found.append(read(release) - self._silent(number, released, *theirs) - drawn)
         return found
@@ -191,7 +191,7 @@ class Play:
         one, two = self._worlds(released)
         if self.batch <= len(left):
             left[self.batch - 1] = left[self.batch - 1] - (one + two) / 2
-        read = self._reader(self.batch)
+        read = self._readers[self.batch]
         directions = np.zeros((read.sigma.size, len(read.parts)))
         for column, part in enumerate(read.parts):
             difference = (two - one)[part] / read.sigma[part]
@@ -240,18 +240,16 @@ class Play:
             public = [*parts, newest.following, newest.signal]
         key = number, *(None if each is None else each.tobytes() for each in public)
         if key not in self._known:
-            read = self._reader(number)
+            read = self._readers[number]
             batch = read.batch(Batch(*parts))
             self._known[key] = read(self.plan.mechanism.fit(batch, Chosen(), past.statistics))
         return self._known[key]
 
     @cached_property
-    def _readers(self) -> list[RidgeReader]:
-        lengths = [self.plan.schedule.length(number) for number in (1, 2, 3)]
-        return [reader_of(self.plan.mechanism, n, ACTIONS, DIMENSION + 1) for n in lengths]
-
-    def _reader(self, number: int) -> RidgeReader:
-        return self._readers[number - 1]
+    def _readers(self) -> dict[int, RidgeReader]:
+        """Readers of the releases, by the number of the batch."""
+        mechanism, length = self.plan.mechanism, self.plan.schedule.length
+        return {n: reader_of(mechanism, length(n), ACTIONS, DIMENSION + 1) for n in (1, 2, 3)}
 
     def shift(self, released: Released) -> float:
         """Deviations between the worlds in the release of the record's batch, after those before.
@@ -261,7 +259,7 @@ class Play:
         if not self.plan.schedule.fitted(self.batch):
             return 0.0
         one, two = self._worlds(released)
-        return float(np.linalg.norm((two - one) / self._reader(self.batch).sigma))
+        return float(np.linalg.norm((two - one) / self._readers[self.batch].sigma))
 
 
 def enters_once(scenario: Scenario, epsilon: float) -> Finding:

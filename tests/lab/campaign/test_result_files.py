@@ -11,6 +11,7 @@ from campaigns import contents, grid, play, table
 from discreet.lab.campaign.grid import keys
 from discreet.lab.campaign.result_files import SCHEMA, from_bytes, present, read, tabulate, to_bytes
 from discreet.lab.campaign.results_folder import NOTHING, Folder
+from discreet.lab.campaign.tasks import Task
 from wording import refused
 
 pa = pytest.importorskip("pyarrow")
@@ -19,9 +20,8 @@ CURVES = np.random.default_rng(0).random((3, 2, 5)).astype(np.float32)
 
 
 def rows(indices=(0, 2, 3), seeds=(1, 0)):
-    part = (tuple(indices), tuple(seeds))
-    losses = [CURVES[: len(indices), : len(seeds)]]
-    return tabulate("a set", FAMILY, grid(), [part], losses, rounds=31)
+    task = Task("a task", "a set", FAMILY, grid(), ((tuple(indices), tuple(seeds)),), 31)
+    return tabulate(task, [CURVES[: len(indices), : len(seeds)]])
 
 
 @pytest.fixture

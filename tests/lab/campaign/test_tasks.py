@@ -19,17 +19,8 @@ FAMILY = "Ridge.predictions"
 
 
 def task(machine=None, parts=(((0, 1), (0, 1)),), family=FAMILY):
-    data = load("fried", rows=60)
-    return Task(
-        name="a task",
-        family=family,
-        grid=grid(),
-        parts=parts,
-        machine=machine or Machine("numpy", "float64"),
-        n_actions=data.n_actions,
-        contexts=data.contexts,
-        labels=data.labels,
-    )
+    machine = machine or Machine("numpy", "float64")
+    return Task("a task", "fried", family, grid(), parts, 60, machine, load("fried", rows=60))
 
 
 def test_a_task_is_the_runs_it_names():
@@ -185,5 +176,5 @@ def test_the_engine_refuses_plans_with_different_batches():
     """One result has one row of batch ends: plans with other batches would be read wrongly."""
     problem = {"n_actions": 2, "features": dc.UnitBall(1), "budget": dc.Budget.none()}
     plans = [dc.Plan(**problem), dc.Plan(**problem, growth=2.0)]
-    with refused(dc.InvalidInput, "growth", "some differ"):
+    with refused(dc.InvalidInput, "schedule", "some differ"):
         engine.run(plans, np.ones((4, 2)), np.array([0, 1, 0, 1]), [0])

@@ -8,6 +8,7 @@ import sys
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -22,17 +23,9 @@ from wording import refused
 
 
 def task(name, contexts=None):
-    data = load("fried", rows=40)
-    return Task(
-        name=name,
-        family="Ridge.predictions",
-        grid=grid(),
-        parts=(((0, 1), (0,)),),
-        machine=Machine("numpy", "float32"),
-        n_actions=2,
-        contexts=data.contexts if contexts is None else contexts,
-        labels=data.labels,
-    )
+    data, machine = load("fried", rows=40), Machine("numpy", "float32")
+    data = data if contexts is None else replace(data, contexts=contexts)
+    return Task(name, "fried", "Ridge.predictions", grid(), (((0, 1), (0,)),), 40, machine, data)
 
 
 class Deadly:

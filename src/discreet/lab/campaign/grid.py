@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -154,15 +154,14 @@ class Grid:
             )
         classes = [_own(name) for name in own]
         classes += [kind for each in declared.values() for kind in each.classes]
-        object.__setattr__(self, "own", tuple(dict.fromkeys(classes)))
-        object.__setattr__(self, "oracles", oracles)
-        object.__setattr__(
-            self, "plans_declared", tuple(declared[name] for name in sorted(declared))
+        vars(self).update(
+            own=tuple(dict.fromkeys(classes)),
+            oracles=oracles,
+            plans_declared=tuple(declared[name] for name in sorted(declared)),
+            algorithms=chosen,
+            epsilons=tuple(sorted({float(epsilon) for epsilon in self.epsilons}, reverse=True)),
+            ridges=tuple(sorted({float(ridge) for ridge in self.ridges})),
         )
-        epsilons = sorted({float(epsilon) for epsilon in self.epsilons}, reverse=True)
-        object.__setattr__(self, "algorithms", chosen)
-        object.__setattr__(self, "epsilons", tuple(epsilons))
-        object.__setattr__(self, "ridges", tuple(sorted({float(r) for r in self.ridges})))
 
     @classmethod
     def of(cls, preset: str = "paper", *, plans: Sequence[Any] = (), **changed: Any) -> Grid:
@@ -262,7 +261,7 @@ def configurations(
 
 def _plans_of(
     grid: Grid, algorithm: str, n_actions: int, dimension: int
-) -> Iterator[Plan | RivalPlan]:
+) -> Sequence[Plan | RivalPlan]:
     often, declared = grid.participation, grid.declared(algorithm)
     policies = _settings(algorithm)
     made: Sequence[Plan]
@@ -272,8 +271,7 @@ def _plans_of(
                 f"algorithms must have a bound for a user; {algorithm} has one for a decision. "
                 "Leave --user out, or the rivals."
             )
-        yield from rival_plans(algorithm, n_actions, dimension, grid.epsilons)
-        return
+        return rival_plans(algorithm, n_actions, dimension, grid.epsilons)
     if declared is not None:
         made = declared.plans(n_actions, dimension, grid.epsilons, grid.mechanism)
     elif policies:
@@ -292,14 +290,13 @@ def _plans_of(
         parts = {} if algorithm == "Default" else {"oracle": ORACLES[algorithm]()}
         features, budgets = UnitBall(dimension), map(budget_of, grid.epsilons)
         made = [Plan(n_actions=n_actions, features=features, budget=b, **parts) for b in budgets]
-    for plan in made:
-        yield (
-            plan
-            if often is None
-            else replace(
-                plan, unit="user", batches_per_user=often.batches, records_per_batch=often.records
-            )
-        )
+    if often is None:
+        return made
+    batches, records = often.batches, often.records
+    return [
+        replace(plan, unit="user", batches_per_user=batches, records_per_batch=records)
+        for plan in made
+    ]
 
 
 def schedule(grid: Grid, family: str) -> Schedule:

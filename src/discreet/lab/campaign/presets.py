@@ -126,12 +126,12 @@ def paper_plans(
         budget = budget_of(epsilon)
         full = algorithm == "Supervised"
         bounded = policies[algorithm][0].needs_bounded_losses
-        kinds = [
-            kind
+        tuned = [
+            kind(ridge=ridge, mechanism=mechanism)
             for kind in (Ridge, Logistic)
             if kind.__name__ in oracles and (kind.bounded or not bounded)
+            for ridge in ridges
         ]
-        tuned = [kind(ridge=ridge, mechanism=mechanism) for kind in kinds for ridge in ridges]
         for policy, oracle in product(policies[algorithm], tuned):
             plan = Plan(
                 n_actions=n_actions,
@@ -269,10 +269,10 @@ class OwnPlans:
         kinds: dict[str, Any] = {"n_actions": n_actions, "features": UnitBall(dimension)}
         if JOINT in document:
             kinds = _classes_as_items(n_actions, dimension, document[JOINT])
-        policies = [
-            from_config(POLICIES, each, "plans.policy") for each in self._settings("policy")
-        ]
-        oracles = [from_config(ORACLES, each, "plans.oracle") for each in self._settings("oracle")]
+        policies, oracles = (
+            [from_config(registry, each, f"plans.{part}") for each in self._settings(part)]
+            for part, (_, registry) in PARTS.items()
+        )
         oracles = [
             replace(each, mechanism=mechanism) if hasattr(each, "mechanism") else each
             for each in oracles

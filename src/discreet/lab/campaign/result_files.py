@@ -16,7 +16,7 @@ from discreet.data import Handle
 from discreet.errors import DiscreetError, InvalidInput
 from discreet.lab.campaign.grid import Grid, keys, schedule
 from discreet.lab.campaign.results_folder import Folder, file_name
-from discreet.lab.campaign.tasks import Part, missing, reason, runs
+from discreet.lab.campaign.tasks import Task, missing, reason
 from discreet.types import JsonObject, NumpyArray
 
 SCHEMA = pa.schema(
@@ -73,27 +73,20 @@ def to_bytes(tables: Iterable[pa.Table]) -> bytes:
     return buffer.getvalue()
 
 
-def tabulate(
-    dataset: str,
-    family: str,
-    grid: Grid,
-    parts: Sequence[Part],
-    losses: Sequence[NumpyArray],
-    rounds: int,
-) -> pa.Table:
-    """Return rows of new runs: for each part, losses (plans, seeds, batches)."""
-    named, batches = keys(grid, family), schedule(grid, family)
-    oracle = family.partition(".")[0]
+def tabulate(task: Task, losses: Sequence[NumpyArray]) -> pa.Table:
+    """Return rows of new runs: for each part of a task, losses (plans, seeds, batches)."""
+    named, batches = keys(task.grid, task.family), schedule(task.grid, task.family)
+    oracle = task.family.partition(".")[0]
     constant: JsonObject = {
-        "dataset": dataset,
+        "dataset": task.dataset,
         "oracle": oracle,
-        "mechanism": "structured" if oracle == "PooledRidge" else grid.mechanism,
-        "rounds": rounds,
+        "mechanism": "structured" if oracle == "PooledRidge" else task.grid.mechanism,
+        "rounds": task.rows,
         "first_batch": batches.first,
         "growth": batches.growth,
     }
     tables = []
-    for (indices, seeds), curves in zip(parts, losses, strict=True):
+    for (indices, seeds), curves in zip(task.parts, losses, strict=True):
         width = curves.shape[-1]
         flat = np.ascontiguousarray(curves, dtype=np.float32).reshape(-1, width)
         settings = zip(*(named[i] for i in indices), strict=True)
@@ -146,26 +139,6 @@ class Survey:
     too_wide: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Pending:
-    """A task whose data are not loaded yet."""
-
-    name: str
-    dataset: str
-    family: str
-    parts: tuple[Part, ...]
-    rows: int
-
-    @property
-    def words(self) -> str:
-        """Name of the task for people."""
-        return f"{self.dataset} {self.family}"
-
-    @property
-    def rounds(self) -> int:
-        return runs(self.parts) * self.rows
-
-
 def survey(handles: Sequence[Handle], max_columns: int | None) -> Survey:
     """Read every data set and keep only facts, since all of them may not fit into memory."""
     made = Survey()
@@ -189,7 +162,7 @@ def survey(handles: Sequence[Handle], max_columns: int | None) -> Survey:
     return made
 
 
-def pending(found: dict[str, Facts], folder: Folder, grid: Grid) -> Iterator[Pending]:
+def pending(found: dict[str, Facts], folder: Folder, grid: Grid) -> Iterator[Task]:
     """Yield tasks with runs to play, large sets first: a large set at the end would run alone."""
     for dataset, facts in sorted(found.items(), key=lambda each: -each[1].rows * each[1].features):
         for family in grid.families:
@@ -197,7 +170,7 @@ def pending(found: dict[str, Facts], folder: Folder, grid: Grid) -> Iterator[Pen
             content = folder.content(name)
             parts = missing(present(None if content is None else from_bytes(content), grid, family))
             if parts:
-                yield Pending(name, dataset, family, parts, facts.rows)
+                yield Task(name, dataset, family, grid, parts, facts.rows)
 
 
 def task_name(dataset: str, family: str) -> str:

@@ -31,7 +31,6 @@ from discreet.lab.campaign.hardware import (
 )
 from discreet.lab.campaign.result_files import (
     Facts,
-    Pending,
     Survey,
     from_bytes,
     pending,
@@ -41,8 +40,8 @@ from discreet.lab.campaign.result_files import (
     to_bytes,
 )
 from discreet.lab.campaign.results_folder import FORMAT, NOTHING, Folder
-from discreet.lab.campaign.tasks import NOT_PRIVATE, Task, TaskOutcome, reason, runs
-from discreet.lab.campaign.workers import Workers, answer, outcomes, workers
+from discreet.lab.campaign.tasks import NOT_PRIVATE, Task, TaskOutcome, reason
+from discreet.lab.campaign.workers import answer, outcomes, workers
 from discreet.privacy.events import NonPrivate, event_json
 from discreet.simulate.engine import Machine
 from discreet.types import JsonMapping, JsonObject
@@ -64,6 +63,17 @@ class Progress:
     latest: str = ""
     failed: dict[str, str] = field(default_factory=dict)
     too_wide: list[str] = field(default_factory=list)
+
+    def count(self, task: Task, outcome: TaskOutcome) -> None:
+        """Count a task that has ended."""
+        self.latest = task.words
+        self.tasks_done += 1
+        if outcome.error is None:
+            self.rounds_done += task.rounds
+            self.runs_done += task.runs
+        else:  # its rounds will not be played
+            self.rounds -= task.rounds
+            self.failed[task.words] = outcome.error
 
 
 Show = Callable[[Progress], None]
@@ -100,8 +110,13 @@ def run(campaign: Campaign, show: Show = lambda _: None) -> Progress:
                     found = surveyed.found.values()
                     for kernel in kernels((each.features + 1, each.actions) for each in found):
                         crew.submit(compile_kernel, kernel)
-                playing = _Playing(campaign.grid, folder, manifest, surveyed.handles, where)
-                playing.play(tasks, crew, progress, show)
+                start, awaited = time.perf_counter(), {task.name: task for task in tasks}
+                for outcome in outcomes(_loaded(tasks, surveyed.handles, where), crew):
+                    task = awaited.pop(outcome.name)
+                    _keep(task, outcome, folder, manifest)
+                    progress.count(task, outcome)
+                    progress.seconds = time.perf_counter() - start
+                    show(progress)
     return progress
 
 
@@ -163,80 +178,45 @@ def _record_unreadable(folder: Folder, surveyed: Survey) -> None:
         folder.write_sidecar(task_name(name, "data"), replace(NOTHING, error=why))
 
 
-@dataclass(frozen=True)
-class _Playing:
-    """Plays tasks and writes their results to the folder."""
+def _loaded(
+    tasks: Sequence[Task], handles: Mapping[str, Handle], where: Machine
+) -> Iterator[Task | TaskOutcome]:
+    """Yield tasks with their data; one data set is in memory at a time."""
+    held, data = "", None
+    for task in tasks:
+        try:
+            if task.dataset != held:
+                data = replace(handles[task.dataset].load(), source=None)
+                held = task.dataset
+        except Exception as error:
+            yield TaskOutcome(task.name, error=reason(error))
+            continue
+        yield replace(task, machine=where, data=data)
 
-    grid: Grid
-    folder: Folder
-    manifest: JsonObject
-    handles: Mapping[str, Handle]
-    machine: Machine
 
-    def play(self, tasks: Sequence[Pending], crew: Workers, progress: Progress, show: Show) -> None:
-        start = time.perf_counter()
-        awaited = {task.name: task for task in tasks}
-        for outcome in outcomes(self.loaded(tasks), crew):
-            task = awaited.pop(outcome.name)
-            self.keep(task, outcome)
-            progress.latest = task.words
-            progress.tasks_done += 1
-            if outcome.error is None:
-                progress.rounds_done += task.rounds
-                progress.runs_done += runs(task.parts)
-            else:  # its rounds will not be played
-                progress.rounds -= task.rounds
-                progress.failed[task.words] = outcome.error
-            progress.seconds = time.perf_counter() - start
-            show(progress)
-
-    def loaded(self, tasks: Sequence[Pending]) -> Iterator[Task | TaskOutcome]:
-        """Yield tasks with their data; one data set is in memory at a time."""
-        held = ""
-        data: Any = None
-        for task in tasks:
-            try:
-                if task.dataset != held:
-                    data = self.handles[task.dataset].load()
-                    held = task.dataset
-            except Exception as error:
-                yield TaskOutcome(task.name, error=reason(error))
-                continue
-            yield Task(
-                name=task.name,
-                family=task.family,
-                grid=self.grid,
-                parts=task.parts,
-                machine=self.machine,
-                n_actions=data.n_actions,
-                contexts=data.contexts,
-                labels=data.labels,
-                users=data.users,
-            )
-
-    def keep(self, task: Pending, outcome: TaskOutcome) -> None:
-        """Add new results to those of the folder; a failure leaves these unchanged."""
-        known = self.folder.content(task.name)
-        before = self.folder.sidecar(task.name) if known is not None else NOTHING
-        if outcome.error is not None:
-            self.folder.write_sidecar(task.name, replace(before, error=outcome.error))
-            return
-        new = tabulate(task.dataset, task.family, self.grid, task.parts, outcome.losses, task.rows)
-        content = to_bytes([new] if known is None else [from_bytes(known), new])
-        seeds = from_bytes(content, ["seed"]).column("seed").to_numpy()
-        sidecar = replace(
-            before,
-            seconds=before.seconds + outcome.seconds,
-            rows=len(seeds),
-            seeds=np.unique(seeds).tolist(),
-            device=_also(before.device, outcome.device),
-            error=None,
-        )
-        self.folder.write_results(task.name, content, sidecar)
-        device = _also(self.manifest["device"], outcome.device)
-        if device != self.manifest["device"]:
-            self.manifest["device"] = device
-            self.folder.write_manifest(self.manifest)
+def _keep(task: Task, outcome: TaskOutcome, folder: Folder, manifest: JsonObject) -> None:
+    """Add new results to those of the folder; a failure leaves these unchanged."""
+    known = folder.content(task.name)
+    before = folder.sidecar(task.name) if known is not None else NOTHING
+    if outcome.error is not None:
+        folder.write_sidecar(task.name, replace(before, error=outcome.error))
+        return
+    new = tabulate(task, outcome.losses)
+    content = to_bytes([new] if known is None else [from_bytes(known), new])
+    seeds = from_bytes(content, ["seed"]).column("seed").to_numpy()
+    sidecar = replace(
+        before,
+        seconds=before.seconds + outcome.seconds,
+        rows=len(seeds),
+        seeds=np.unique(seeds).tolist(),
+        device=_also(before.device, outcome.device),
+        error=None,
+    )
+    folder.write_results(task.name, content, sidecar)
+    device = _also(manifest["device"], outcome.device)
+    if device != manifest["device"]:
+        manifest["device"] = device
+        folder.write_manifest(manifest)
 
 
 def _also(before: str, device: str) -> str:

@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -72,17 +72,29 @@ QUOTED_FOLDER = re.compile(r"(['\"])(?:[A-Za-z]:)?[/\\](?:[^/\\'\"]+[/\\])*")
 
 @dataclass(frozen=True)
 class Task:
-    """Parts of a family's grid to play on one data set."""
+    """Parts of a family's grid to play on one data set; its data are loaded just before."""
 
     name: str
+    dataset: str
     family: str
     grid: Grid
     parts: tuple[Part, ...]
-    machine: Machine
-    n_actions: int
-    contexts: NumpyArray = field(repr=False)
-    labels: NumpyArray = field(repr=False)
-    users: NumpyArray | None = field(default=None, repr=False)
+    rows: int
+    machine: Machine = Machine()  # noqa: RUF009
+    data: Any = field(default=None, repr=False)
+
+    @property
+    def words(self) -> str:
+        """Name of the task for people."""
+        return f"{self.dataset} {self.family}"
+
+    @property
+    def runs(self) -> int:
+        return sum(len(indices) * len(seeds) for indices, seeds in self.parts)
+
+    @property
+    def rounds(self) -> int:
+        return self.runs * self.rows
 
 
 @dataclass(frozen=True)
@@ -111,18 +123,18 @@ def compute(task: Task) -> TaskOutcome:
 
 
 def _play(task: Task) -> tuple[NumpyArray, ...]:
-    contexts = scaled(task.contexts, task.grid.features)
+    data, contexts = task.data, scaled(task.data.contexts, task.grid.features)
     dimension = contexts.shape[1]
     features: Any = UnitBall(dimension).map(contexts)
-    truth = task.labels
-    plans: list[Any] = [p for _, p in task.grid.plans(task.family, task.n_actions, dimension)]
+    truth = data.labels
+    plans: list[Any] = [p for _, p in task.grid.plans(task.family, data.n_actions, dimension)]
     run: Callable[..., Any] = runner.run if isinstance(plans[0], RivalPlan) else engine.run
     if isinstance(plans[0], Plan) and plans[0].catalogue is not None:  # then all of them
-        features, truth = played_offers(plans[0], features, None, task.labels, None)
+        features, truth = played_offers(plans[0], features, None, truth, None)
     played, machine = [], task.machine
     for indices, seeds in task.parts:
         chosen = [plans[i] for i in indices]
-        play = partial(run, chosen, features, truth, seeds, users=task.users)
+        play = partial(run, chosen, features, truth, seeds, users=data.users)
         losses, machine = _within_memory(play, machine)
         played.append(losses.astype(np.float32))
     return tuple(played)
@@ -169,8 +181,3 @@ def missing(present: NumpyArray) -> tuple[Part, ...]:
         if lacking:
             groups[lacking].append(index)
     return tuple((tuple(indices), seeds) for seeds, indices in groups.items())
-
-
-def runs(parts: Sequence[Part]) -> int:
-    """Return the number of runs of the parts."""
-    return sum(len(indices) * len(seeds) for indices, seeds in parts)
