@@ -161,14 +161,15 @@ def shared_gpu(device: str, jobs: int) -> Iterator[bool]:
         yield PIPE in os.environ
         return
     with TemporaryDirectory(prefix="discreet-mps-") as folder:
-        os.environ.update({PIPE: folder, LOG: folder})
+        places = {PIPE: folder, LOG: folder}
         try:
-            serves = _succeeds([control, "-d"]) and _succeeds([sys.executable, "-c", PROBE])
-            if not serves:
-                _forget()
+            commands = [control, "-d"], [sys.executable, "-c", PROBE]
+            serves = all(_succeeds(command, places) for command in commands)
+            os.environ.update(places if serves else {})
             yield serves
         finally:
-            _forget()
+            for name in places:
+                os.environ.pop(name, None)
             _succeeds([control], {PIPE: folder}, "quit\n")
 
 
@@ -222,24 +223,11 @@ def compile_kernel(kernel: Kernel) -> None:
         policy_kernels.drawn(ones(1, 1, 1, size), 0.5 * ones(1, 1, 1))
 
 
-def _forget() -> None:
-    for name in (PIPE, LOG):
-        os.environ.pop(name, None)
-
-
-def _succeeds(command: list[str], extra: dict[str, str] | None = None, sent: str = "") -> bool:
+def _succeeds(command: list[str], extra: dict[str, str], sent: str = "") -> bool:
     quiet = subprocess.DEVNULL
-    environment = {**os.environ, **(extra or {})}
+    options: dict[str, Any] = {"stdout": quiet, "stderr": quiet, "env": {**os.environ, **extra}}
     try:
-        done = subprocess.run(
-            command,
-            input=sent,
-            text=True,
-            stdout=quiet,
-            stderr=quiet,
-            timeout=SECONDS,
-            env=environment,
-        )
+        done = subprocess.run(command, input=sent, text=True, timeout=SECONDS, **options)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

@@ -67,6 +67,17 @@ def computed_here(call: Callable[..., object], /, *arguments: object) -> Job:
     return future
 
 
+def _submitting(executor: Callable[[], Any]) -> Callable[..., Job]:
+    """Return a function that submits calls to an executor, which Ctrl-C does not interrupt."""
+
+    def submit(call: Callable[..., object], /, *arguments: object) -> Job:
+        with _uninterrupted():
+            job: Job = executor().submit(call, *arguments)
+        return job
+
+    return submit
+
+
 @contextmanager
 def _processes(jobs: int) -> Iterator[Workers]:
     """Processes that joblib keeps; a broken pool is replaced."""
@@ -82,13 +93,8 @@ def _processes(jobs: int) -> Iterator[Workers]:
     def executor() -> Any:
         return get_reusable_executor(max_workers=jobs, initializer=_ignore_interrupts)
 
-    def submit(call: Callable[..., object], /, *arguments: object) -> Job:
-        with _uninterrupted():
-            job: Job = executor().submit(call, *arguments)
-        return job
-
     try:
-        yield Workers(submit, lambda: jobs + 1, jobs)
+        yield Workers(_submitting(executor), lambda: jobs + 1, jobs)
     finally:
         with _uninterrupted():
             # A pool that is ended while it hands out a task trips over it, in a thread of its own
@@ -130,13 +136,8 @@ def _cluster(address: str) -> Iterator[Workers]:
         def slots() -> int:  # workers come and go
             return 2 * max(1, sum(map(int, client.nthreads().values())))
 
-        def submit(call: Callable[..., object], /, *arguments: object) -> Job:
-            with _uninterrupted():
-                job: Job = executor.submit(call, *arguments)
-            return job
-
         try:
-            yield Workers(submit, slots, threads)
+            yield Workers(_submitting(lambda: executor), slots, threads)
         finally:
             executor.shutdown(wait=False)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
-from discreet.lab.report.campaign_results import Numbers, levels_of, named_in
+from discreet.lab.report.campaign_results import levels_of, named_in
 from discreet.lab.report.figures import (
     Drawing,
     error_line,
@@ -28,12 +27,13 @@ _COLUMNS = 3
 def heat_maps(rates: Sequence[JsonMapping], epsilons: Sequence[float]) -> Drawing:
     """Draw percentages of the row against the column, a map for each privacy level."""
     columns = min(_COLUMNS, len(epsilons))
-    rows = -(-len(epsilons) // columns)
+    rows, names = -(-len(epsilons) // columns), named_in(rates, "row_algorithm")
 
     def draw(figure: Figure, _: str) -> None:
         axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
         for axis, epsilon in zip(axes, epsilons, strict=False):
-            _map(axis, rates, epsilon)
+            _map(axis, [each for each in rates if each["epsilon"] == epsilon], names)
+            axis.set_title(f"ε = {epsilon_text(epsilon)}", fontsize=11)
         for axis in axes[len(epsilons) :]:
             axis.set_axis_off()
         if len(epsilons) > 1:
@@ -43,15 +43,13 @@ def heat_maps(rates: Sequence[JsonMapping], epsilons: Sequence[float]) -> Drawin
     return Drawing((3.7 * columns, 3.5 * rows), draw)
 
 
-def _map(axis: Axes, rates: Sequence[JsonMapping], epsilon: float) -> None:
+def _map(axis: Axes, rates: Sequence[JsonMapping], names: list[str]) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    names = named_in(rates, "row_algorithm")
     percent = np.full((len(names), len(names)), np.nan)
     for each in rates:
-        if each["epsilon"] == epsilon:
-            place = names.index(each["row_algorithm"]), names.index(each["column_algorithm"])
-            percent[place] = each["win_rate_percent"]
+        place = names.index(each["row_algorithm"]), names.index(each["column_algorithm"])
+        percent[place] = each["win_rate_percent"]
     colours = LinearSegmentedColormap.from_list("win rate", COLOURS)
     # pcolormesh, because imshow would put a bitmap into the SVG.
     axis.pcolormesh(
@@ -69,7 +67,6 @@ def _map(axis: Axes, rates: Sequence[JsonMapping], epsilon: float) -> None:
     axis.invert_yaxis()
     axis.set_aspect("equal")
     axis.spines[:].set_visible(False)
-    axis.set_title(f"ε = {epsilon_text(epsilon)}", fontsize=11)
 
 
 def legible_on(colour: tuple[float, ...]) -> str:
@@ -124,57 +121,45 @@ def curve_chart(curves: Curves, known: Mapping[str, float]) -> Drawing:
     Axes are common, so that heights can be compared across the figure. ``known`` are losses of
     policies without contexts, drawn as horizontal lines.
     """
-    algorithms = np.flatnonzero(np.isfinite(curves.mean).any(axis=(1, 2)))
-    levels = np.flatnonzero(np.isfinite(curves.mean).any(axis=(0, 2)))
-    rows = -(-len(algorithms) // _BELOW)
+    algorithms = np.flatnonzero(np.isfinite(curves.mean).any(axis=(1, 2))).tolist()
+    levels = np.flatnonzero(np.isfinite(curves.mean).any(axis=(0, 2))).tolist()
+    columns, rows = min(_BELOW, len(algorithms)), -(-len(algorithms) // _BELOW)
     heights = (3.4, 2.3 * rows + 0.4)
-    return Drawing(
-        (13.0, sum(heights)), partial(_curves, curves, algorithms, levels, heights, known)
-    )
-
-
-def _curves(
-    curves: Curves,
-    algorithms: Numbers,
-    levels: Numbers,
-    heights: tuple[float, float],
-    known: Mapping[str, float],
-    figure: Figure,
-    ink: str,
-) -> None:
-    upper, lower = figure.subfigures(2, 1, height_ratios=heights)
-    for part in (upper, lower):
-        part.patch.set_alpha(0)
     ramp = np.linspace(0, len(RAMP) - 1, len(levels)).round().astype(int)
     colours = {i: {"color": RAMP[shade], "linewidth": 1.6} for i, shade in zip(levels, ramp)}  # noqa: B905
 
-    columns = min(_BELOW, len(algorithms))
-    top = upper.subplots(1, len(levels), squeeze=False, sharex=True, sharey=True)[0]
-    below = lower.subplots(-(-len(algorithms) // columns), columns, squeeze=False, sharex=True)
-    panels = [(axis, curves.levels[i].text) for axis, i in zip(top, levels, strict=True)]
-    for (axis, _), i in zip(panels, levels, strict=True):
-        for a in algorithms:
-            name = curves.algorithms[a]
-            _line(axis, curves, a, i, name, line_style(name, ink))
-    for axis, a in zip(below.reshape(-1), algorithms, strict=False):
-        panels.append((axis, curves.algorithms[a]))
-        axis.sharey(top[0])
-        for i in levels:
-            _line(axis, curves, a, i, curves.levels[i].text, colours[i])
-    for axis, title in panels:
-        known_levels(axis, known, ink)
-        axis.set_title(title, fontsize=10)
-        rounds_axis(axis, ink)
-    for axis in below.reshape(-1)[len(algorithms) :]:
-        axis.set_axis_off()
-    for axis in (top[0], *below[:, 0]):
-        axis.set_ylabel("mean loss so far", fontsize=9)
-    for axis in (*top, *below[-1]):
-        axis.set_xlabel("rounds", fontsize=9)
-    for axis in below[:, 1:].reshape(-1):
-        axis.tick_params(labelleft=False)
-    legend(upper, top, ncols=9)
-    legend(lower, below.reshape(-1), ncols=9)
+    def draw(figure: Figure, ink: str) -> None:
+        upper, lower = figure.subfigures(2, 1, height_ratios=heights)
+        for part in (upper, lower):
+            part.patch.set_alpha(0)
+        top = upper.subplots(1, len(levels), squeeze=False, sharex=True, sharey=True)[0]
+        grid = lower.subplots(rows, columns, squeeze=False, sharex=True)
+        below = grid.reshape(-1)
+        for axis, i in zip(top, levels, strict=True):
+            axis.set_title(curves.levels[i].text, fontsize=10)
+            for a in algorithms:
+                name = curves.algorithms[a]
+                _line(axis, curves, a, i, name, line_style(name, ink))
+        for axis, a in zip(below, algorithms, strict=False):
+            axis.set_title(curves.algorithms[a], fontsize=10)
+            axis.sharey(top[0])
+            for i in levels:
+                _line(axis, curves, a, i, curves.levels[i].text, colours[i])
+        for axis in (*top, *below[: len(algorithms)]):
+            known_levels(axis, known, ink)
+            rounds_axis(axis, ink)
+        for axis in below[len(algorithms) :]:
+            axis.set_axis_off()
+        for axis in (top[0], *grid[:, 0]):
+            axis.set_ylabel("mean loss so far", fontsize=9)
+        for axis in (*top, *grid[-1]):
+            axis.set_xlabel("rounds", fontsize=9)
+        for axis in grid[:, 1:].reshape(-1):
+            axis.tick_params(labelleft=False)
+        legend(upper, top, ncols=9)
+        legend(lower, below, ncols=9)
+
+    return Drawing((13.0, sum(heights)), draw)
 
 
 def _line(axis: Axes, curves: Curves, a: int, i: int, label: str, style: JsonMapping) -> None:

@@ -172,6 +172,7 @@ def _settings_order(text: str) -> tuple[object, ...]:
 class PlayedTask(NamedTuple):
     """One task: a data set in one family of configurations."""
 
+    name: str
     dataset: str
     family: str
     device: str
@@ -205,24 +206,21 @@ class CampaignResults:
 
         from discreet.lab.campaign.result_files import from_bytes
 
-        names = [name for name, task in self._tasks.items() if task.dataset == dataset]
-        contents = [self._folder.content(name) for name in names]
+        contents = [
+            self._folder.content(each.name) for each in self.tasks if each.dataset == dataset
+        ]
         return pa.concat_tables(
             [from_bytes(content, CURVE_COLUMNS) for content in contents if content is not None]
         ).unify_dictionaries()
 
-    @property
-    def tasks(self) -> list[PlayedTask]:
-        return list(self._tasks.values())
-
     @cached_property
-    def _tasks(self) -> dict[str, PlayedTask]:
+    def tasks(self) -> list[PlayedTask]:
         named = {file_name(dataset): dataset for dataset in self.datasets}
-        found = {}
+        found = []
         for name in self._folder.tasks():
             about = self._folder.sidecar(name)
             family = DATA if name.endswith(f".{DATA}") else ".".join(name.split(".")[-2:])
             dataset = name.removesuffix(f".{family}")
             dataset = named.get(dataset, dataset)
-            found[name] = PlayedTask(dataset, family, about.device, about.error)
+            found.append(PlayedTask(name, dataset, family, about.device, about.error))
         return found
