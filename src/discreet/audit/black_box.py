@@ -15,15 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.audit.finding import (
-    Finding,
-    Hits,
-    Published,
-    expected_hits,
-    expected_of_gaussian,
-    hits_finding,
-    measured_epsilon,
-)
+from discreet.audit import finding
 from discreet.audit.gaussian import GaussianRelease, reader_of, shift_of
 from discreet.audit.noise_sources import EXACT, FAST, Chosen, Replayed, Trials, sampler
 from discreet.audit.objective import Objective
@@ -42,7 +34,7 @@ _AT_ONCE = 10_000
 _POINTS = 2**15
 """Quasi-random points for the rates of objective perturbation, with at most the error of as many
 draws."""
-Score = Callable[[Published], NumpyArray]
+Score = Callable[[finding.Published], NumpyArray]
 
 
 @dataclass(frozen=True)
@@ -53,9 +45,9 @@ class AttackPlan:
     each: scores that add up to more than 0 mean the second world.
     """
 
-    mechanism: Callable[[Batch, Noise], Published]
+    mechanism: Callable[[Batch, Noise], finding.Published]
     batches: Sequence[tuple[Batch, Batch, Score]]
-    expected: tuple[Hits, Hits]
+    expected: tuple[finding.Hits, finding.Hits]
     gaussian: bool = True
     points: int = 0
 
@@ -66,7 +58,9 @@ def trials_for(subject: Subject) -> int:
     return TRIALS * more * math.ceil(max(1.0, (2.0 / subject.epsilon) ** 2))
 
 
-def black_box(subject: Subject, alpha: float, trials: int = 0, noise: Noise = EXACT) -> Finding:
+def black_box(
+    subject: Subject, alpha: float, trials: int = 0, noise: Noise = EXACT
+) -> finding.Finding:
     """The lower bound on ε that hits prove for one subject."""
     trials = trials or trials_for(subject)
     make = _choice_plan if subject.mechanism == "finite" else _objective_plan
@@ -75,7 +69,7 @@ def black_box(subject: Subject, alpha: float, trials: int = 0, noise: Noise = EX
     return _attacked(subject, question, plan, trials, noise, alpha)
 
 
-def which_life(subject: Subject, alpha: float, trials: int = 0) -> Finding:
+def which_life(subject: Subject, alpha: float, trials: int = 0) -> finding.Finding:
     """The lower bound on ε that hits prove for all records of one person."""
     trials = trials or trials_for(subject)
     plan, question = _life_plan(subject, trials), "which of two lives did a person have"
@@ -90,8 +84,8 @@ def _attacked(
     noise: Noise,
     alpha: float,
     before: str = "",
-) -> Finding:
-    return hits_finding(
+) -> finding.Finding:
+    return finding.hits_finding(
         ("black box", subject.name, question),
         hits_of(plan, trials, noise),
         subject.budget,
@@ -103,7 +97,7 @@ def _attacked(
     )
 
 
-def hits_of(plan: AttackPlan, trials: int, noise: Noise) -> Hits:
+def hits_of(plan: AttackPlan, trials: int, noise: Noise) -> finding.Hits:
     """Hits of both worlds, which meet the same noise: each rate is judged by itself.
 
     Drawing it exactly is most of the work. What luck does to one world it does to the other, so
@@ -119,7 +113,7 @@ def hits_of(plan: AttackPlan, trials: int, noise: Noise) -> Hits:
             for *worlds, score in plan.batches:
                 total += score(plan.mechanism(worlds[world], source))
             hits[world] += int((total > 0.0).sum())
-    return Hits(hits[0], hits[1], trials)
+    return finding.Hits(hits[0], hits[1], trials)
 
 
 def _gaussian_plan(subject: Subject, trials: int) -> AttackPlan:
@@ -127,10 +121,10 @@ def _gaussian_plan(subject: Subject, trials: int) -> AttackPlan:
     first, second = subject.worst_pair()
     direction, threshold = seen.direction(first, second)
 
-    def score(release: Published) -> NumpyArray:
+    def score(release: finding.Published) -> NumpyArray:
         return seen.read(release) @ direction - threshold
 
-    expected = expected_of_gaussian(shift_of(subject.calibrated.event), trials)
+    expected = finding.expected_of_gaussian(shift_of(subject.calibrated.event), trials)
     return AttackPlan(subject.fit, [(first, second, score)], expected)
 
 
@@ -162,7 +156,7 @@ def _life_plan(subject: Subject, trials: int) -> AttackPlan:
     plan, slots, p = user_plan(subject), OFTEN.records + 1, subject.dimension + 1
     read = reader_of(plan.mechanism, slots, subject.n_actions, p)
 
-    def fit(batch: Batch, noise: Noise) -> Published:
+    def fit(batch: Batch, noise: Noise) -> finding.Published:
         # Every batch has the same public past: which one is for the attacker to choose.
         return plan.mechanism.fit(batch, noise, subject.earlier)
 
@@ -173,7 +167,7 @@ def _life_plan(subject: Subject, trials: int) -> AttackPlan:
 
     batches = [(*worlds, score_of(*worlds)) for worlds in lives(subject)]
     shift = shift_of(person_event(plan.event, OFTEN))
-    return AttackPlan(fit, batches, expected_of_gaussian(shift, trials))
+    return AttackPlan(fit, batches, finding.expected_of_gaussian(shift, trials))
 
 
 def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
@@ -188,7 +182,7 @@ def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
     declared, halved = ([ratios(world, share) for world in (first, second)] for share in (1, 0.5))
     threshold = _best_threshold((declared, halved), subject, trials)
 
-    def score(release: Published) -> NumpyArray:
+    def score(release: finding.Published) -> NumpyArray:
         return objective.log_ratio(release.predictor.weights, first, second) - threshold
 
     expected = _expected(declared, threshold, trials), _expected(halved, threshold, trials)
@@ -217,14 +211,16 @@ def _best_threshold(cases: Sequence[list[NumpyArray]], subject: Subject, trials:
 
     def proven(threshold: float) -> float:
         hits = [_expected(both, threshold, trials) for both in cases]
-        return sum(measured_epsilon(each, subject.budget, 1e-6, gaussian=False) for each in hits)
+        return sum(
+            finding.measured_epsilon(each, subject.budget, 1e-6, gaussian=False) for each in hits
+        )
 
     return float(max(candidates, key=proven))
 
 
-def _expected(both: list[NumpyArray], threshold: float, trials: int) -> Hits:
+def _expected(both: list[NumpyArray], threshold: float, trials: int) -> finding.Hits:
     first, second = (float((each > threshold).mean()) for each in both)
-    return expected_hits(first, second, trials)
+    return finding.expected_hits(first, second, trials)
 
 
 def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
@@ -236,10 +232,11 @@ def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
         subject.fit(world, noise)
         return math.exp(noise.log_law(sharper)[0])
 
-    def score(release: Published) -> NumpyArray:
+    def score(release: finding.Published) -> NumpyArray:
         return np.asarray(0.5 - release.predictor.weights[..., 0, 0])
 
     declared, halved = (
-        expected_hits(rate(first, sharper), rate(second, sharper), trials) for sharper in (1.0, 2.0)
+        finding.expected_hits(rate(first, sharper), rate(second, sharper), trials)
+        for sharper in (1.0, 2.0)
     )
     return AttackPlan(subject.fit, [(first, second, score)], (declared, halved), gaussian=False)

@@ -22,17 +22,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays.linear_algebra import triangle
-from discreet.audit.finding import (
-    FAILS,
-    HOLDS,
-    WEAK,
-    Finding,
-    Published,
-    computed,
-    exact_verdict,
-    gaussian_epsilon,
-    worst,
-)
+from discreet.audit import finding
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
@@ -92,7 +82,7 @@ class RidgeReader:
         declared[self.parts[1]] = self.mechanism.response
         return declared
 
-    def __call__(self, release: Published) -> NumpyArray:
+    def __call__(self, release: finding.Published) -> NumpyArray:
         """Vectors (..., k), one per release."""
         offset, ridge = self._public
         gram, weights = release.gram, release.predictor.weights - offset
@@ -112,7 +102,7 @@ class RidgeReader:
 class PoolReader(RidgeReader):
     """(svec G̃, q̃) of a batch, and its loss sums, as they were released."""
 
-    def __call__(self, release: Published) -> NumpyArray:
+    def __call__(self, release: finding.Published) -> NumpyArray:
         seen = release.statistics
         response = seen.response.reshape(*seen.response.shape[:-2], -1)
         sums = [] if seen.outcome_sums is None else [seen.outcome_sums]
@@ -123,7 +113,7 @@ class PoolReader(RidgeReader):
 class GramReader(RidgeReader):
     """svec G̃ alone, of a mechanism that releases its Gram and something else."""
 
-    def __call__(self, release: Published) -> NumpyArray:
+    def __call__(self, release: finding.Published) -> NumpyArray:
         values = np.asarray(release.gram.values)
         return _svec(values[..., None, :, :] if release.gram.dense else values)
 
@@ -302,29 +292,29 @@ def _loss_choices(subject: Subject) -> list[NumpyArray]:
     return [np.array(pair) for pair in itertools.product(rows, repeat=2)]
 
 
-def exact_gaussian(subject: Subject, starts: int = 3) -> Finding:
+def exact_gaussian(subject: Subject, starts: int = 3) -> finding.Finding:
     """The largest distance compared with the declared one, and the ε that it implies."""
     release = GaussianRelease(subject, SLOTS if subject.earlier else 1)
     found = largest_distance(subject, release.distance, starts)
-    exact = gaussian_epsilon(found, subject.budget.delta)
+    exact = finding.gaussian_epsilon(found, subject.budget.delta)
     verdict, said = _compared(found, shift_of(subject.calibrated.event))
-    verdict = worst([exact_verdict(exact, subject.epsilon), verdict])
-    return computed(subject, "largest move by one record", verdict, said, exact=exact)
+    verdict = finding.worst([finding.exact_verdict(exact, subject.epsilon), verdict])
+    return finding.computed(subject, "largest move by one record", verdict, said, exact=exact)
 
 
-def exact_gram(subject: Subject, starts: int = 3) -> Finding:
+def exact_gram(subject: Subject, starts: int = 3) -> finding.Finding:
     """The largest distance of a perturbed objective's Gram, at its share of the budget."""
     release = GaussianRelease(subject, gram_only=True)
     found = largest_distance(subject, release.distance, starts)
     compared = _compared(found, 1.0 / release.mechanism.event.events[-1].multiplier)
-    return computed(subject, "largest move of the Gram, with radii", *compared)
+    return finding.computed(subject, "largest move of the Gram, with radii", *compared)
 
 
 def distance_verdict(found: float, declared: float) -> str:
     """Beyond the declared distance the claim fails; far below it the search has failed."""
-    if exact_verdict(found, declared) == FAILS:
-        return FAILS
-    return WEAK if found < TIGHT * declared else HOLDS
+    if finding.exact_verdict(found, declared) == finding.FAILS:
+        return finding.FAILS
+    return finding.WEAK if found < TIGHT * declared else finding.HOLDS
 
 
 def _compared(found: float, declared: float) -> tuple[str, str]:

@@ -10,14 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet.audit.second_accountant import (
-    AGREE,
-    NO_LEDGER,
-    UNREADABLE,
-    Recomputed,
-    agree,
-    recompute,
-)
+from discreet.audit import second_accountant
 from discreet.client.billboard import address_of, fetch_object, is_address, signed_documents
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.privacy.accounting import epsilon
@@ -153,7 +146,7 @@ def _participation(plan: JsonMapping) -> JsonObject:
 def verification_document(source: Source) -> JsonObject:
     """Return the cost of a ledger, recomputed and as it states it, with all disagreements."""
     ledger = source.ledger
-    found = recompute(ledger)
+    found = second_accountant.recompute(ledger)
     stated = _stated(ledger)
     wrong = _complaints(ledger, found, stated)
     return {
@@ -184,22 +177,24 @@ def _stated(document: JsonMapping) -> dict[str, float]:
         found = {"epsilon": spent.epsilon, "delta": spent.delta}
         if "spent" in document:
             found |= {f"said_{name}": float(document["spent"][name]) for name in found.copy()}
-    except UNREADABLE:
-        raise CorruptRelease(NO_LEDGER) from None
+    except second_accountant.UNREADABLE:
+        raise CorruptRelease(second_accountant.NO_LEDGER) from None
     return found
 
 
-def _complaints(ledger: JsonMapping, found: Recomputed, stated: Mapping[str, float]) -> list[str]:
+def _complaints(
+    ledger: JsonMapping, found: second_accountant.Recomputed, stated: Mapping[str, float]
+) -> list[str]:
     """Return sentences about costs that disagree or exceed the budget."""
     wrong, recomputed = [], epsilon_text(found.epsilon, 5)
     for name, who in (("epsilon", "the ledger's own ε"), ("said_epsilon", "the ε that was sent")):
-        if name in stated and not agree(stated[name], found.epsilon):
+        if name in stated and not second_accountant.agree(stated[name], found.epsilon):
             wrong.append(f"{who} is {epsilon_text(stated[name], 5)}, recomputed {recomputed}")
     for name in ("delta", "said_delta"):
         if name in stated and stated[name] != found.delta:
             wrong.append(f"δ is {stated[name]:g}, recomputed {found.delta:g}")
     budget = float(ledger["budget"]["epsilon"])
-    if found.epsilon > budget * (1.0 + AGREE):
+    if found.epsilon > budget * (1.0 + second_accountant.AGREE):
         wrong.append(
             f"ε = {recomputed} on {found.partition!r} exceeds the budget {epsilon_text(budget)}"
         )

@@ -23,16 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.audit.finding import (
-    ROUNDING,
-    Finding,
-    Hits,
-    gaussian_epsilon,
-    gaussian_hits,
-    hits_finding,
-    learnt_rule,
-    listed,
-)
+from discreet.audit import finding
 from discreet.audit.gaussian import RidgeReader, reader_of
 from discreet.audit.noise_sources import EXACT, Chosen, Crash, DrawnAhead, Dying, Remembered
 from discreet.audit.subjects import DEFAULT_PLAN, DELTA
@@ -262,7 +253,7 @@ class Play:
         return float(np.linalg.norm((two - one) / self._readers[self.batch].sigma))
 
 
-def enters_once(scenario: Scenario, epsilon: float) -> Finding:
+def enters_once(scenario: Scenario, epsilon: float) -> finding.Finding:
     """The record, and each draw of noise, moves only its own batch's release, and once."""
     wrong = []
     for version in (scenario.first, scenario.second):
@@ -276,13 +267,13 @@ def enters_once(scenario: Scenario, epsilon: float) -> Finding:
         own = play.statistics(version, released)
         for number, residual in enumerate(left, start=1):
             expected = own if number == play.batch else np.zeros_like(residual)
-            if np.abs(residual - expected).max() > ROUNDING:
+            if np.abs(residual - expected).max() > finding.ROUNDING:
                 wrong.append(f"release {number} shows more, or less, than its records and noise")
     kept = "it shows in the release of its batch alone, and so does the noise of each release"
-    return listed(play, f"{scenario.name}: enters once", wrong, kept, part="transcript")
+    return finding.listed(play, f"{scenario.name}: enters once", wrong, kept, part="transcript")
 
 
-def transcript(scenario: Scenario, alpha: float, epsilon: float, trials: int) -> Finding:
+def transcript(scenario: Scenario, alpha: float, epsilon: float, trials: int) -> finding.Finding:
     """Lower bound on ε from whole transcripts of two neighbouring streams."""
     pilots = trials // 2
     play = Play(scenario, epsilon, DrawnAhead(EXACT, pilots))
@@ -294,19 +285,19 @@ def transcript(scenario: Scenario, alpha: float, epsilon: float, trials: int) ->
     worlds = runs(pilots)
     shift = float(np.mean([play.shift(each) for world in worlds for each in world]))
     seen = [[play.projections(each) for each in world] for world in worlds]
-    rule = learnt_rule(*seen)
+    rule = finding.learnt_rule(*seen)
     one, two = (
         sum(rule.statistic(play.projections(each)) > rule.threshold for each in world)
         for world in runs(trials)
     )
-    declared = gaussian_hits(_learnt(shift, pilots, seen[0][0].size), trials)
-    return hits_finding(
+    declared = finding.gaussian_hits(_learnt(shift, pilots, seen[0][0].size), trials)
+    return finding.hits_finding(
         ("transcript", play.name, scenario.name),
-        Hits(one, two, trials),
+        finding.Hits(one, two, trials),
         play.plan.budget,
         alpha,
-        (declared, gaussian_hits(2.0 * shift, trials)),
-        exact=gaussian_epsilon(shift, play.plan.budget.delta),
+        (declared, finding.gaussian_hits(2.0 * shift, trials)),
+        exact=finding.gaussian_epsilon(shift, play.plan.budget.delta),
     )
 
 

@@ -16,27 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.finding import (
-    HOLDS,
-    WEAK,
-    Finding,
-    Hits,
-    computed,
-    exact_verdict,
-    expected_of_gaussian,
-    gaussian_epsilon,
-    hits_finding,
-)
+from discreet.audit import finding
 from discreet.features.unit_ball import UnitBall
-from discreet.lab.rivals import (
-    AdaPrivateTS,
-    AdaSSP,
-    BatchedLinUCB,
-    CodedBandit,
-    LocalLinUCB,
-    ShuffledLinUCB,
-    TreeLinUCB,
-)
+from discreet.lab import rivals
 from discreet.lab.rivals.coded_bandit import crowd_delta, sampling
 from discreet.lab.rivals.linucb_rivals import amplified, local_budget
 from discreet.lab.rivals.rival_contract import Rival, RivalProblem, Scales, TreeClock
@@ -50,14 +32,14 @@ ROUNDS, DIMENSION, ACTIONS = 1000, 2, 2
 CROWD = 100_000
 """People whom a shuffler hides together."""
 RIVALS: dict[str, Rival] = {
-    "rival-tree": TreeLinUCB(),
-    "rival-tree-published": TreeLinUCB(constants="published"),
-    "rival-batched": BatchedLinUCB(),
-    "rival-local": LocalLinUCB(),
-    "rival-local-published": LocalLinUCB(constants="published"),
-    "rival-shuffled": ShuffledLinUCB(batches=1),
-    "rival-adaprivate": AdaPrivateTS(),
-    "rival-coded": CodedBandit(),
+    "rival-tree": rivals.TreeLinUCB(),
+    "rival-tree-published": rivals.TreeLinUCB(constants="published"),
+    "rival-batched": rivals.BatchedLinUCB(),
+    "rival-local": rivals.LocalLinUCB(),
+    "rival-local-published": rivals.LocalLinUCB(constants="published"),
+    "rival-shuffled": rivals.ShuffledLinUCB(batches=1),
+    "rival-adaprivate": rivals.AdaPrivateTS(),
+    "rival-coded": rivals.CodedBandit(),
 }
 """A shuffled report is attacked as its person sends it."""
 
@@ -103,7 +85,7 @@ class RivalSubject:
     @property
     def rounds(self) -> int:
         """All people; a shuffler needs many to hide one."""
-        return CROWD if isinstance(self.rival, ShuffledLinUCB) else ROUNDS
+        return CROWD if isinstance(self.rival, rivals.ShuffledLinUCB) else ROUNDS
 
     @property
     def budget(self) -> Budget:
@@ -112,14 +94,14 @@ class RivalSubject:
     @cached_property
     def claimed(self) -> Budget:
         """The budget of one unit that an attacker reads; of a shuffled report its own ε₀."""
-        if isinstance(self.rival, ShuffledLinUCB):
+        if isinstance(self.rival, rivals.ShuffledLinUCB):
             return local_budget(self.budget, self.rounds)
         return self.budget
 
     @cached_property
     def scales(self) -> Scales:
         found = self.rival.scales(RivalProblem(ACTIONS, DIMENSION + 1, self.rounds), self.budget)
-        if isinstance(self.rival, ShuffledLinUCB):  # the noise that one person adds
+        if isinstance(self.rival, rivals.ShuffledLinUCB):  # the noise that one person adds
             share = 1.0 / math.sqrt(self.rounds)
             gram, response = share * found.gram, share * found.response
             return replace(found, gram=gram, diagonal=gram, response=response)
@@ -133,12 +115,12 @@ class RivalSubject:
     @property
     def units(self) -> int:
         """The number of units of noise that cover the same person."""
-        return TreeClock.levels(self.rounds) if isinstance(self.rival, TreeLinUCB) else 1
+        return TreeClock.levels(self.rounds) if isinstance(self.rival, rivals.TreeLinUCB) else 1
 
     @property
     def ends(self) -> list[int]:
         """After how many people sums are read: each holds the first person in a unit of its own."""
-        if isinstance(self.rival, TreeLinUCB):
+        if isinstance(self.rival, rivals.TreeLinUCB):
             return [2**level for level in range(self.units)]
         return self.rival.clock(self.rounds).ends(self.rounds)[:1]
 
@@ -168,19 +150,19 @@ class RivalSubject:
         return self.distance(*self.worst_records) * math.sqrt(self.units)
 
 
-def exact_move(subject: RivalSubject) -> Finding:
+def exact_move(subject: RivalSubject) -> finding.Finding:
     """The ε that the furthest neighbours imply, compared with the claim; tight noise is used up."""
     claimed = subject.claimed.epsilon
-    exact = gaussian_epsilon(subject.shift, subject.claimed.delta)
-    verdict = exact_verdict(exact, claimed)
-    if verdict == HOLDS and "published" not in subject.mechanism and exact < 0.99 * claimed:
-        verdict = WEAK
+    exact = finding.gaussian_epsilon(subject.shift, subject.claimed.delta)
+    verdict = finding.exact_verdict(exact, claimed)
+    if verdict == finding.HOLDS and "published" not in subject.mechanism and exact < 0.99 * claimed:
+        verdict = finding.WEAK
     said = f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units"
     question = "largest move by one record"
-    return computed(subject, question, verdict, said, exact=exact, claimed=claimed)
+    return finding.computed(subject, question, verdict, said, exact=exact, claimed=claimed)
 
 
-def read_record(subject: RivalSubject) -> Finding:
+def read_record(subject: RivalSubject) -> finding.Finding:
     """Context and action of a person, by someone who knows all others of the batch.
 
     The Gram of the batch less that of the others is b bᵀ in the block of the action, plus noise.
@@ -198,10 +180,10 @@ def read_record(subject: RivalSubject) -> Finding:
     error = float(np.linalg.norm(found - rows[0]))
     said = f"a row of length {np.linalg.norm(rows[0]):.3f} is found up to {error:.1e}"
     read = action == actions[0] and error < 1e-6
-    return computed(subject, "one record, all others known", not read, said)
+    return finding.computed(subject, "one record, all others known", not read, said)
 
 
-def amplification(subject: RivalSubject) -> Finding:
+def amplification(subject: RivalSubject) -> finding.Finding:
     """A shuffled batch keeps the budget by the closed form for what one person keeps."""
     local, delta = subject.claimed, subject.budget.delta
     found, spent = local.epsilon, local.delta
@@ -211,16 +193,16 @@ def amplification(subject: RivalSubject) -> Finding:
         spent = delta / 2 + grown * subject.rounds * local.delta
     kept = found <= subject.epsilon and spent <= delta * (1 + 1e-9)
     said = f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}"
-    return computed(subject, "amplification by shuffling", kept, said, exact=found)
+    return finding.computed(subject, "amplification by shuffling", kept, said, exact=found)
 
 
-def crowds(subject: RivalSubject) -> Finding:
+def crowds(subject: RivalSubject) -> finding.Finding:
     """δ of one report more in a crowd, or less, each at half of the budget."""
     share, threshold = sampling(subject.budget, "tight")
     found = crowd_delta(share, threshold, subject.epsilon / 2)
     said = f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2"
     question, claimed = "one report more in a crowd, or less", subject.epsilon
-    return computed(subject, question, found <= DELTA / 2, said, claimed=claimed)
+    return finding.computed(subject, question, found <= DELTA / 2, said, claimed=claimed)
 
 
 ADASSP = "rival-adassp"
@@ -242,7 +224,7 @@ class AdaSSPSubject:
     @property
     def calibrated(self) -> Any:
         problem = Problem(2, DIMENSION + 1)
-        return AdaSSP().calibrate(problem, Budget(self.epsilon, DELTA))
+        return rivals.AdaSSP().calibrate(problem, Budget(self.epsilon, DELTA))
 
     def parts(self, crowd: NumpyArray, b: NumpyArray, loss: float, action: int) -> NumpyArray:
         """Smallest eigenvalues, Grams (svec) and responses of a crowd and one record."""
@@ -255,7 +237,7 @@ class AdaSSPSubject:
         return np.concatenate([smallest, packed.ravel(), (responses / mechanism.response).ravel()])
 
 
-def adassp_move(subject: AdaSSPSubject) -> Finding:
+def adassp_move(subject: AdaSSPSubject) -> finding.Finding:
     """The ε that the furthest neighbours imply, over crowds, angles, losses and actions."""
     rng, most = np.random.default_rng(0), 0.0
     for number in range(CROWDS):
@@ -265,16 +247,16 @@ def adassp_move(subject: AdaSSPSubject) -> Finding:
         for pair in neighbours(21):
             one, two = (subject.parts(crowd, *each) for each in pair)
             most = max(most, float(np.linalg.norm(one - two)))
-    exact = gaussian_epsilon(most, DELTA)
-    verdict = exact_verdict(exact, subject.epsilon)
+    exact = finding.gaussian_epsilon(most, DELTA)
+    verdict = finding.exact_verdict(exact, subject.epsilon)
     said = f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds"
-    return computed(subject, "largest move by one record", verdict, said, exact=exact)
+    return finding.computed(subject, "largest move by one record", verdict, said, exact=exact)
 
 
 TRIALS = 10_000
 
 
-def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -> Finding:
+def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -> finding.Finding:
     """The lower bound on ε that hits prove for one rival."""
     one, two = (subject.statistics(*record) for record in subject.worst_records)
     direction = (two - one) / np.linalg.norm(two - one)
@@ -284,9 +266,11 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
         for record in subject.worst_records
     )
     about, hits = ("black box", subject.name, "which of two records was it"), (first, second)
-    expected = expected_of_gaussian(subject.shift, trials)
+    expected = finding.expected_of_gaussian(subject.shift, trials)
     level = subject.epsilon
-    return hits_finding(about, Hits(*hits, trials), subject.claimed, alpha, expected, level=level)
+    return finding.hits_finding(
+        about, finding.Hits(*hits, trials), subject.claimed, alpha, expected, level=level
+    )
 
 
 def _read(subject: RivalSubject, record: Record, trials: int) -> NumpyArray:

@@ -43,7 +43,7 @@ class Campaign:
     jobs: int | None = setting(
         int,
         metavar="N",
-        help="number of processes (default: one per core, at most 8 on a GPU)",
+        help="number of processes (default: one per core, at most 12 on a GPU)",
         default=None,
     )
     scheduler: str | None = setting(

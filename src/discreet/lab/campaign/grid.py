@@ -13,22 +13,7 @@ from typing import Any, NamedTuple
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import UnitBall
-from discreet.lab.campaign.presets import (
-    DECLARED,
-    DELTA,
-    EPSILONS,
-    EXACT_BONUS,
-    FEATURES,
-    PAPER_POLICIES,
-    QUICK_POLICIES,
-    RIDGES,
-    ROUNDS,
-    OwnPlans,
-    budget_of,
-    paper_plans,
-    register_named,
-    rival_plans,
-)
+from discreet.lab.campaign import presets
 from discreet.lab.rivals.rival_contract import RivalPlan
 from discreet.plan.config import to_config
 from discreet.plan.plan import Plan
@@ -38,32 +23,32 @@ from discreet.releases.canonical import digest_of
 from discreet.types import JsonMapping, JsonObject
 from discreet.validate import one_of, positive, whole
 
-ALGORITHMS = (*PAPER_POLICIES, "BonusPO", "Default", *ROUNDS)
+ALGORITHMS = (*presets.PAPER_POLICIES, "BonusPO", "Default", *presets.ROUNDS)
 GRID_ORACLES = ("Ridge", "Logistic")
 """Oracles of the grid's policies; ``Default`` and declared plans have other ones."""
 MECHANISMS = ("paper", "structured")
 PRESETS: Mapping[str, JsonMapping] = {
-    "paper": {"epsilons": EPSILONS, "seeds": 10},
+    "paper": {"epsilons": presets.EPSILONS, "seeds": 10},
     "quick": {"epsilons": (math.inf, 4.0, 1.0), "ridges": (1e-6, 0.1), "seeds": 3},
     "default": {
-        "epsilons": EPSILONS,
+        "epsilons": presets.EPSILONS,
         "seeds": 10,
         "algorithms": ("Default",),
         "mechanism": "structured",
     },
     "rivals": {
-        "epsilons": (*EPSILONS, 0.5),
+        "epsilons": (*presets.EPSILONS, 0.5),
         "seeds": 10,
-        "algorithms": ("Default", *ROUNDS, "AdaSSP"),
-        "plans": DECLARED,
+        "algorithms": ("Default", *presets.ROUNDS, "AdaSSP"),
+        "plans": presets.DECLARED,
         "mechanism": "structured",
     },
 }
 """``Default``, in all of them, is the untuned plan with all defaults."""
 USUAL: JsonMapping = {
     "mechanism": "paper",
-    "algorithms": (*PAPER_POLICIES, "Default"),
-    "ridges": RIDGES,
+    "algorithms": (*presets.PAPER_POLICIES, "Default"),
+    "ridges": presets.RIDGES,
     "plans": (),
 }
 """Values of fields that a preset does not set."""
@@ -120,7 +105,7 @@ class Grid:
     oracles: tuple[str, ...] = setting(
         many=True, metavar="NAME", help="oracles of the grid: Ridge, Logistic", default=GRID_ORACLES
     )
-    plans_declared: tuple[OwnPlans, ...] = setting(dict, key="plans", default=())
+    plans_declared: tuple[presets.OwnPlans, ...] = setting(dict, key="plans", default=())
     participation: Participation | None = None
     """Bound on the contributions of a user, where ε is for a user and not for a decision."""
     own: tuple[type[Any], ...] = field(init=False, repr=False, default=())
@@ -129,7 +114,7 @@ class Grid:
     def __post_init__(self) -> None:
         one_of("preset", self.preset, PRESETS)
         one_of("mechanism", self.mechanism, MECHANISMS)
-        one_of("features", self.features, FEATURES)
+        one_of("features", self.features, presets.FEATURES)
         declared = {each.name: each for each in self.plans_declared}
         for algorithm in self.algorithms:
             if _own(algorithm) is None and algorithm not in declared:
@@ -137,7 +122,7 @@ class Grid:
         for oracle in self.oracles:
             one_of("oracles", oracle, GRID_ORACLES)
         for epsilon in self.epsilons:
-            Budget(epsilon, DELTA)  # raises InvalidInput
+            Budget(epsilon, presets.DELTA)  # raises InvalidInput
         for ridge in self.ridges:
             positive("ridges", ridge)
         whole("seeds", self.seeds, 1)
@@ -172,16 +157,16 @@ class Grid:
         if "algorithms" not in changed:
             plans = (*declared, *plans)
         given = {**usual, **changed}
-        register_named(given["algorithms"], plans)
-        given["plans_declared"] = _distinct([OwnPlans.of(each) for each in plans])
+        presets.register_named(given["algorithms"], plans)
+        given["plans_declared"] = _distinct([presets.OwnPlans.of(each) for each in plans])
         return cls(preset=preset, **given)
 
     def union(self, other: Grid) -> Grid:
         """Return the smallest grid that includes both; of two presets the larger one is named."""
-        presets = (self.preset, other.preset)
+        named = (self.preset, other.preset)
         return replace(
             self,
-            preset=next(name for name in PRESETS if name in presets),
+            preset=next(name for name in PRESETS if name in named),
             algorithms=self.algorithms + other.algorithms,
             epsilons=self.epsilons + other.epsilons,
             ridges=self.ridges + other.ridges,
@@ -204,14 +189,14 @@ class Grid:
             lists["plans"] = [each.to_document() for each in self.plans_declared]
         if self.participation is not None:
             words["participation"] = self.participation.to_json()
-        return {**words, **lists, "delta": DELTA}
+        return {**words, **lists, "delta": presets.DELTA}
 
     @classmethod
     def from_document(cls, document: JsonMapping) -> Grid:
         """Return the grid that a manifest describes."""
         given = {name: value for name, value in document.items() if name not in ("delta", "plans")}
-        register_named(document.get("algorithms", ()), document.get("plans", ()))
-        given["plans_declared"] = tuple(map(OwnPlans.of, document.get("plans", ())))
+        presets.register_named(document.get("algorithms", ()), document.get("plans", ()))
+        given["plans_declared"] = tuple(map(presets.OwnPlans.of, document.get("plans", ())))
         given["participation"] = Participation.from_json(document.get("participation"))
         given["epsilons"] = [float(epsilon) for epsilon in given["epsilons"]]
         lists = ("algorithms", "epsilons", "ridges", "oracles")
@@ -232,7 +217,7 @@ class Grid:
         """Return every configuration of a family, at every privacy level."""
         return configurations(self, n_actions, dimension)[family]
 
-    def declared(self, algorithm: str) -> OwnPlans | None:
+    def declared(self, algorithm: str) -> presets.OwnPlans | None:
         """Return the plans that a file declares under this name."""
         return next((each for each in self.plans_declared if each.name == algorithm), None)
 
@@ -265,22 +250,22 @@ def _plans_of(
     often, declared = grid.participation, grid.declared(algorithm)
     policies = _settings(algorithm)
     made: Sequence[Plan]
-    if algorithm in ROUNDS:
+    if algorithm in presets.ROUNDS:
         if often is not None:
             raise InvalidInput(
                 f"algorithms must have a bound for a user; {algorithm} has one for a decision. "
                 "Leave --user out, or the rivals."
             )
-        return rival_plans(algorithm, n_actions, dimension, grid.epsilons)
+        return presets.rival_plans(algorithm, n_actions, dimension, grid.epsilons)
     if declared is not None:
         made = declared.plans(n_actions, dimension, grid.epsilons, grid.mechanism)
     elif policies:
-        quick = grid.preset == "quick" and algorithm in QUICK_POLICIES
-        named = paper_plans(
+        quick = grid.preset == "quick" and algorithm in presets.QUICK_POLICIES
+        named = presets.paper_plans(
             n_actions,
             dimension,
             mechanism=grid.mechanism,
-            policies={algorithm: QUICK_POLICIES[algorithm] if quick else policies},
+            policies={algorithm: presets.QUICK_POLICIES[algorithm] if quick else policies},
             epsilons=grid.epsilons,
             ridges=grid.ridges,
             oracles=grid.oracles,
@@ -288,7 +273,7 @@ def _plans_of(
         made = [plan for _, plan in named]
     else:
         parts = {} if algorithm == "Default" else {"oracle": ORACLES[algorithm]()}
-        features, budgets = UnitBall(dimension), map(budget_of, grid.epsilons)
+        features, budgets = UnitBall(dimension), map(presets.budget_of, grid.epsilons)
         made = [Plan(n_actions=n_actions, features=features, budget=b, **parts) for b in budgets]
     if often is None:
         return made
@@ -323,7 +308,7 @@ def _oracle(plan: Plan, *, whole: bool) -> JsonMapping:
     return {"ridge": oracle["ridge"]} if type(plan.oracle).__name__ in ORACLES.built_in else oracle
 
 
-def _distinct(plans: Sequence[OwnPlans]) -> tuple[OwnPlans, ...]:
+def _distinct(plans: Sequence[presets.OwnPlans]) -> tuple[presets.OwnPlans, ...]:
     names = [each.name for each in plans]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -352,4 +337,6 @@ def _settings(algorithm: str) -> Sequence[Any]:
     """Return the settings on the paper's oracles; none for what brings an oracle of its own."""
     if algorithm in POLICIES.own:
         return list(POLICIES[algorithm].campaign_settings())
-    return EXACT_BONUS if algorithm == "BonusPO" else PAPER_POLICIES.get(algorithm, ())
+    return (
+        presets.EXACT_BONUS if algorithm == "BonusPO" else presets.PAPER_POLICIES.get(algorithm, ())
+    )

@@ -20,18 +20,7 @@ from discreet.features.category import Category
 from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
-from discreet.lab.rivals import (
-    AdaPrivateTS,
-    AdaSSP,
-    BatchedLinUCB,
-    CodedBandit,
-    EpsGreedy,
-    LocalLinUCB,
-    PlainLinUCB,
-    ShuffledLinUCB,
-    ThompsonSampling,
-    TreeLinUCB,
-)
+from discreet.lab import rivals
 from discreet.lab.rivals.rival_contract import Rival, RivalPlan
 from discreet.oracles import Logistic, Ridge
 from discreet.plan.config import from_config
@@ -155,22 +144,28 @@ def budget_of(epsilon: float) -> Budget:
 WIDTHS = (0.1, 1.0)
 """Between these the mean loss is flat, with noise and without."""
 ROUNDS: Mapping[str, Sequence[Rival]] = {
-    "TreeLinUCB": [TreeLinUCB(width) for width in WIDTHS],
-    "TreeLinUCB-published": [TreeLinUCB(width, constants="published") for width in WIDTHS],
-    "BatchedLinUCB": [BatchedLinUCB(width) for width in WIDTHS],
-    "ShuffledLinUCB": [ShuffledLinUCB(width) for width in WIDTHS],
-    "ShuffledLinUCB-published": [ShuffledLinUCB(width, protocol="vector-sum") for width in WIDTHS],
-    "LocalLinUCB": [LocalLinUCB(width) for width in WIDTHS],
-    "LocalLinUCB-published": [LocalLinUCB(width, constants="published") for width in WIDTHS],
-    "P2B": [CodedBandit(codes=codes, batches=4) for codes in (4, 8)],  # crowds need few codes
-    "P2B-published": [CodedBandit(width, constants="published") for width in WIDTHS],
+    "TreeLinUCB": [rivals.TreeLinUCB(width) for width in WIDTHS],
+    "TreeLinUCB-published": [rivals.TreeLinUCB(width, constants="published") for width in WIDTHS],
+    "BatchedLinUCB": [rivals.BatchedLinUCB(width) for width in WIDTHS],
+    "ShuffledLinUCB": [rivals.ShuffledLinUCB(width) for width in WIDTHS],
+    "ShuffledLinUCB-published": [
+        rivals.ShuffledLinUCB(width, protocol="vector-sum") for width in WIDTHS
+    ],
+    "LocalLinUCB": [rivals.LocalLinUCB(width) for width in WIDTHS],
+    "LocalLinUCB-published": [rivals.LocalLinUCB(width, constants="published") for width in WIDTHS],
+    "P2B": [
+        rivals.CodedBandit(codes=codes, batches=4) for codes in (4, 8)
+    ],  # crowds need few codes
+    "P2B-published": [rivals.CodedBandit(width, constants="published") for width in WIDTHS],
     "AdaPrivateTS-protected": [
-        AdaPrivateTS(width, inflated=each) for width in WIDTHS for each in (True, False)
+        rivals.AdaPrivateTS(width, inflated=each) for width in WIDTHS for each in (True, False)
     ],
     "AdaPrivateTS-clear": [
-        AdaPrivateTS(width, "clear", inflated=each) for width in WIDTHS for each in (True, False)
+        rivals.AdaPrivateTS(width, "clear", inflated=each)
+        for width in WIDTHS
+        for each in (True, False)
     ],
-    "PlainLinUCB": [PlainLinUCB(width) for width in WIDTHS],
+    "PlainLinUCB": [rivals.PlainLinUCB(width) for width in WIDTHS],
 }
 """Those with a runner of their own. A ``-published`` one has the constants of its paper; P2B's do
 not protect actions and losses. A clear Gram protects neither contexts nor actions.
@@ -181,7 +176,7 @@ DECLARED: tuple[JsonMapping, ...] = (
 )
 """Published policies on releases of discreet."""
 EXTENSIONS: Mapping[str, type[Any]] = {
-    each.__name__: each for each in (EpsGreedy, ThompsonSampling, AdaSSP)
+    each.__name__: each for each in (rivals.EpsGreedy, rivals.ThompsonSampling, rivals.AdaSSP)
 }
 """Rivals on the public extension points, like classes of users."""
 
@@ -204,7 +199,7 @@ def rival_plans(
         RivalPlan(rival, n_actions, dimension + 1, budget_of(epsilon))
         for epsilon in epsilons
         for rival in ROUNDS[algorithm]
-        if math.isinf(epsilon) or not isinstance(rival, PlainLinUCB)
+        if math.isinf(epsilon) or not isinstance(rival, rivals.PlainLinUCB)
     ]
 
 

@@ -18,27 +18,9 @@ import discreet
 from discreet.data import Dataset, Handle, resolve
 from discreet.data.dataset import with_schema
 from discreet.errors import InvalidInput
+from discreet.lab.campaign import hardware, result_files
 from discreet.lab.campaign.campaign_settings import Campaign
 from discreet.lab.campaign.grid import Grid
-from discreet.lab.campaign.hardware import (
-    PROCESSES,
-    choose,
-    compile_kernel,
-    cores,
-    kernels,
-    machine,
-    shared_gpu,
-)
-from discreet.lab.campaign.result_files import (
-    Facts,
-    Survey,
-    from_bytes,
-    pending,
-    survey,
-    tabulate,
-    task_name,
-    to_bytes,
-)
 from discreet.lab.campaign.results_folder import FORMAT, NOTHING, Folder
 from discreet.lab.campaign.tasks import NOT_PRIVATE, Task, TaskOutcome, reason
 from discreet.lab.campaign.workers import answer, outcomes, workers
@@ -90,26 +72,32 @@ def run(campaign: Campaign, show: Show = lambda _: None) -> Progress:
             for handle in handles
         ]
     _manifest(campaign, folder.known())
-    surveyed = survey(handles, campaign.max_columns)
+    surveyed = result_files.survey(handles, campaign.max_columns)
     with folder.locked():
         manifest = _manifest(campaign, folder.known(), surveyed.found)
         folder.write_manifest(manifest)
         _record_unreadable(folder, surveyed)
-        tasks = list(pending(surveyed.found, folder, campaign.grid))
+        tasks = list(result_files.pending(surveyed.found, folder, campaign.grid))
         progress = Progress(len(tasks), sum(task.rounds for task in tasks))
         progress.failed, progress.too_wide = dict(surveyed.failed), surveyed.too_wide
         show(progress)
         if tasks:
             jobs = min(jobs, len(tasks))
             with (
-                shared_gpu("" if campaign.scheduler else choose(campaign.device), jobs),
+                hardware.shared_gpu(
+                    "" if campaign.scheduler else hardware.choose(campaign.device), jobs
+                ),
                 workers(jobs, campaign.scheduler) as crew,
             ):
-                where = answer(crew, machine, campaign.device, crew.sharing, campaign.memory)
+                where = answer(
+                    crew, hardware.machine, campaign.device, crew.sharing, campaign.memory
+                )
                 if where.device == "cuda" and jobs > 1:  # alone, it compiles what it calls
                     found = surveyed.found.values()
-                    for kernel in kernels((each.features + 1, each.actions) for each in found):
-                        crew.submit(compile_kernel, kernel)
+                    for kernel in hardware.kernels(
+                        (each.features + 1, each.actions) for each in found
+                    ):
+                        crew.submit(hardware.compile_kernel, kernel)
                 start, awaited = time.perf_counter(), {task.name: task for task in tasks}
                 for outcome in outcomes(_loaded(tasks, surveyed.handles, where), crew):
                     task = awaited.pop(outcome.name)
@@ -129,14 +117,16 @@ def _read_as(handle: Handle, campaign: Campaign, *_: Any) -> Dataset:
 def _jobs(campaign: Campaign) -> int:
     if campaign.scheduler is not None:  # its workers choose
         return 1
-    device = choose(campaign.device)
+    device = hardware.choose(campaign.device)
     if campaign.jobs is not None:
         return campaign.jobs
-    return min(PROCESSES, cores()) if device == "cuda" else cores()
+    return min(hardware.PROCESSES, hardware.cores()) if device == "cuda" else hardware.cores()
 
 
 def _manifest(
-    campaign: Campaign, known: JsonMapping | None, found: Mapping[str, Facts] | None = None
+    campaign: Campaign,
+    known: JsonMapping | None,
+    found: Mapping[str, result_files.Facts] | None = None,
 ) -> JsonObject:
     """Return the new manifest of the folder; refuse a campaign that does not fit into it."""
     grid, reading, version = campaign.grid, campaign.reading, discreet.__version__
@@ -171,11 +161,11 @@ def _manifest(
     }
 
 
-def _record_unreadable(folder: Folder, surveyed: Survey) -> None:
+def _record_unreadable(folder: Folder, surveyed: result_files.Survey) -> None:
     for name in surveyed.found:
-        folder.forget(task_name(name, "data"))
+        folder.forget(result_files.task_name(name, "data"))
     for name, why in surveyed.failed.items():
-        folder.write_sidecar(task_name(name, "data"), replace(NOTHING, error=why))
+        folder.write_sidecar(result_files.task_name(name, "data"), replace(NOTHING, error=why))
 
 
 def _loaded(
@@ -201,9 +191,11 @@ def _keep(task: Task, outcome: TaskOutcome, folder: Folder, manifest: JsonObject
     if outcome.error is not None:
         folder.write_sidecar(task.name, replace(before, error=outcome.error))
         return
-    new = tabulate(task, outcome.losses)
-    content = to_bytes([new] if known is None else [from_bytes(known), new])
-    seeds = from_bytes(content, ["seed"]).column("seed").to_numpy()
+    new = result_files.tabulate(task, outcome.losses)
+    content = result_files.to_bytes(
+        [new] if known is None else [result_files.from_bytes(known), new]
+    )
+    seeds = result_files.from_bytes(content, ["seed"]).column("seed").to_numpy()
     sidecar = replace(
         before,
         seconds=before.seconds + outcome.seconds,

@@ -11,6 +11,7 @@ from discreet.client.pages import rendered
 from discreet.errors import InvalidInput
 from discreet.lab.campaign.results_folder import file_name
 from discreet.lab.report import algorithm_comparison as comparison
+from discreet.lab.report import paper_comparison as paper
 from discreet.lab.report import tables
 from discreet.lab.report.campaign_figures import against_epsilon, curve_chart, heat_maps
 from discreet.lab.report.campaign_results import (
@@ -22,13 +23,6 @@ from discreet.lab.report.campaign_results import (
     bandits,
 )
 from discreet.lab.report.figures import Drawing
-from discreet.lab.report.paper_comparison import (
-    CITATION,
-    FIGURES,
-    beside_published,
-    openml_id,
-    sentences,
-)
 from discreet.lab.report.selection import Selection, curves, select
 from discreet.text import epsilon_text, listed
 from discreet.types import JsonMapping, JsonObject
@@ -115,8 +109,8 @@ def write(
         mean_losses=tables.losses_by_level(best, means, about),
         beside_default=tables.beside_default(beside),
         average_win_rates=tables.average_win_rates(rates),
-        comparison=sentences(compared)[:-1] if compared else [],  # the last is the statement
-        citation=CITATION,
+        comparison=paper.sentences(compared)[:-1] if compared else [],  # the last is the statement
+        citation=paper.CITATION,
         differences=tables.differences(compared) if compared else None,
         relative_to=baseline,
         increases=tables.increases(increase) if increase else None,
@@ -171,8 +165,8 @@ def shown(selection: Selection, wanted: str | Sequence[str], about: JsonMapping)
     if wanted == "all":
         return list(selection.datasets)
     if wanted == "paper":
-        numbers = {openml_id(name, about.get(name, {})): name for name in selection.datasets}
-        present = [numbers[number] for number in FIGURES if number in numbers]
+        numbers = {paper.openml_id(name, about.get(name, {})): name for name in selection.datasets}
+        present = [numbers[number] for number in paper.FIGURES if number in numbers]
         return present or list(selection.datasets[:3])
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     for name in names:
@@ -184,7 +178,7 @@ def _compared(best: Selection, source: CampaignResults) -> JsonObject | None:
     if source.features != "raw":  # the paper's columns are as they are
         return None
     try:
-        found = beside_published(best, source.datasets)
+        found = paper.beside_published(best, source.datasets)
     except InvalidInput:  # nothing shared with the paper: nothing to say
         return None
     return found if found["by_epsilon"] else None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet import __version__
+from discreet import __version__, policies
 from discreet.client.pages import rendered
 from discreet.data import Dataset
 from discreet.features.unit_ball import UnitBall
@@ -21,18 +21,6 @@ from discreet.learner import Learner
 from discreet.oracles import Logistic, Oracle, PooledRidge, Ridge
 from discreet.plan.config import config_text, to_config
 from discreet.plan.plan import Plan
-from discreet.policies import (
-    AdaCB,
-    AdaptivePO,
-    FastCB,
-    Greedy,
-    LinUCB,
-    Policy,
-    RegCB,
-    ReplayBonusPO,
-    SquareCB,
-    VanillaPO,
-)
 from discreet.privacy.budget import Budget
 from discreet.simulate import evaluate
 from discreet.simulate.experiment import standard_error
@@ -119,16 +107,16 @@ _ALL_LOSSES = {"feedback": "full", "losses": "one_label", **DOUBLING}
 
 # Found once by a small search on fried and digits, on other seeds than those of the demo, for
 # the mean over ε ∈ {1, 4, ∞}. Only Default is what a plan chooses by itself, and was not searched.
-ALGORITHMS: dict[str, tuple[Policy, Oracle, JsonMapping]] = {
-    "Default": (AdaptivePO(), PooledRidge(), {}),
-    "VanillaPO": (VanillaPO(scale=2.0), _RIDGE, DOUBLING),
-    "ReplayBonusPO": (ReplayBonusPO(learning_rate=0.1, bonus=0.01), _RIDGE, DOUBLING),
-    "SquareCB": (SquareCB(scale=1.0, exponent=0.5), _RIDGE, DOUBLING),
-    "FastCB": (FastCB(scale=1.0, exponent=0.5), Logistic(ridge=1e-6), DOUBLING),
-    "LinUCB": (LinUCB(width=1 / 32), Ridge(ridge=1e-6, noise_ridge=1.0), DOUBLING),
-    "RegCB": (RegCB(width=1.0), _RIDGE, DOUBLING),
-    "AdaCB": (AdaCB(scale=1.0, exponent=0.5, width=3.0), _RIDGE, DOUBLING),
-    "Supervised": (Greedy(), _RIDGE, _ALL_LOSSES),
+ALGORITHMS: dict[str, tuple[policies.Policy, Oracle, JsonMapping]] = {
+    "Default": (policies.AdaptivePO(), PooledRidge(), {}),
+    "VanillaPO": (policies.VanillaPO(scale=2.0), _RIDGE, DOUBLING),
+    "ReplayBonusPO": (policies.ReplayBonusPO(learning_rate=0.1, bonus=0.01), _RIDGE, DOUBLING),
+    "SquareCB": (policies.SquareCB(scale=1.0, exponent=0.5), _RIDGE, DOUBLING),
+    "FastCB": (policies.FastCB(scale=1.0, exponent=0.5), Logistic(ridge=1e-6), DOUBLING),
+    "LinUCB": (policies.LinUCB(width=1 / 32), Ridge(ridge=1e-6, noise_ridge=1.0), DOUBLING),
+    "RegCB": (policies.RegCB(width=1.0), _RIDGE, DOUBLING),
+    "AdaCB": (policies.AdaCB(scale=1.0, exponent=0.5, width=3.0), _RIDGE, DOUBLING),
+    "Supervised": (policies.Greedy(), _RIDGE, _ALL_LOSSES),
 }
 """Policy, oracle and other parts of each algorithm, for all data and every ε."""
 

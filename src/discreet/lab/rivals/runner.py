@@ -15,31 +15,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from discreet.arrays.backend import (
-    apply_rows,
-    as_like,
-    at_least,
-    namespace,
-    per_run,
-    to_numpy,
-    weighted_sums,
-)
-from discreet.arrays.linear_algebra import (
-    identity,
-    inverse_repaired,
-    pack_products,
-    quadratic_forms,
-    triangle,
-    unpack,
-)
+from discreet.arrays import backend, linear_algebra
 from discreet.errors import InvalidInput
-from discreet.lab.rivals.coded_bandit import (
-    CodedBandit,
-    code_centres,
-    coded,
-    passed,
-    sampling,
-)
+from discreet.lab.rivals import coded_bandit
 from discreet.lab.rivals.linucb_rivals import AdaPrivateTS
 from discreet.lab.rivals.rival_contract import NoiseClock, RivalPlan
 from discreet.policies.allocation import draw, even_split
@@ -67,7 +45,7 @@ class RivalRows(NamedTuple):
         """Return the losses (S, R, n) of the actions chosen in some rounds; booleans for labels."""
         if self.truth.ndim == 3:
             return chosen != self.truth[..., some]
-        known, xp = self.truth[..., some, :], namespace(chosen)
+        known, xp = self.truth[..., some, :], backend.namespace(chosen)
         known = xp.broadcast_to(known, (*chosen.shape, known.shape[-1]))
         return xp.take_along_axis(known, chosen[..., None], axis=-1)[..., 0]
 
@@ -91,11 +69,11 @@ class RivalRuns:
 
     def numbers(self, values: Iterable[float], trailing: int = 2) -> Array:
         """Return one number per run, broadcast against the features."""
-        return per_run(np.array([*values], dtype=np.float64), self.rows.features, trailing)
+        return backend.per_run(np.array([*values], dtype=np.float64), self.rows.features, trailing)
 
     def uniformly(self, u: Array) -> Array:
         """Return the actions (S, 1, n) before the first policy."""
-        xp = namespace(u)
+        xp = backend.namespace(u)
         return xp.astype(u * self.plans[0].n_actions, xp.int64)
 
 
@@ -104,12 +82,16 @@ class CodedRuns(RivalRuns):
     """Runs of P2B: counts of reports instead of sums of products."""
 
     def __post_init__(self) -> None:
-        rivals = [plan.rival for plan in self.plans if isinstance(plan.rival, CodedBandit)]
+        rivals = [
+            plan.rival for plan in self.plans if isinstance(plan.rival, coded_bandit.CodedBandit)
+        ]
         chances = [
-            sampling(plan.budget, each.constants)
+            coded_bandit.sampling(plan.budget, each.constants)
             for plan, each in zip(self.plans, rivals, strict=True)
         ]
-        self.codes = coded(self.rows.features, code_centres(self.rows.data, rivals[0].codes))
+        self.codes = coded_bandit.coded(
+            self.rows.features, coded_bandit.code_centres(self.rows.data, rivals[0].codes)
+        )
         self.reports = self.numbers((share for share, _ in chances), 1)
         whole = (each.constants == "tight" for each in rivals)
         self.limits = self.numbers(least for _, least in chances), self.numbers(whole)
@@ -121,19 +103,19 @@ class CodedRuns(RivalRuns):
     def choose(self, some: slice, u: Array) -> Array:
         if self.table is None:
             return self.uniformly(u)
-        return draw(even_split(apply_rows(self.codes[..., some, :], self.table)), u)
+        return draw(even_split(backend.apply_rows(self.codes[..., some, :], self.table)), u)
 
     def add(self, some: slice, taken: Array, losses: Array) -> None:
-        here, xp = self.codes[..., some, :], namespace(self.codes)
+        here, xp = self.codes[..., some, :], backend.namespace(self.codes)
         taken = taken & (self.rows.uniforms[..., some, 1] < self.reports)[..., None]
         reported = taken & ~losses[..., None], taken & losses[..., None]
-        sums = [weighted_sums(xp.astype(each, here.dtype), here) for each in reported]
+        sums = [backend.weighted_sums(xp.astype(each, here.dtype), here) for each in reported]
         self.waiting = self.waiting + xp.stack(sums, axis=-1)
 
     def change(self, end: int) -> None:  # noqa: ARG002
-        self.kept, self.waiting = self.kept + passed(self.waiting, *self.limits), 0.0
+        self.kept, self.waiting = self.kept + coded_bandit.passed(self.waiting, *self.limits), 0.0
         count = self.kept.sum(-1)
-        bonus = self.width / namespace(count).sqrt(1.0 + count)
+        bonus = self.width / backend.namespace(count).sqrt(1.0 + count)
         self.table = (self.kept[..., 1] - 0.5 * count) / (1.0 + count) - bonus
 
 
@@ -174,29 +156,31 @@ class LinearRuns(RivalRuns):
         if self.policy is None:
             return self.uniformly(u)
         theta, spread = self.policy
-        means, xp = apply_rows(x, theta), namespace(x)
-        radii = xp.sqrt(at_least(quadratic_forms(x, spread), 0.0))
+        means, xp = backend.apply_rows(x, theta), backend.namespace(x)
+        radii = xp.sqrt(backend.at_least(linear_algebra.quadratic_forms(x, spread), 0.0))
         if not self.sampled:
             return draw(even_split(means - self.width * radii), u)
         shape = x.shape[-2], self.plans[0].n_actions
         normal = self.source.for_batch(some.start).normal("posterior", shape)
-        return xp.argmin(means + radii * as_like(normal, x), axis=-1)
+        return xp.argmin(means + radii * backend.as_like(normal, x), axis=-1)
 
     def add(self, some: slice, taken: Array, losses: Array) -> None:
-        x, xp = self.rows.features[..., some, :], namespace(self.rows.features)
+        x, xp = self.rows.features[..., some, :], backend.namespace(self.rows.features)
         taken = xp.astype(taken, x.dtype)
-        self.gram = self.gram + weighted_sums(taken, pack_products(x))
+        self.gram = self.gram + backend.weighted_sums(taken, linear_algebra.pack_products(x))
         lost = taken * xp.astype(losses, x.dtype)[..., None]
-        self.response = self.response + weighted_sums(lost, x)
+        self.response = self.response + backend.weighted_sums(lost, x)
 
     def change(self, end: int) -> None:
         """Solve for θ (S, R, A, p) of y − ½ and for V⁻¹, or the covariance of a posterior."""
         noise, units, scale = next(self.noise), self.clock.units(end), self.scale
-        drawn = None if noise is None else as_like(noise, self.gram)
+        drawn = None if noise is None else backend.as_like(noise, self.gram)
         gram, centred = noisy_sums(self.gram, self.response, drawn, scale, self.p)
         ridge = scale["ridge"] + scale["shift"] * math.sqrt(units)
-        shifted = unpack(gram, self.p) + ridge * identity(self.p, gram)
-        inverse = inverse_repaired(shifted, ridge[..., 0, 0] + 0.0 * gram[..., 0])
+        shifted = linear_algebra.unpack(gram, self.p) + ridge * linear_algebra.identity(
+            self.p, gram
+        )
+        inverse = linear_algebra.inverse_repaired(shifted, ridge[..., 0, 0] + 0.0 * gram[..., 0])
         theta = (inverse @ centred[..., None])[..., 0]
         if self.sampled:
             counted = units * scale["posterior"] ** 2 * (inverse @ inverse)
@@ -209,7 +193,7 @@ def _play(runs: CodedRuns | LinearRuns, noted: NumpyArray) -> Iterator[NumpyArra
     x, u = runs.rows.features, runs.rows.uniforms
     actions = np.arange(runs.plans[0].n_actions)[:, None]
     if not isinstance(x, np.ndarray):
-        actions = namespace(x).asarray(actions, device=x.device)
+        actions = backend.namespace(x).asarray(actions, device=x.device)
     lost: Array = 0.0
     changes = {*runs.clock.ends(runs.rounds)}
     stops = {*changes, *noted.tolist(), *range(0, runs.rounds, runs.pieces or runs.rounds)}
@@ -219,7 +203,7 @@ def _play(runs: CodedRuns | LinearRuns, noted: NumpyArray) -> Iterator[NumpyArra
         losses = runs.rows.losses(chosen, some)
         lost = lost + losses.sum(-1)
         if end in noted:
-            summed = to_numpy(lost).astype(np.float64)
+            summed = backend.to_numpy(lost).astype(np.float64)
             yield np.broadcast_to(summed, (len(runs.seeds), len(runs.plans)))
             lost = 0.0
         runs.add(some, (chosen[..., None, :] == actions).mT, losses)
@@ -240,8 +224,8 @@ def noisy_sums(
     if noise is None:
         return gram, centred
     packed = p * (p + 1) // 2
-    rows, columns = triangle(p)
-    diagonal = as_like(1.0 * (rows == columns), gram)
+    rows, columns = linear_algebra.triangle(p)
+    diagonal = backend.as_like(1.0 * (rows == columns), gram)
     law = scale["diagonal"][..., 0] * diagonal
     law = law + scale["gram"][..., 0] * math.sqrt(0.5) * (1.0 - diagonal)
     noisy = gram + law * noise[..., :packed]
@@ -276,7 +260,7 @@ def run(
     results = np.full((len(plans), len(seeds), len(noted)), np.nan)
     groups: dict[Any, list[int]] = defaultdict(list)
     for i, plan in enumerate(plans):
-        codes = plan.rival.codes if isinstance(plan.rival, CodedBandit) else 0
+        codes = plan.rival.codes if isinstance(plan.rival, coded_bandit.CodedBandit) else 0
         if codes and truth.ndim > 1:
             raise InvalidInput(
                 "truth must be labels (T,) for P2B, which reports one bit; got losses. "

@@ -23,16 +23,7 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays.stacking import stack
 from discreet.lab import theory
-from discreet.lab.theory.known_bandits import (
-    LeastSquares,
-    Regret,
-    gap_class,
-    joint_class,
-    mechanism_for,
-    play_known,
-    vanilla_po,
-    worst_gap,
-)
+from discreet.lab.theory import known_bandits
 from discreet.policies import BonusPO, Policy, VanillaPO
 from discreet.simulate.engine import Family
 from discreet.types import JsonObject, NumpyArray
@@ -153,19 +144,21 @@ def measured(axis: str, value: float, name: str, cell: Cell, seeds: int) -> list
     return found
 
 
-def _play(name: str, cell: Cell, guarantee: theory.Statement, seeds: int) -> Regret:
+def _play(name: str, cell: Cell, guarantee: theory.Statement, seeds: int) -> known_bandits.Regret:
     """Play both kinds of rates on the same seeds."""
     epsilon = cell.epsilon if "private" in name else math.inf
     if cell.instance == ITEMS:
-        truth = joint_class(cell.F, cell.A)
+        truth = known_bandits.joint_class(cell.F, cell.A)
     else:
-        hard = worst_gap(cell.T, cell.A, cell.F, epsilon)  # it shrinks with the horizon
-        truth = gap_class(cell.F, cell.A, GAPS.get(cell.instance, hard))
+        hard = known_bandits.worst_gap(
+            cell.T, cell.A, cell.F, epsilon
+        )  # it shrinks with the horizon
+        truth = known_bandits.gap_class(cell.F, cell.A, GAPS.get(cell.instance, hard))
     rounds = truth.draw(cell.T, seeds)
     if name == "vanilla":
         fast = min(1.0, SPEED * math.sqrt((1 + math.log(cell.A * cell.T)) / (cell.A * cell.T)))
-        oracle = LeastSquares(truth, seeds, rates=2)
-        return vanilla_po(truth, rounds, oracle, (guarantee.learning_rate, fast))
+        oracle = known_bandits.LeastSquares(truth, seeds, rates=2)
+        return known_bandits.vanilla_po(truth, rounds, oracle, (guarantee.learning_rate, fast))
     policies: list[Policy]
     given: JsonObject = {"horizon": cell.T, "functions": cell.F, "delta": cell.delta}
     given["epsilon"] = epsilon
@@ -174,8 +167,8 @@ def _play(name: str, cell: Cell, guarantee: theory.Statement, seeds: int) -> Reg
     else:
         fast_bonus = BonusPO(rate_scale=SPEED, bonus_scale=1 / SPEED)
         policies = [BonusPO.theoretical(**given), fast_bonus]
-    family = Family(stack(policies), mechanism_for(truth, epsilon), "bandit")
-    return play_known(family, truth, rounds)
+    family = Family(stack(policies), known_bandits.mechanism_for(truth, epsilon), "bandit")
+    return known_bandits.play_known(family, truth, rounds)
 
 
 RESAMPLES = 2000
