@@ -6,18 +6,8 @@ import argparse
 import time
 from dataclasses import replace
 
+from discreet.audit import suite
 from discreet.audit.finding import FAILS, HOLDS, Finding
-from discreet.audit.suite import (
-    AUDITED,
-    FULL,
-    PARTS,
-    QUICK,
-    Effort,
-    answers,
-    audit_document,
-    audit_page,
-    checks,
-)
 from discreet.cli.command_line import Answer, flag, progress, table, write
 from discreet.errors import InvalidInput
 from discreet.text import epsilon_text
@@ -39,9 +29,9 @@ def audit(args: argparse.Namespace) -> Answer:
     began = time.monotonic()
     if args.html:
         installed("campaign", "for the page", "jinja2")
-    effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, AUDITED)
-    parts = _chosen("part", args.part, [part.replace(" ", "-") for part in PARTS])
-    listed = checks(effort, mechanisms, [part.replace("-", " ") for part in parts])
+    effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, suite.AUDITED)
+    parts = _chosen("part", args.part, [part.replace(" ", "-") for part in suite.PARTS])
+    listed = suite.checks(effort, mechanisms, [part.replace("-", " ") for part in parts])
     if not listed:
         raise InvalidInput(
             f"part must be one that these mechanisms have; got {', '.join(parts)}. "
@@ -52,11 +42,11 @@ def audit(args: argparse.Namespace) -> Answer:
         line = f"{done} of {len(listed)}: {found.subject}, {found.question}"
         progress(line, last=done == len(listed))
 
-    findings = answers(listed, whole("jobs", args.jobs, 0), None if args.json else show)
+    findings = suite.answers(listed, whole("jobs", args.jobs, 0), None if args.json else show)
     seconds = round(time.monotonic() - began, 1)
-    document = audit_document(listed, findings, effort, mechanisms, _typed(args), seconds)
+    document = suite.audit_document(listed, findings, effort, mechanisms, _typed(args), seconds)
     if args.html:
-        write(args.html, audit_page(document, findings))
+        write(args.html, suite.audit_page(document, findings))
     header = ["question", "claimed", "exact", "proven", "attainable", "half noise", "verdict"]
     rows = [
         [
@@ -75,9 +65,9 @@ def audit(args: argparse.Namespace) -> Answer:
     return Answer(document, lines, code=int(document["verdict"] == FAILS))
 
 
-def _effort(args: argparse.Namespace) -> Effort:
+def _effort(args: argparse.Namespace) -> suite.Effort:
 
-    effort = FULL if args.full else QUICK
+    effort = suite.FULL if args.full else suite.QUICK
     if args.epsilon is None:
         return effort
     step = "Below, an attack needs millions of releases; above, e^ε is no protection."
