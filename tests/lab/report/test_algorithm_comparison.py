@@ -5,15 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.lab.report.algorithm_comparison import (
-    differences,
-    first,
-    loss_increase,
-    mean_losses,
-    outcomes,
-    win_rates,
-    with_short_names,
-)
+from discreet.lab.report import algorithm_comparison as comparison
 from discreet.lab.report.campaign_figures import COLOURS, legible_on
 from discreet.lab.report.campaign_results import Level, Runs
 from discreet.lab.report.selection import select
@@ -45,21 +37,21 @@ THREE = selection(
 
 
 def test_wins_ties_and_losses_by_hand():
-    rates = win_rates(THREE)
-    assert [tuple(each.values()) for each in with_short_names(rates)] == [
+    rates = comparison.win_rates(THREE)
+    assert [tuple(each.values()) for each in comparison.with_short_names(rates)] == [
         (1.0, 1e-5, "bpo", "bpo", 5, 0, 5, 0, 50.0),
         (1.0, 1e-5, "bpo", "vpo", 4, 2, 1, 1, 62.5),
         (1.0, 1e-5, "vpo", "bpo", 4, 1, 1, 2, 37.5),
         (1.0, 1e-5, "vpo", "vpo", 4, 0, 4, 0, 50.0),
     ]
-    assert first(rates, 1.0) == "ReplayBonusPO"
+    assert comparison.first(rates, 1.0) == "ReplayBonusPO"
 
 
 @pytest.mark.parametrize(("ahead", "outcome"), [(0.9e-12, 0), (1.1e-12, 1), (-1.1e-12, -1)])
 def test_a_win_is_a_difference_above_the_margin(ahead, outcome):
     loss = np.asarray([[[0.0], [ahead]]])
-    assert outcomes(loss)[0, 0, 0, 1] == outcome
-    assert outcomes(loss)[0, 0, 1, 0] == -outcome
+    assert comparison.outcomes(loss)[0, 0, 0, 1] == outcome
+    assert comparison.outcomes(loss)[0, 0, 1, 0] == -outcome
 
 
 def increase_of(losses):
@@ -69,7 +61,7 @@ def increase_of(losses):
         for epsilon, each in losses.items()
         for number, loss in enumerate(each)
     ]
-    return [tuple(each.values()) for each in loss_increase(select(Runs.of(table(rows))))]
+    return [tuple(each.values()) for each in comparison.loss_increase(select(Runs.of(table(rows))))]
 
 
 def test_increase_by_hand():
@@ -84,7 +76,7 @@ def test_increase_by_hand():
 
 
 def test_mean_losses_are_over_the_same_sets():
-    means = mean_losses(THREE)
+    means = comparison.mean_losses(THREE)
     assert [each["mean"] for each in means] == pytest.approx([0.35, 0.375, 0.0], abs=EXACT)
     assert [each["algorithm"] for each in means if each["best"]] == ["ReplayBonusPO"]
 
@@ -120,7 +112,9 @@ def test_numbers_in_a_heat_map_are_legible():
 
 def test_means_and_shares_by_hand():
     known = np.array([0.1, 0.3, -0.1, 0.0])
-    (found,) = differences(["Rival"], [Level(1.0, 1e-5)], np.append(known, np.nan)[:, None, None])
+    (found,) = comparison.differences(
+        ["Rival"], [Level(1.0, 1e-5)], np.append(known, np.nan)[:, None, None]
+    )
     mean, half = known.mean(), 1.96 * known.std(ddof=1) / 2
     assert tuple(found.values())[:4] == (1.0, "Rival", 4, pytest.approx(mean))
     assert (found["low"], found["high"]) == pytest.approx((mean - half, mean + half), rel=1e-3)
@@ -130,4 +124,4 @@ def test_means_and_shares_by_hand():
         spread = math.sqrt(bound * (1 - bound) / 4)
         assert abs(2.5 / 4 - bound) == pytest.approx(1.959964 * spread, rel=1e-5)
     assert "+0.075" in beside_default([found]).rows[0][1]
-    assert differences(["Rival"], [Level(1.0, 1e-5)], np.full((2, 1, 1), np.nan)) == []
+    assert comparison.differences(["Rival"], [Level(1.0, 1e-5)], np.full((2, 1, 1), np.nan)) == []

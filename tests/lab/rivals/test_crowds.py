@@ -7,14 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import discreet as dc
-from discreet.lab.rivals import CodedBandit
-from discreet.lab.rivals.coded_bandit import (
-    code_centres,
-    coded,
-    crowd_delta,
-    crowd_divergences,
-    sampling,
-)
+from discreet.lab.rivals import CodedBandit, coded_bandit
 from discreet.lab.rivals.linucb_rivals import amplified, local_budget
 from discreet.lab.rivals.rival_contract import RivalPlan, noise_multiplier
 from discreet.lab.rivals.runner import run
@@ -37,22 +30,24 @@ def test_divergences_of_a_crowd(crowd):
     more, less = shown(crowd + 1, share, threshold), np.append(shown(crowd, share, threshold), 0.0)
     grown = math.exp(epsilon)
     expected = [np.maximum(a - grown * b, 0).sum() for a, b in ((more, less), (less, more))]
-    found = crowd_divergences(share, threshold, epsilon, np.array([crowd]))[:, 0]
+    found = coded_bandit.crowd_divergences(share, threshold, epsilon, np.array([crowd]))[:, 0]
     np.testing.assert_allclose(found, expected, atol=1e-15)
 
 
 def test_the_threshold_is_the_smallest_that_keeps_the_budget():
-    share, threshold = sampling(BUDGET, "tight")
-    assert crowd_delta(share, threshold, 1.0) <= BUDGET.delta / 2
-    assert crowd_delta(share, threshold - 1, 1.0) > BUDGET.delta / 2
+    share, threshold = coded_bandit.sampling(BUDGET, "tight")
+    assert coded_bandit.crowd_delta(share, threshold, 1.0) <= BUDGET.delta / 2
+    assert coded_bandit.crowd_delta(share, threshold - 1, 1.0) > BUDGET.delta / 2
     # Where leaving a crowd shows more than ε no threshold helps.
-    assert crowd_delta(0.7, 50, 1.0) == 1.0
+    assert coded_bandit.crowd_delta(0.7, 50, 1.0) == 1.0
 
 
 def test_published_crowds_leak_more_than_they_claim():
     """Ten people with one code: the shuffler shows ten reports only if all of them are there."""
-    share, threshold = sampling(BUDGET, "published")
-    assert crowd_divergences(share, threshold, BUDGET.epsilon, np.array([9])).max() > 0.1
+    share, threshold = coded_bandit.sampling(BUDGET, "published")
+    assert (
+        coded_bandit.crowd_divergences(share, threshold, BUDGET.epsilon, np.array([9])).max() > 0.1
+    )
 
 
 @pytest.mark.parametrize("constants", ["tight", "published"])
@@ -63,9 +58,11 @@ def test_a_coded_run_is_the_literal_loop(constants):
     rival = CodedBandit(codes=2, constants=constants, batches=2)
     budget = dc.Budget(1.0, 0.2)
     played = run([RivalPlan(rival, ACTIONS, 3, budget)], features, labels, [SEED])[0, 0]
-    share, least = sampling(budget, constants)
+    share, least = coded_bandit.sampling(budget, constants)
     order, u = shuffle(SEED, ROUNDS)
-    codes = coded(features[order][None, None], code_centres(features, 2))[0, 0].argmax(-1)
+    codes = coded_bandit.coded(features[order][None, None], coded_bandit.code_centres(features, 2))[
+        0, 0
+    ].argmax(-1)
     kept, batch, lost = np.zeros((ACTIONS, 2, 2)), np.zeros((ACTIONS, 2, 2)), []
     passed = 0
     for t, row in enumerate(order):

@@ -11,16 +11,6 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.audit import rival_audits
 from discreet.audit.finding import FAILS, HOLDS
-from discreet.audit.rival_audits import (
-    RIVALS,
-    AdaSSPSubject,
-    RivalSubject,
-    adassp_move,
-    amplification,
-    crowds,
-    exact_move,
-    read_record,
-)
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.rivals import AdaPrivateTS, TreeLinUCB, runner
 from discreet.lab.rivals.rival_contract import RivalProblem
@@ -28,27 +18,27 @@ from discreet.lab.rivals.rival_contract import RivalProblem
 
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_adassp_keeps_its_claim_and_half_its_noise_does_not(epsilon, monkeypatch):
-    subject = AdaSSPSubject(epsilon)
-    assert adassp_move(subject).verdict == HOLDS
+    subject = rival_audits.AdaSSPSubject(epsilon)
+    assert rival_audits.adassp_move(subject).verdict == HOLDS
     half = replace(subject.calibrated, gram=0.5 * subject.calibrated.gram)
     half = replace(half, response=0.5 * half.response, eigenvalue=0.5 * half.eigenvalue)
-    monkeypatch.setattr(AdaSSPSubject, "calibrated", half)
-    assert adassp_move(subject).verdict != HOLDS
+    monkeypatch.setattr(rival_audits.AdaSSPSubject, "calibrated", half)
+    assert rival_audits.adassp_move(subject).verdict != HOLDS
 
 
 def features(context):
     return UnitBall(2).map(np.array([context]))[0]
 
 
-GAUSSIAN = [name for name in RIVALS if name != "rival-coded"]
-LOCAL = RivalSubject("rival-local", 1.0)
+GAUSSIAN = [name for name in rival_audits.RIVALS if name != "rival-coded"]
+LOCAL = rival_audits.RivalSubject("rival-local", 1.0)
 angle = st.floats(0.0, 2.0 * math.pi)
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_every_rival_keeps_its_claim_exactly(name, epsilon):
-    found = exact_move(RivalSubject(name, epsilon))
+    found = rival_audits.exact_move(rival_audits.RivalSubject(name, epsilon))
     assert found.verdict == HOLDS, found.said
     if "published" not in name:
         assert found.exact == pytest.approx(found.claimed, rel=1e-3)
@@ -74,7 +64,7 @@ def test_a_person_pays_for_every_level_of_the_tree():
 
 @pytest.mark.parametrize("name", ["rival-tree", "rival-local", "rival-batched", "rival-adaprivate"])
 def test_halved_noise_is_caught(name, monkeypatch):
-    subject = RivalSubject(name, 2.0)
+    subject = rival_audits.RivalSubject(name, 2.0)
     assert rival_audits.black_box_rival(subject, 1e-6).verdict == HOLDS
     whole = runner.noisy_sums
 
@@ -87,13 +77,16 @@ def test_halved_noise_is_caught(name, monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
 def test_a_clear_gram_shows_context_and_action_and_a_protected_one_does_not(epsilon, monkeypatch):
-    monkeypatch.setitem(RIVALS, "clear", AdaPrivateTS(gram="clear"))
-    assert read_record(RivalSubject("clear", epsilon)).verdict == FAILS
-    assert read_record(RivalSubject("rival-adaprivate", epsilon)).verdict == HOLDS
+    monkeypatch.setitem(rival_audits.RIVALS, "clear", AdaPrivateTS(gram="clear"))
+    assert rival_audits.read_record(rival_audits.RivalSubject("clear", epsilon)).verdict == FAILS
+    assert (
+        rival_audits.read_record(rival_audits.RivalSubject("rival-adaprivate", epsilon)).verdict
+        == HOLDS
+    )
 
 
 def test_shufflers_keep_the_budget():
-    shuffled = RivalSubject("rival-shuffled", 2.0)
+    shuffled = rival_audits.RivalSubject("rival-shuffled", 2.0)
     assert shuffled.claimed.epsilon > 3.0  # each report keeps less than the batch
-    assert amplification(shuffled).verdict == HOLDS
-    assert crowds(RivalSubject("rival-coded", 2.0)).verdict == HOLDS
+    assert rival_audits.amplification(shuffled).verdict == HOLDS
+    assert rival_audits.crowds(rival_audits.RivalSubject("rival-coded", 2.0)).verdict == HOLDS

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.errors import InvalidInput
-from discreet.lab.rivals import (
-    AdaPrivateTS,
-    BatchedLinUCB,
-    CodedBandit,
-    LocalLinUCB,
-    PlainLinUCB,
-    TreeLinUCB,
-)
+from discreet.lab import rivals
 from discreet.lab.rivals.rival_contract import (
     BatchClock,
     PersonClock,
@@ -32,18 +25,18 @@ from discreet.simulate.played_batches import shuffle
 ROUNDS, ACTIONS, SEED = 48, 3, 5
 BUDGET = dc.Budget(8.0, 1e-5)
 LAGGED = [
-    PlainLinUCB(lag=0.0),
-    TreeLinUCB(lag=0.0),
-    TreeLinUCB(lag=0.0, constants="published"),
-    LocalLinUCB(lag=0.0),
-    LocalLinUCB(lag=0.0, constants="published"),
-    BatchedLinUCB(first=4),
-    AdaPrivateTS(first=4),
-    AdaPrivateTS(first=4, gram="clear"),
-    AdaPrivateTS(first=4, inflated=False),
+    rivals.PlainLinUCB(lag=0.0),
+    rivals.TreeLinUCB(lag=0.0),
+    rivals.TreeLinUCB(lag=0.0, constants="published"),
+    rivals.LocalLinUCB(lag=0.0),
+    rivals.LocalLinUCB(lag=0.0, constants="published"),
+    rivals.BatchedLinUCB(first=4),
+    rivals.AdaPrivateTS(first=4),
+    rivals.AdaPrivateTS(first=4, gram="clear"),
+    rivals.AdaPrivateTS(first=4, inflated=False),
 ]
-IN_BATCHES = (BatchedLinUCB, AdaPrivateTS)
-CODED = [CodedBandit(codes=codes, batches=4, constants="published") for codes in (2, 4)]
+IN_BATCHES = (rivals.BatchedLinUCB, rivals.AdaPrivateTS)
+CODED = [rivals.CodedBandit(codes=codes, batches=4, constants="published") for codes in (2, 4)]
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +60,12 @@ def test_losses_of_all_actions_are_played_as_labels_are(rival, rows):
 
 
 def budget_for(rival):
-    return dc.Budget.none() if isinstance(rival, PlainLinUCB) else BUDGET
+    return dc.Budget.none() if isinstance(rival, rivals.PlainLinUCB) else BUDGET
 
 
 def units_at(rival, people):
     """The numbers of the draws that the first ``people`` carry, with the weight of each."""
-    if isinstance(rival, TreeLinUCB):
+    if isinstance(rival, rivals.TreeLinUCB):
         nodes, before = [], 0
         for level in reversed(range(people.bit_length())):  # the largest dyadic intervals first
             if people >> level & 1:
@@ -123,7 +116,7 @@ def literal(rival, features, labels, budget):
                     inverses.append(np.linalg.inv(matrix))
                     u_a = response[a] + scales.response * drawn[a, p * (p + 1) // 2 :]
                     thetas.append(inverses[-1] @ u_a)
-            if isinstance(rival, AdaPrivateTS):
+            if isinstance(rival, rivals.AdaPrivateTS):
                 begun = max(each for each in (*np.cumsum([4, 6, 9, 14]), 16, 40) if each <= t)
                 shown = min(each for each in (*np.cumsum([4, 6, 9, 14]), 16, 40, 48) if each > t)
                 posterior = SeededNoise((SEED,)).for_batch(int(begun)).normal
@@ -199,7 +192,7 @@ def test_noise_has_the_variance_and_the_overlap_of_its_units(rounds, lag, kind):
 
 def test_without_noise_nothing_private_is_played(rows):
     features, labels = rows
-    plan = RivalPlan(PlainLinUCB(), ACTIONS, features.shape[1], BUDGET)
+    plan = RivalPlan(rivals.PlainLinUCB(), ACTIONS, features.shape[1], BUDGET)
     with pytest.raises(InvalidInput, match="must be inf"):
         run([plan], features, labels, [SEED])
     with pytest.raises(InvalidInput, match="users must be None"):

@@ -9,19 +9,13 @@ from scipy.stats import binom
 from discreet.data import fried, linear, load, logistic
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import UnitBall
-from discreet.lab.theory.known_bandits import (
-    gap_class,
-    known,
-    random_class,
-    table,
-    worst_gap,
-)
+from discreet.lab.theory import known_bandits
 from discreet.releases.release import Predictor
 from tolerances import EXACT
 
 CLASSES = {
-    "random": random_class(8, 3, 5),
-    "gap": gap_class(8, 3, 0.2, 5),
+    "random": known_bandits.random_class(8, 3, 5),
+    "gap": known_bandits.gap_class(8, 3, 0.2, 5),
 }
 
 
@@ -54,7 +48,7 @@ def test_losses_have_their_expectation(truth):
 @pytest.mark.parametrize("epsilon", [np.inf, 0.5])
 def test_playing_blindly_in_the_hard_instance_costs_what_it_should(epsilon):
     T, A, F = 10_000, 5, 32
-    truth = gap_class(F, A, worst_gap(T, A, F, epsilon))
+    truth = known_bandits.gap_class(F, A, known_bandits.worst_gap(T, A, F, epsilon))
     cost = T * truth.gaps.mean(axis=-1)
     expected = 0.5 * np.sqrt(A * T * np.log(F) * (1 + 1 / epsilon))
     np.testing.assert_allclose(cost, expected, rtol=1e-9)
@@ -63,7 +57,7 @@ def test_playing_blindly_in_the_hard_instance_costs_what_it_should(epsilon):
 @pytest.mark.parametrize("make", [linear, logistic, fried])
 def test_generated_sets_know_their_truth(make):
     data = make(300)
-    truth = known(data)
+    truth = known_bandits.known(data)
     np.testing.assert_array_equal(truth.expected[0], data.expected)
     if data.weights is not None:
         link = "identity" if make is linear else "logistic"
@@ -73,10 +67,10 @@ def test_generated_sets_know_their_truth(make):
 
 def test_mistakes_are_refused():
     with pytest.raises(InvalidInput, match="digits"):
-        known(load("digits"))
+        known_bandits.known(load("digits"))
     with pytest.raises(InvalidInput, match="finite class"):
-        _ = known(linear(50)).predictions
+        _ = known_bandits.known(linear(50)).predictions
     with pytest.raises(InvalidInput, match="expected"):
-        table(np.full((2, 3, 2), 1.5))
+        known_bandits.table(np.full((2, 3, 2), 1.5))
     with pytest.raises(InvalidInput, match="horizon"):
-        random_class(2, 2).draw(0, 1)
+        known_bandits.random_class(2, 2).draw(0, 1)

@@ -10,14 +10,7 @@ from discreet.arrays.stacking import stack
 from discreet.batch import Batch
 from discreet.design.schedule import Schedule
 from discreet.lab import theory
-from discreet.lab.theory.known_bandits import (
-    KnownContexts,
-    LeastSquares,
-    mechanism_for,
-    play_known,
-    random_class,
-    vanilla_po,
-)
+from discreet.lab.theory import known_bandits
 from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms.finite_choice import FiniteChoice
 from discreet.privacy.noise import SeededNoise
@@ -64,11 +57,11 @@ def least_squares(truth):
 
 
 def test_algorithm_1_with_a_finite_class():
-    truth = random_class(6, 3, 4)
+    truth = known_bandits.random_class(6, 3, 4)
     rounds = truth.draw(60, 3)
     rates = (0.05, 0.7)
-    oracle = LeastSquares(truth, 3, 2)
-    found = vanilla_po(truth, rounds, oracle, rates)
+    oracle = known_bandits.LeastSquares(truth, 3, 2)
+    found = known_bandits.vanilla_po(truth, rounds, oracle, rates)
     assert oracle.counts.sum(axis=-1).tolist() == [[60.0] * 3] * 2
     for r, rate in enumerate(rates):
         for seed in range(3):
@@ -103,11 +96,11 @@ def literal_batched(truth, rounds, seed, policy, oracle):
 
 @pytest.mark.parametrize("epsilon", [np.inf, 2.0])
 def test_batched_play_is_the_core_row_by_row(epsilon):
-    truth = random_class(7, 3, 4)
+    truth = known_bandits.random_class(7, 3, 4)
     rounds = truth.draw(100, 2)
     policies = [dc.BonusPO(rate_scale=4.0, bonus_scale=0.1), dc.BonusPO()]
-    run = Family(stack(policies), mechanism_for(truth, epsilon), "bandit")
-    found = play_known(run, truth, rounds)
+    run = Family(stack(policies), known_bandits.mechanism_for(truth, epsilon), "bandit")
+    found = known_bandits.play_known(run, truth, rounds)
     budget = dc.Budget(epsilon) if np.isfinite(epsilon) else dc.Budget.none()
     plain = FiniteClass(truth.weights).calibrate(dc.Problem(3, 4), budget)
     for r, policy in enumerate(policies):
@@ -118,15 +111,15 @@ def test_batched_play_is_the_core_row_by_row(epsilon):
 
 
 def test_known_contexts_sum_like_the_finite_class():
-    truth = random_class(9, 3, 5)
+    truth = known_bandits.random_class(9, 3, 5)
     rng = np.random.default_rng(0)
     x = np.eye(5)[rng.integers(5, size=(2, 1, 40))]
     weights = (np.arange(3) == rng.integers(3, size=(2, 4, 40, 1))) * 1.0
     losses = rng.random((2, 1, 40, 3))
     given = FiniteClass(truth.weights), dc.Problem(3, 5), dc.Budget.none()
-    ours = KnownContexts.of(*given)._summed_losses(x, weights, losses, None)
+    ours = known_bandits.KnownContexts.of(*given)._summed_losses(x, weights, losses, None)
     theirs = FiniteChoice.of(*given)._summed_losses(x, weights, losses, None)
     assert ours.shape == (2, 4, 9)
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=SOLVER)
     with pytest.raises(TypeError, match="FiniteClass"):
-        KnownContexts.of(*given)._summed_losses(x, weights, losses, 2**20)
+        known_bandits.KnownContexts.of(*given)._summed_losses(x, weights, losses, 2**20)

@@ -11,32 +11,23 @@ from discreet.cli.command_line import as_json
 from discreet.lab import theory
 from discreet.lab.report.scaling_report import write_report
 from discreet.lab.theory import scaling_experiments
-from discreet.lab.theory.scaling_experiments import (
-    GAPS,
-    ITEMS,
-    QUICK,
-    Axis,
-    document_of,
-    fitted_slope,
-    growth,
-    points,
-    slope,
-)
+from discreet.lab.theory import scaling_experiments as scaling
 
 
 @pytest.fixture(scope="module")
 def found():
-    return list(points(QUICK, seeds=4))
+    return list(scaling.points(scaling.QUICK, seeds=4))
 
 
 @pytest.fixture(scope="module")
 def document(found):
-    return document_of(found, QUICK, 4)
+    return scaling.document_of(found, scaling.QUICK, 4)
 
 
 def test_every_point_is_there(found):
     lines = sum(
-        len(axis.values) * len(axis.instances) * (2 if axis.private_only else 5) for axis in QUICK
+        len(axis.values) * len(axis.instances) * (2 if axis.private_only else 5)
+        for axis in scaling.QUICK
     )
     assert len(found) == 2 * lines
     assert {point.algorithm for point in found} == set(theory.STATEMENTS)
@@ -51,7 +42,7 @@ def test_oracle_calls_and_bounds(found):
 
 
 def test_hard_instances_grow_like_the_theorems_say(found):
-    for each in growth(found, QUICK):
+    for each in scaling.growth(found, scaling.QUICK):
         if each["rates"] == "theorem" and each["instance"] == "hard":
             assert each["low"] <= 0.55
             assert each["axis"] != "T" or each["slope"] <= 0.55
@@ -62,20 +53,20 @@ def test_an_algorithm_that_never_learns_is_caught(monkeypatch):
     from discreet.policies import Uniform
 
     monkeypatch.setattr(scaling_experiments, "stack", lambda _: Uniform())
-    axis = (Axis("T", (64, 256, 1024), "rounds T", instances=("easy",)),)
+    axis = (scaling.Axis("T", (64, 256, 1024), "rounds T", instances=("easy",)),)
     monkeypatch.setattr(scaling_experiments, "RATES", ("theorem",))
-    monkeypatch.setattr(Axis, "algorithms", ["batched_vanilla"])
-    (line,) = growth(list(points(axis, seeds=3)), axis)
+    monkeypatch.setattr(scaling.Axis, "algorithms", ["batched_vanilla"])
+    (line,) = scaling.growth(list(scaling.points(axis, seeds=3)), axis)
     assert line["slope"] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("power", [0.2, 0.5, 1.0])
 def test_slopes_of_powers(power):
     x = np.array([2.0, 8.0, 32.0, 128.0])
-    assert slope(x, 3 * x**power) == pytest.approx(power)
+    assert scaling.slope(x, 3 * x**power) == pytest.approx(power)
     rng = np.random.default_rng(0)
     values = 3 * x[:, None] ** power * rng.lognormal(sigma=0.1, size=(4, 30))
-    fit, low, high = fitted_slope(x, values)
+    fit, low, high = scaling.fitted_slope(x, values)
     assert low < fit < high < low + 0.1
     assert low - 0.05 < power < high + 0.05
 
@@ -86,7 +77,7 @@ def test_intervals_of_slopes_cover():
     covered = 0
     for seed in range(200):
         noise = np.random.default_rng(seed).gamma(5.0, 0.2, size=(4, 30))
-        _, low, high = fitted_slope(x, x[:, None] ** 0.5 * noise)
+        _, low, high = scaling.fitted_slope(x, x[:, None] ** 0.5 * noise)
         covered += low <= 0.5 <= high
     assert 0.88 <= covered / 200 <= 0.99
 
@@ -105,4 +96,9 @@ def test_results_are_plain_and_the_report_needs_nothing_else(document, tmp_path)
     assert (tmp_path / "bounds.png").read_bytes().startswith(b"\x89PNG")
     lines = (tmp_path / "points.csv").read_text().splitlines()
     assert len(lines) == 1 + len(document["points"])
-    assert {point["instance"] for point in document["points"]} == {"hard", *GAPS, ITEMS, "worst"}
+    assert {point["instance"] for point in document["points"]} == {
+        "hard",
+        *scaling.GAPS,
+        scaling.ITEMS,
+        "worst",
+    }

@@ -6,15 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from discreet.lab.report import figures
 from discreet.lab.report.campaign_results import levels_of, named_in
-from discreet.lab.report.figures import (
-    Drawing,
-    error_line,
-    legend,
-    line_style,
-    plain,
-    rounds_axis,
-)
 from discreet.lab.report.selection import Curves
 from discreet.text import epsilon_text
 from discreet.types import Axes, Figure, JsonMapping
@@ -24,7 +17,7 @@ COLOURS = ("#B35806", "#F1A340", "#FEE0B6", "#F7F7F7", "#D1E5F0", "#67A9CF", "#2
 _COLUMNS = 3
 
 
-def heat_maps(rates: Sequence[JsonMapping], epsilons: Sequence[float]) -> Drawing:
+def heat_maps(rates: Sequence[JsonMapping], epsilons: Sequence[float]) -> figures.Drawing:
     """Draw percentages of the row against the column, a map for each privacy level."""
     columns = min(_COLUMNS, len(epsilons))
     rows, names = -(-len(epsilons) // columns), named_in(rates, "row_algorithm")
@@ -40,7 +33,7 @@ def heat_maps(rates: Sequence[JsonMapping], epsilons: Sequence[float]) -> Drawin
             words = "% of data sets on which the row has less mean final loss; ties count half"
             figure.supxlabel(words, fontsize=10)
 
-    return Drawing((3.7 * columns, 3.5 * rows), draw)
+    return figures.Drawing((3.7 * columns, 3.5 * rows), draw)
 
 
 def _map(axis: Axes, rates: Sequence[JsonMapping], names: list[str]) -> None:
@@ -78,7 +71,7 @@ def legible_on(colour: tuple[float, ...]) -> str:
 
 def against_epsilon(
     records: Sequence[JsonMapping], column: str, words: str, fixed: Mapping[str, float]
-) -> Drawing:
+) -> figures.Drawing:
     """Draw a line per algorithm with one standard error; ``fixed`` are horizontal lines."""
     levels, names = levels_of(records), named_in(records, "algorithm")
 
@@ -94,15 +87,15 @@ def against_epsilon(
             # A small horizontal offset separates the error bars of different algorithms.
             x = places + 0.02 * (a - (len(names) - 1) / 2)
             error = np.nan_to_num(line[1])
-            error_line(axis, x, line[0], error, label=name, **line_style(name, ink))
+            figures.error_line(axis, x, line[0], error, label=name, **figures.line_style(name, ink))
         known_levels(axis, fixed, ink)
         axis.set_xticks(places, [epsilon_text(level) for level in levels])
         axis.set_xlabel("ε (more privacy to the right)")
         axis.set_ylabel(words)
-        plain(axis, ink)
-        legend(figure, [axis], fontsize=9)
+        figures.plain(axis, ink)
+        figures.legend(figure, [axis], fontsize=9)
 
-    return Drawing((6.4, 5.2), draw)
+    return figures.Drawing((6.4, 5.2), draw)
 
 
 FIRST_ROUND = 15
@@ -115,7 +108,7 @@ LEVELS = {"best fixed action": (0, (4, 2)), "uniform": (0, (1, 2))}
 _BELOW = 4
 
 
-def curve_chart(curves: Curves, known: Mapping[str, float]) -> Drawing:
+def curve_chart(curves: Curves, known: Mapping[str, float]) -> figures.Drawing:
     """Draw algorithms at each ε above, and the ε of each algorithm below, as the paper does.
 
     Axes are common, so that heights can be compared across the figure. ``known`` are losses of
@@ -139,7 +132,7 @@ def curve_chart(curves: Curves, known: Mapping[str, float]) -> Drawing:
             axis.set_title(curves.levels[i].text, fontsize=10)
             for a in algorithms:
                 name = curves.algorithms[a]
-                _line(axis, curves, a, i, name, line_style(name, ink))
+                _line(axis, curves, a, i, name, figures.line_style(name, ink))
         for axis, a in zip(below, algorithms, strict=False):
             axis.set_title(curves.algorithms[a], fontsize=10)
             axis.sharey(top[0])
@@ -147,7 +140,7 @@ def curve_chart(curves: Curves, known: Mapping[str, float]) -> Drawing:
                 _line(axis, curves, a, i, curves.levels[i].text, colours[i])
         for axis in (*top, *below[: len(algorithms)]):
             known_levels(axis, known, ink)
-            rounds_axis(axis, ink)
+            figures.rounds_axis(axis, ink)
         for axis in below[len(algorithms) :]:
             axis.set_axis_off()
         for axis in (top[0], *grid[:, 0]):
@@ -156,10 +149,10 @@ def curve_chart(curves: Curves, known: Mapping[str, float]) -> Drawing:
             axis.set_xlabel("rounds", fontsize=9)
         for axis in grid[:, 1:].reshape(-1):
             axis.tick_params(labelleft=False)
-        legend(upper, top, ncols=9)
-        legend(lower, below, ncols=9)
+        figures.legend(upper, top, ncols=9)
+        figures.legend(lower, below, ncols=9)
 
-    return Drawing((13.0, sum(heights)), draw)
+    return figures.Drawing((13.0, sum(heights)), draw)
 
 
 def _line(axis: Axes, curves: Curves, a: int, i: int, label: str, style: JsonMapping) -> None:

@@ -9,14 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from discreet.client.pages import rendered
-from discreet.lab.report.figures import (
-    STYLES,
-    Drawing,
-    error_line,
-    legend,
-    rounds_axis,
-    short_number,
-)
+from discreet.lab.report import figures
 from discreet.lab.report.tables import Table, csv_text, number, pivot
 from discreet.releases.canonical import write_atomically
 from discreet.types import Axes, Figure, JsonMapping, JsonObject
@@ -50,18 +43,18 @@ _DRAWN = ("hard", "easy", "worst", "items")
 
 def write_report(results: JsonMapping, out: Path) -> list[str]:
     """Write everything into a folder; return the names of the files."""
-    figures = {
+    drawings = {
         "regret_against_T": _panels(
             results, [each for each in HORIZONS if each[1] in _DRAWN], "rounds T"
         ),
         "regret_against_A_F_epsilon": _panels(results, OTHERS, None),
-        "bounds": Drawing((6.2, 4.6), lambda figure, ink: _bounds(results, figure, ink)),
+        "bounds": figures.Drawing((6.2, 4.6), lambda figure, ink: _bounds(results, figure, ink)),
     }
     page = rendered(
         "discreet.lab.report",
         "theory.html",
         seeds=results["seeds"],
-        figures=[drawing.inline(f"figure{i}") for i, drawing in enumerate(figures.values())],
+        figures=[drawing.inline(f"figure{i}") for i, drawing in enumerate(drawings.values())],
         horizons=_slopes(results, HORIZONS),
         others_slopes=_slopes(results, OTHERS),
         ratios=_ratios(results),
@@ -71,7 +64,7 @@ def write_report(results: JsonMapping, out: Path) -> list[str]:
         "points.csv": csv_text(results["points"]).encode(),
         "slopes.csv": csv_text(results["growth"]).encode(),
         "index.html": page.encode(),
-        **{f"{name}.png": drawing.png() for name, drawing in figures.items()},
+        **{f"{name}.png": drawing.png() for name, drawing in drawings.items()},
     }
     for name, data in contents.items():
         write_atomically(out / name, data, mode=0o644)
@@ -80,7 +73,7 @@ def write_report(results: JsonMapping, out: Path) -> list[str]:
 
 def _panels(
     results: JsonMapping, columns: Sequence[tuple[str, str, str]], words: str | None
-) -> Drawing:
+) -> figures.Drawing:
     """Draw regret, a column for each axis and instance, a row for each kind of rates."""
 
     def draw(figure: Figure, ink: str) -> None:
@@ -98,9 +91,9 @@ def _panels(
                         error = [1.96 * point["standard_error"] for point in line]
                         x, mean = ([point[key] for point in line] for key in ("value", "mean"))
                         style = _style(algorithm)
-                        error_line(axis, x, mean, error, label=described, **style)
+                        figures.error_line(axis, x, mean, error, label=described, **style)
                 axis.set_yscale("log")
-                rounds_axis(axis, ink)
+                figures.rounds_axis(axis, ink)
                 if words:
                     _guide(axis, results, ink)
                     axis.set_title(label if rates == "theorem" else "", fontsize=10)
@@ -111,10 +104,10 @@ def _panels(
                     axis.set_xlabel(words or f"{described_axes[name]}{items}")
             if not words:  # ticks at 1, 2 and 5: these axes span little more than one decade
                 row[0].yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-                row[0].yaxis.set_major_formatter(lambda value, _: short_number(value))
-        legend(figure, grid[0, :1], ncols=6, fontsize=9)
+                row[0].yaxis.set_major_formatter(lambda value, _: figures.short_number(value))
+        figures.legend(figure, grid[0, :1], ncols=6, fontsize=9)
 
-    return Drawing((3.7 * len(columns), 6.6), draw)
+    return figures.Drawing((3.7 * len(columns), 6.6), draw)
 
 
 def _bounds(results: JsonMapping, figure: Figure, ink: str) -> None:
@@ -132,8 +125,8 @@ def _bounds(results: JsonMapping, figure: Figure, ink: str) -> None:
     axis.set_ylabel("regret, and what it is bounded by")
     axis.set_xlabel("rounds T")
     axis.set_yscale("log")
-    rounds_axis(axis, ink)
-    legend(figure, [axis], ncols=2, fontsize=9)
+    figures.rounds_axis(axis, ink)
+    figures.legend(figure, [axis], ncols=2, fontsize=9)
 
 
 def _guide(axis: Axes, results: JsonMapping, ink: str) -> None:
@@ -154,7 +147,7 @@ def _line(
 def _style(algorithm: str) -> JsonObject:
     """Return the line style of an algorithm; a dashed line is a private algorithm."""
     kind = "VanillaPO" if algorithm.endswith("vanilla") else "BonusPO"
-    colour = "#009E73" if algorithm == "vanilla" else STYLES[kind][0]
+    colour = "#009E73" if algorithm == "vanilla" else figures.STYLES[kind][0]
     dash = (0, (4, 2)) if algorithm.startswith("private") else "-"
     return {"color": colour, "linestyle": dash, "linewidth": 1.6}
 
