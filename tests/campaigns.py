@@ -2,16 +2,20 @@
 
 import hashlib
 import math
+from dataclasses import replace
 
 import pytest
 
 for library in ("pyarrow", "joblib", "threadpoolctl"):
     pytest.importorskip(library)  # of the extra "campaign"; without it these tests have no subject
 
+from discreet.data import load  # noqa: E402
 from discreet.lab.campaign import run_campaign as campaigns  # noqa: E402
 from discreet.lab.campaign.campaign_settings import Campaign  # noqa: E402
 from discreet.lab.campaign.grid import Grid, keys  # noqa: E402
 from discreet.lab.campaign.result_files import read  # noqa: E402
+from discreet.lab.campaign.tasks import Task  # noqa: E402
+from discreet.simulate.engine import Machine  # noqa: E402
 
 SET = "fried:200"
 SMALL = {"algorithms": ["SquareCB", "LinUCB"], "epsilons": (math.inf, 1.0), "ridges": (0.1,)}
@@ -31,6 +35,13 @@ def small(out, data=(SET,), **changed):
 
 def play(out, data=(SET,), **changed):
     return campaigns.run(small(out, data, **changed))
+
+
+def task(name="a task", parts=(((0, 1), (0, 1)),), rows=60, machine=None, **data):
+    """A task on fried, on NumPy unless told otherwise; ``data`` are other parts of the set."""
+    found = replace(load("fried", rows=rows), **data)
+    machine = machine or Machine("numpy", "float64")
+    return Task(name, "fried", "Ridge.predictions", grid(), parts, rows, machine, found)
 
 
 def expected_runs(asked):

@@ -4,23 +4,18 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from campaigns import grid
+from campaigns import grid, task
 from discreet.data import load
 from discreet.lab.campaign import hardware
 from discreet.lab.campaign.grid import keys
 from discreet.lab.campaign.hardware import LEAST
 from discreet.lab.campaign.presets import FEATURES
-from discreet.lab.campaign.tasks import Task, compute, reason, scaled
+from discreet.lab.campaign.tasks import compute, reason, scaled
 from discreet.simulate import engine
 from discreet.simulate.engine import Machine
 from wording import refused
 
 FAMILY = "Ridge.predictions"
-
-
-def task(machine=None, parts=(((0, 1), (0, 1)),), family=FAMILY):
-    machine = machine or Machine("numpy", "float64")
-    return Task("a task", "fried", family, grid(), parts, 60, machine, load("fried", rows=60))
 
 
 def test_a_task_is_the_runs_it_names():
@@ -79,7 +74,9 @@ def test_out_of_memory_halves_the_budget_until_it_fits(error, monkeypatch):
         return play(plans, features, labels, seeds, machine, users=users)
 
     monkeypatch.setattr(engine, "run", hungry)
-    outcome = compute(task(Machine("numpy", "float64", LEAST * 8), (((0,), (0,)), ((1,), (0,)))))
+    outcome = compute(
+        task(parts=(((0,), (0,)), ((1,), (0,))), machine=Machine("numpy", "float64", LEAST * 8))
+    )
     assert outcome.error is None
     # What sufficed once is where the next part begins.
     assert asked == [LEAST * 8, LEAST * 4, LEAST * 2, LEAST * 2]

@@ -8,24 +8,15 @@ import sys
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 
 import discreet as dc
-from campaigns import SET, TASKS, contents, grid, play, small
-from discreet.data import load
+from campaigns import SET, TASKS, contents, play, small, task
 from discreet.lab.campaign import run_campaign as campaigns
-from discreet.lab.campaign.tasks import Task, TaskOutcome
+from discreet.lab.campaign.tasks import TaskOutcome
 from discreet.lab.campaign.workers import DIED, Workers, answer, computed_here, outcomes, workers
-from discreet.simulate.engine import Machine
 from wording import refused
-
-
-def task(name, contexts=None):
-    data, machine = load("fried", rows=40), Machine("numpy", "float32")
-    data = data if contexts is None else replace(data, contexts=contexts)
-    return Task(name, "fried", "Ridge.predictions", grid(), (((0, 1), (0,)),), 40, machine, data)
 
 
 class Deadly:
@@ -43,7 +34,7 @@ def test_two_jobs_write_the_files_of_one(tmp_path):
 
 
 def test_a_worker_that_dies_takes_one_task_with_it():
-    tasks = [task("a"), task("b"), task("deadly", Deadly()), task("c"), task("d")]
+    tasks = [task("a"), task("b"), task("deadly", contexts=Deadly()), task("c"), task("d")]
     with workers(2) as crew:
         made = {outcome.name: outcome.error for outcome in outcomes(iter(tasks), crew)}
     assert made == {"a": None, "b": None, "deadly": DIED, "c": None, "d": None}

@@ -47,62 +47,61 @@ def predictions(seed, A, shape):
     return losses
 
 
-def played(policy, losses, epoch):
-    """The policy of an epoch whose predictor says ``losses`` in the contexts."""
-    A = losses.shape[1]
-    released = Released(A, Schedule(horizon=2**12))
+def released_before(losses, epoch):
+    """Releases before an epoch whose predictor says ``losses`` in the contexts."""
+    released = Released(losses.shape[1], Schedule(horizon=2**12))
     for number in range(1, epoch):
         predictor = Predictor(losses.T, "clip")
         released = released.add(Release(number, 2 ** (number - 1), predictor))
     assert released.batch_length == theory.batch_length(epoch)
-    return policy.probabilities(released, np.eye(len(losses)))
+    return released
 
 
-def gaps_of(losses):
-    return losses - losses.min(axis=-1, keepdims=True)
+def played(policy, losses, epoch):
+    return policy.probabilities(released_before(losses, epoch), np.eye(len(losses)))
 
 
-def vanilla_holds(policy, losses, epoch, error):
-    B, A = theory.batch_length(epoch), losses.shape[1]
-    rate, gaps = theory.batched_vanilla_po_rate(B, A, error), gaps_of(losses)
-    covered = policy >= theory.vanilla_po_probability(B, A, rate, gaps) * (1 - EXACT)
-    predicted = (policy * gaps).sum(axis=-1)
-    return covered.all(), (predicted <= theory.vanilla_po_predicted_regret(B, A, rate)).all()
+def vanilla_bounds(B, A, error, gaps):
+    rate = theory.batched_vanilla_po_rate(B, A, error)
+    least = theory.vanilla_po_probability(B, A, rate, gaps) * (1 - EXACT)
+    return least, theory.vanilla_po_predicted_regret(B, A, rate)
 
 
-def bonus_holds(policy, losses, epoch, error):
-    B, A = theory.batch_length(epoch), losses.shape[1]
-    gaps = gaps_of(losses)
-    covered = policy >= theory.bonus_po_probability(B, A, error, gaps) * (1 - 1e-10)
-    predicted = (policy * gaps).sum(axis=-1)
-    return covered.all(), (predicted <= theory.bonus_po_predicted_regret(B, A, error)).all()
+def bonus_bounds(B, A, error, gaps):
+    least = theory.bonus_po_probability(B, A, error, gaps) * (1 - 1e-10)
+    return least, theory.bonus_po_predicted_regret(B, A, error)
 
 
+def holds(bounds, policy, losses, epoch, error):
+    """Whether probabilities are large enough, and the predicted regret small enough."""
+    gaps = losses - losses.min(axis=-1, keepdims=True)
+    least, most = bounds(theory.batch_length(epoch), losses.shape[1], error, gaps)
+    return (policy >= least).all(), ((policy * gaps).sum(axis=-1) <= most).all()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "policy"),
+    [
+        (vanilla_bounds, lambda error: dc.VanillaPO(scale=1.0, error_bound=6 * error)),
+        (bonus_bounds, lambda error: dc.BonusPO(error_bound=error)),
+    ],
+    ids=["vanilla", "bonus"],
+)
 @given(seed=seeds, A=sizes, epoch=epochs, error=errors, shape=shapes)
 @lemmas
-def test_batched_vanilla_po(seed, A, epoch, error, shape):
+def test_batched_policies(bounds, policy, seed, A, epoch, error, shape):
     losses = predictions(seed, A, shape)
-    policy = played(dc.VanillaPO(scale=1.0, error_bound=6 * error), losses, epoch)
-    assert vanilla_holds(policy, losses, epoch, error) == (True, True)
-
-
-@given(seed=seeds, A=sizes, epoch=epochs, error=errors, shape=shapes)
-@lemmas
-def test_batched_bonus_po(seed, A, epoch, error, shape):
-    losses = predictions(seed, A, shape)
-    policy = played(dc.BonusPO(error_bound=error), losses, epoch)
-    assert bonus_holds(policy, losses, epoch, error) == (True, True)
+    found = played(policy(error), losses, epoch)
+    assert holds(bounds, found, losses, epoch, error) == (True, True)
 
 
 @pytest.mark.parametrize("shape", ["spread", "one best"])
 def test_the_checks_catch_a_policy_that_explores_too_little_or_too_much(shape):
     losses = predictions(0, 4, shape)
-    for epoch, holds in ((9, vanilla_holds), (9, bonus_holds)):
-        greedy = (losses == losses.min(axis=-1, keepdims=True)) * 1.0
-        assert not holds(greedy, losses, epoch, 1.0)[0]
-    much = np.full_like(losses, 0.25)
-    assert not vanilla_holds(much, np.round(losses), 12, 1.0)[1]
-    assert not bonus_holds(much, np.round(losses), 24, 1.0)[1]
+    greedy = (losses == losses.min(axis=-1, keepdims=True)) * 1.0
+    for bounds, epoch in ((vanilla_bounds, 12), (bonus_bounds, 24)):
+        assert not holds(bounds, greedy, losses, 9, 1.0)[0]
+        assert not holds(bounds, np.full_like(losses, 0.25), np.round(losses), epoch, 1.0)[1]
 
 
 @given(B=st.integers(1, 400), x=st.floats(0.0, 50.0))
@@ -193,10 +192,7 @@ def test_average_of_updates_is_the_mixture_is_the_sampler(A, epoch):
             total += current
             current = exponential_update(current, losses[context], rate)
         np.testing.assert_allclose(total / B, mixture[context], rtol=0, atol=EXACT)
-    draws = 200_000
-    released = Released(A, Schedule(horizon=2**12))
-    for number in range(1, epoch):
-        released = released.add(Release(number, 1, Predictor(losses.T, "clip")))
+    draws, released = 200_000, released_before(losses, epoch)
     x = np.repeat(np.eye(CONTEXTS)[:1], draws, axis=0)
     drawn = policy.sample(released, x, np.random.default_rng(5).random((draws, 2)))
     counts = np.bincount(drawn, minlength=A)
