@@ -1,22 +1,13 @@
 """``discreet audit`` and ``discreet plan --records-per-person``, as people call them."""
 
-import json
 import re
 
 import pytest
 
 from discreet.audit import suite
 from discreet.audit.finding import FAILS, HOLDS, WEAK, Finding
-from discreet.cli.main import main
 from discreet.privacy.accounting import epsilon_in_different_batches, epsilon_in_one_batch
 from discreet.privacy.events import ObjectivePerturbation
-
-
-def run(capsys, *arguments):
-    code = main(list(arguments))
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
 
 NUMBERS = {"said": "hits <1> & 2", "trials": 10_000, "alpha": 1e-7}
 NUMBERS |= {"claimed": 2.0, "exact": 1.9, "measured": 1.5, "attainable": 1.6, "halved": 3.7}
@@ -45,9 +36,9 @@ def answered(monkeypatch):
         ((WEAK, FAILS), 1, "1 of 2 claims FAIL"),
     ],
 )
-def test_exit_code_and_summary(answered, capsys, verdicts, code, word):
+def test_exit_code_and_summary(answered, call, verdicts, code, word):
     answered(*verdicts)
-    ended, out, _ = run(capsys, "audit", "--quick")
+    ended, out, _ = call("audit", "--quick")
     assert ended == code
     assert word in out
     for verdict in verdicts:
@@ -55,23 +46,21 @@ def test_exit_code_and_summary(answered, capsys, verdicts, code, word):
     assert "once in 10,000 runs" in out
 
 
-def test_json_holds_every_finding(answered, capsys):
+def test_json_holds_every_finding(answered, document):
     answered(HOLDS, FAILS)
-    ended, out, err = run(capsys, "audit", "--full", "--json")
-    document = json.loads(out)
-    assert (ended, err) == (1, "")
-    assert document["format"] == "discreet-audit/1"
-    assert document["verdict"] == FAILS
-    assert document["command"] == "discreet audit --full"
-    assert [each["verdict"] for each in document["findings"]] == [HOLDS, FAILS]
-    assert document["statements"] * document["alpha"] == pytest.approx(1e-4)
+    found = document("audit", "--full", code=1)
+    assert found["format"] == "discreet-audit/1"
+    assert found["verdict"] == FAILS
+    assert found["command"] == "discreet audit --full"
+    assert [each["verdict"] for each in found["findings"]] == [HOLDS, FAILS]
+    assert found["statements"] * found["alpha"] == pytest.approx(1e-4)
 
 
-def test_the_page_is_whole_and_asks_for_nothing(answered, capsys, tmp_path):
+def test_the_page_is_whole_and_asks_for_nothing(answered, call, tmp_path):
     pytest.importorskip("jinja2")
     answered(HOLDS, WEAK, FAILS)
     path = tmp_path / "audit.html"
-    run(capsys, "audit", "--html", str(path))
+    call("audit", "--html", str(path))
     page = path.read_text()
     assert page.startswith("<!doctype html>")
     assert not re.search(r"(src|href)=\"(?!#|data:)", page)
@@ -81,29 +70,26 @@ def test_the_page_is_whole_and_asks_for_nothing(answered, capsys, tmp_path):
         assert word in page
 
 
-def test_a_part_of_an_audit(monkeypatch, capsys):
+def test_a_part_of_an_audit(monkeypatch, document):
     heard = []
     monkeypatch.setattr(suite, "answers", lambda listed, *_: heard.extend(listed) or [])
-    code, out, _ = run(capsys, "audit", "--part", "black-box", "noise", "--json")
-    assert code == 0
+    found = document("audit", "--part", "black-box", "noise")
     assert {check.part for check in heard} == {"noise", "black box"}
-    assert json.loads(out)["command"] == "discreet audit --quick --part black-box noise"
+    assert found["command"] == "discreet audit --quick --part black-box noise"
 
 
-def test_a_real_audit_of_one_mechanism(capsys, monkeypatch):
+def test_a_real_audit_of_one_mechanism(document, monkeypatch):
     """--mechanism and --epsilon are heard. Draws are seeded, but for those of processes of their
     own, whose false-alarm rate is 1e-9 together."""
     monkeypatch.setattr(suite, "FALSE_ALARM", 1e-9)
-    given = ("--mechanism", "logistic-gaussian", "--epsilon", "4", "--jobs", "1", "--json")
-    ended, out, _ = run(capsys, "audit", *given)
-    document = json.loads(out)
-    assert ended == 0
-    assert document["command"] == "discreet audit --quick --mechanism logistic-gaussian --epsilon 4"
-    assert {each["subject"] for each in document["findings"]} == {
+    given = ("--mechanism", "logistic-gaussian", "--epsilon", "4", "--jobs", "1")
+    found = document("audit", *given)
+    assert found["command"] == "discreet audit --quick --mechanism logistic-gaussian --epsilon 4"
+    assert {each["subject"] for each in found["findings"]} == {
         "logistic-gaussian, bandit",
         "logistic-gaussian, full information",
     }
-    assert {each["level"] for each in document["findings"]} == {4.0}
+    assert {each["level"] for each in found["findings"]} == {4.0}
 
 
 @pytest.mark.parametrize(
@@ -116,8 +102,8 @@ def test_a_real_audit_of_one_mechanism(capsys, monkeypatch):
         (["--jobs", "-1"], "jobs must be at least 0"),
     ],
 )
-def test_what_cannot_be_is_refused(capsys, arguments, word):
-    ended, _, err = run(capsys, "audit", *arguments)
+def test_what_cannot_be_is_refused(call, arguments, word):
+    ended, _, err = call("audit", *arguments)
     assert ended == 2
     assert word in err
 
@@ -127,23 +113,21 @@ def test_what_cannot_be_is_refused(capsys, arguments, word):
 PLAN = ("plan", "--actions", "3", "--dimension", "4", "--horizon", "100")
 
 
-def test_plan_says_what_several_records_mean(capsys):
-    ended, out, _ = run(capsys, *PLAN, "--epsilon", "1", "--records-per-person", "5")
+def test_plan_says_what_several_records_mean(call, document):
+    ended, out, _ = call(*PLAN, "--epsilon", "1", "--records-per-person", "5")
     assert ended == 0
     assert "A person   with 5 records: ε = 2.442 if they lie in different batches, 6.167" in out
-    assert "person" not in json.loads(run(capsys, *PLAN, "--json")[1])
-    assert run(capsys, *PLAN, "--records-per-person", "0")[0] == 2
-    _, out, _ = run(capsys, *PLAN, "--epsilon", "1", "--records-per-person", "2", "--json")
-    person = json.loads(out)["person"]
+    assert "person" not in document(*PLAN)
+    assert call(*PLAN, "--records-per-person", "0")[0] == 2
+    person = document(*PLAN, "--epsilon", "1", "--records-per-person", "2")["person"]
     assert person["records"] == 2
     assert person["epsilon_in_different_batches"] == pytest.approx(1.465, abs=1e-3)
     assert person["epsilon_in_one_batch"] == pytest.approx(2.155, abs=1e-3)
 
 
-def test_pure_budgets_multiply(capsys):
+def test_pure_budgets_multiply(document):
     pure = ("--oracle", "Logistic", "--epsilon", "0.5", "--delta", "0", "--policy", "SquareCB")
-    _, out, _ = run(capsys, *PLAN, *pure, "--records-per-person", "4", "--json")
-    person = json.loads(out)["person"]
+    person = document(*PLAN, *pure, "--records-per-person", "4")["person"]
     assert person["epsilon_in_different_batches"] == pytest.approx(2.0)
     assert person["epsilon_in_one_batch"] == pytest.approx(2.0)
     assert person["delta"] == 0.0

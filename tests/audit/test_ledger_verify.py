@@ -12,16 +12,11 @@ import discreet as dc
 from client.chains import KEY, sign, user_genesis
 from discreet.batch import Batch
 from discreet.batches.release_batch import release_batch
-from discreet.cli.main import main
 from discreet.client import documents
 from discreet.privacy.ledger import Ledger
 from discreet.releases.canonical import digest_of
 
-
-def run(capsys, *arguments):
-    code = main(["ledger", "verify", *map(str, arguments)])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
+COMMAND = ("ledger", "verify")
 
 
 def planned(budget=None, **parts):
@@ -50,7 +45,7 @@ def played(oracle=None, noise=None, budget=None):
         (dc.FiniteClass(np.zeros((2, 2, 3))), dc.Budget(0.5)),
     ],
 )
-def test_runs_of_every_oracle_are_valid(oracle, budget, tmp_path, capsys):
+def test_runs_of_every_oracle_are_valid(oracle, budget, tmp_path, document):
     learner = played(oracle, budget=budget)
     learner.released.save(tmp_path / "released.json")
     (tmp_path / "ledger.json").write_text(json.dumps(learner.ledger.to_json()))
@@ -58,19 +53,16 @@ def test_runs_of_every_oracle_are_valid(oracle, budget, tmp_path, capsys):
     learner.save(tmp_path / "state")
     kinds = {"released.json": "file of releases", "ledger.json": "ledger", "state": "saved learner"}
     for name, kind in kinds.items():
-        code, out, _ = run(capsys, tmp_path / name, "--json")
-        document = json.loads(out)
-        assert code == 0, document
-        assert document["kind"] == kind
-        assert document["charges"] == 3
-        assert document["recomputed"]["epsilon"] == pytest.approx(spent.epsilon, rel=2e-3)
-        assert document["recomputed"]["delta"] == spent.delta
+        found = document(tmp_path / name)
+        assert (found["kind"], found["charges"]) == (kind, 3)
+        assert found["recomputed"]["epsilon"] == pytest.approx(spent.epsilon, rel=2e-3)
+        assert found["recomputed"]["delta"] == spent.delta
     assert (tmp_path / "state").exists()  # reading does not claim
 
 
-def test_a_seeded_run_is_not_private(tmp_path, capsys):
+def test_a_seeded_run_is_not_private(tmp_path, call):
     played(noise=dc.SeededNoise(0)).released.save(tmp_path / "released.json")
-    code, out, _ = run(capsys, tmp_path / "released.json")
+    code, out, _ = call(tmp_path / "released.json")
     assert code == 1
     assert "NOT PRIVATE" in out
     assert "exceeds the budget" in out
@@ -99,21 +91,21 @@ def spent(**told):
         (spent(epsilon="1.0", delta="0.0"), "δ is 0, recomputed 1e-05"),
     ],
 )
-def test_what_does_not_add_up_is_not_valid(change, word, tmp_path, capsys):
-    document, path = played().ledger.to_json(), tmp_path / "ledger.json"
-    change(document)
-    path.write_text(json.dumps(document))
-    code, out, _ = run(capsys, path)
+def test_what_does_not_add_up_is_not_valid(change, word, tmp_path, call):
+    changed, path = played().ledger.to_json(), tmp_path / "ledger.json"
+    change(changed)
+    path.write_text(json.dumps(changed))
+    code, out, _ = call(path)
     assert code == 1
     assert word in out
 
 
-def test_a_mistake_in_our_own_accounting_is_noticed(tmp_path, capsys, monkeypatch):
+def test_a_mistake_in_our_own_accounting_is_noticed(tmp_path, call, monkeypatch):
     """The second computation shares no code with the first."""
     path = tmp_path / "ledger.json"
     path.write_text(json.dumps(played().ledger.to_json()))
     monkeypatch.setattr("discreet.privacy.ledger.epsilon", lambda *_: 0.9)
-    code, out, _ = run(capsys, path)
+    code, out, _ = call(path)
     assert code == 1
     assert "the ledger's own ε is 0.9, recomputed 1" in out
 
@@ -121,14 +113,12 @@ def test_a_mistake_in_our_own_accounting_is_noticed(tmp_path, capsys, monkeypatc
 @pytest.mark.parametrize(
     "content", [b"{}", b"[1]", b"not json", b'{"format": "discreet-released/1"}', b"PK\x03\x04"]
 )
-def test_what_is_no_ledger_is_not_valid(content, tmp_path, capsys):
+def test_what_is_no_ledger_is_not_valid(content, tmp_path, document):
     path = tmp_path / "file"
     path.write_bytes(content)
-    code, out, _ = run(capsys, path, "--json")
-    document = json.loads(out)
-    assert code == 1
-    assert document["valid"] is False
-    assert document["error"]
+    found = document(path, code=1)
+    assert found["valid"] is False
+    assert found["error"]
 
 
 @pytest.fixture
@@ -155,26 +145,26 @@ def service():
     server.server_close()
 
 
-def test_a_service(service, capsys, monkeypatch):
+def test_a_service(service, call, monkeypatch):
     learner = played()
     spent = learner.ledger.spent()
-    document = learner.ledger.to_json()
-    document["spent"] = {"epsilon": repr(spent.epsilon), "delta": repr(spent.delta)}
-    service["answer"] = json.dumps(document).encode()
+    stated = learner.ledger.to_json()
+    stated["spent"] = {"epsilon": repr(spent.epsilon), "delta": repr(spent.delta)}
+    service["answer"] = json.dumps(stated).encode()
     monkeypatch.setenv("DISCREET_API_KEY", "dk_1_secret")
-    code, out, _ = run(capsys, service["url"])
+    code, out, _ = call(service["url"])
     assert code == 0
     assert out.startswith("service: 3 charges")
     assert service["keys"] == ["Bearer dk_1_secret"]
 
 
-def test_a_service_that_refuses_or_sends_something_else(service, capsys, monkeypatch):
+def test_a_service_that_refuses_or_sends_something_else(service, call, monkeypatch):
     monkeypatch.delenv("DISCREET_API_KEY", raising=False)
     service["answer"] = b"<html>"
-    code, out, _ = run(capsys, service["url"])
+    code, out, _ = call(service["url"])
     assert (code, "must be a JSON object" in out) == (1, True)
     service["code"] = 401
-    code, _, err = run(capsys, service["url"])
+    code, _, err = call(service["url"])
     assert (code, "(401)" in err) == (2, True)
     assert service["keys"] == [None, None]
 
@@ -201,13 +191,12 @@ def written(tmp_path, contents):
 @pytest.mark.parametrize(
     ("batches", "code", "composed"), [(None, 0, 1), (1, 0, 1), (2, 1, 2), (3, 1, 3), (9, 1, 3)]
 )
-def test_a_chain_pays_for_the_dearest_batches(tmp_path, capsys, batches, code, composed):
+def test_a_chain_pays_for_the_dearest_batches(tmp_path, document, batches, code, composed):
     """Three releases, each of which costs the whole budget: one user may be in one of them."""
     learner = played()
     path = written(tmp_path, chain_of(learner, batches=batches))
-    told, out, _ = run(capsys, path, "--json")
-    found = json.loads(out)
-    assert (told, found["valid"], found["charges"]) == (code, code == 0, 3)
+    found = document(path, code=code)
+    assert (found["valid"], found["charges"]) == (code == 0, 3)
     assert found["budget"]["epsilon"] == 1.0
     whole, event = Ledger(dc.Budget(9.0, 1e-5)), learner.released.items[0].event
     for _ in range(composed):
@@ -225,18 +214,17 @@ def restored_from(contents, newest):
     )
 
 
-def test_releases_that_a_restore_cut_off_are_charged(tmp_path, capsys):
+def test_releases_that_a_restore_cut_off_are_charged(tmp_path, call, document):
     contents = chain_of(played(), batches=1)
     path = written(tmp_path, [*contents, restored_from(contents[:2], contents)])
-    code, out, _ = run(capsys, path, "--json")
-    assert (code, json.loads(out)["charges"]) == (0, 3)
+    assert document(path)["charges"] == 3
     path = written(tmp_path, [*contents[:2], restored_from(contents[:2], contents)])
-    code, out, _ = run(capsys, path)
+    code, out, _ = call(path)
     assert code == 1
     assert "2 are missing" in out
 
 
-def test_a_file_of_releases_cannot_tell_what_users_spent(tmp_path, capsys):
+def test_a_file_of_releases_cannot_tell_what_users_spent(tmp_path, call):
     """Its plan promises something for users, and does not say how often one contributes."""
     released = played().released
     plan, items = {**released.plan, "unit": "user"}, []
@@ -245,12 +233,12 @@ def test_a_file_of_releases_cannot_tell_what_users_spent(tmp_path, capsys):
         items.append(replace(item, plan_digest=root, previous=previous))
         previous = items[-1].digest
     replace(released, plan=plan, items=tuple(items)).save(tmp_path / "released.json")
-    code, _, told = run(capsys, tmp_path / "released.json")
+    code, _, told = call(tmp_path / "released.json")
     assert code == 2
     assert "must say how often one user contributes" in told
 
 
-def test_releases_of_users_tell_what_a_person_spent(tmp_path, capsys):
+def test_releases_of_users_tell_what_a_person_spent(tmp_path, document):
     """Where the plan bounds a person's batches, files and chains are priced by the dearest ones."""
     plan = planned(unit="user", batches_per_user=2, records_per_batch=3)
     released = plan.nothing_released()
@@ -265,8 +253,7 @@ def test_releases_of_users_tell_what_a_person_spent(tmp_path, capsys):
     for item in released.items:
         contents.append(sign(documents.release_document(contents[-1], item)))
     for path in (tmp_path / "released.json", written(tmp_path, contents)):
-        code, out, _ = run(capsys, path, "--json")
-        found = json.loads(out)
-        assert (code, found["charges"]) == (0, 3), found
+        found = document(path)
+        assert found["charges"] == 3
         assert found["recomputed"]["epsilon"] == pytest.approx(1.0, rel=2e-3)
         assert found["recomputed"]["partition"] == "the 2 dearest of 3 batches"
