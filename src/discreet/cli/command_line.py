@@ -23,7 +23,7 @@ from discreet.simulate.experiment import DEFAULT, Experiment, assign, experiment
 from discreet.simulate.plan_forecast import ExpectedRewards
 from discreet.text import Advice, about, epsilon_text, read_toml
 from discreet.types import JsonMapping, JsonObject
-from discreet.validate import installed, nearest
+from discreet.validate import installed, nearest, writable
 
 if TYPE_CHECKING:
     from discreet.service.settings import Settings
@@ -164,25 +164,15 @@ def _plain(value: Any) -> Any:
 
 def write(path: str | Path, content: str | bytes, *, keep: bool = False) -> None:
     """Write a file, or raise an error that names it; with ``keep`` never over another file."""
-    try:
-        data = content.encode() if isinstance(content, str) else content
-        with Path(path).open("xb" if keep else "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise InvalidInput(
-            f"output must be writable; {path} is not ({error.strerror}). Choose another place."
-        ) from None
+    data = content.encode() if isinstance(content, str) else content
+    with writable(path), Path(path).open("xb" if keep else "wb") as file:
+        file.write(data)
 
 
 def folder(path: str) -> Path:
     """Make a folder for output, or raise an error that names it."""
-    try:
+    with writable(path):
         Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"--out must be a folder to write to; {path} is not ({error.strerror}). "
-            "Choose another place."
-        ) from None
     return Path(path)
 
 
