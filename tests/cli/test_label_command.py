@@ -18,6 +18,7 @@ from discreet.privacy.attacker import attacker
 from discreet.privacy.budget import Participation
 from discreet.privacy.events import ExponentialMechanism, Gaussian, NonPrivate
 from discreet.privacy.ledger import Ledger
+from small_plans import small_plan
 from wording import refused
 
 pytest.importorskip("jinja2")
@@ -36,8 +37,7 @@ kept = "14 days"
 
 
 def learner(**changes):
-    settings = {"n_actions": 2, "features": dc.UnitBall(2), "budget": dc.Budget(1.0, 1e-5)}
-    made = dc.Learner(dc.Plan(**settings, first_batch=2), **changes)
+    made = dc.Learner(small_plan(first_batch=2), **changes)
     decided = made.decide(np.zeros((2, 2)))
     made.observe(decided.id, np.ones(2))
     made.release()
@@ -51,17 +51,11 @@ def chain(made):
     return b"\n".join(contents) + b"\n"
 
 
-def users(path, batches=10, records=2, charges=30):
-    plan = dc.Plan(
-        n_actions=2,
-        features=dc.UnitBall(2),
-        budget=dc.Budget(4.0, 1e-6),
-        unit="user",
-        batches_per_user=batches,
-        records_per_batch=records,
-    )
+def users(path):
+    often = {"unit": "user", "batches_per_user": 10, "records_per_batch": 2}
+    plan = small_plan(budget=dc.Budget(4.0, 1e-6), **often)
     ledger = Ledger(plan.budget, unit="user", participation=plan.participation)
-    for number in range(charges):
+    for number in range(30):
         ledger = ledger.charge(f"batch {number}", plan.event)
     path.write_text(json.dumps(ledger.to_json()))
     return path
@@ -216,27 +210,22 @@ HALF = '[[data]]\nwhat = "rows"\nholder = "me"\n'
         ("facts.toml", 'data = "everything"', "--facts", "facts.data must be a list"),
     ],
 )
-def test_what_is_wrong_gets_no_label(here, call, name, content, flag, words):
+def test_what_is_wrong_gets_no_label(here, refuses, name, content, flag, words):
     if content is not None:
         (here / name).write_text(content)
-    given = [users(here / "ledger.json"), flag, name] if flag else [name]
-    code, _, told = call(*given)
-    assert (code, words in told) == (2, True), told
+    refuses(*([users(here / "ledger.json"), flag] if flag else []), name, said=words)
     assert not list(here.glob("label.*"))
 
 
-def test_seeded_noise_exceeds_every_budget(here, call):
+def test_seeded_noise_exceeds_every_budget(here, refuses):
     learner(noise=dc.SeededNoise(0)).released.save(here / "released.json")
-    code, _, told = call("released.json")
-    assert (code, "exceeds the budget" in told) == (2, True)
+    refuses("released.json", said="exceeds the budget")
 
 
-def test_a_label_never_replaces_what_it_is_made_from(here, call):
+def test_a_label_never_replaces_what_it_is_made_from(here, refuses):
     path = users(here / "ledger.json")
     before = path.read_bytes()
-    code, _, told = call(path, "--out", "ledger")
-    assert code == 2
-    assert "out must be another name" in told
+    refuses(path, "--out", "ledger", said="out must be another name")
     assert path.read_bytes() == before
     assert not (here / "ledger.html").exists()
 
