@@ -5,15 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import (
-    Budget,
-    InvalidInput,
-    Ledger,
-    LossConflict,
-    NotReady,
-    Release,
-    Released,
-)
+from discreet import Budget, InvalidInput, Ledger, LossConflict, Release, Released
 from discreet.batches.memory_store import MemoryStore
 from discreet.design.schedule import Schedule
 from discreet.privacy.events import NonPrivate
@@ -78,19 +70,6 @@ def test_ids_repeat_in_one_call_only_where_nothing_is_stored():
     assert state_of(one) == before
 
 
-def test_a_conflict_in_bulk_stores_nothing():
-    one = store()
-    take(one, 4)
-    one.observe_one(2, 0.5)
-    before = state_of(one)
-    with refused(LossConflict, "first one is kept") as caught:
-        one.observe(np.array([1, 2]), np.array([0.5, 0.75]))
-    assert state_of(one) == before
-    assert "0.5" not in str(caught.value)
-    one.observe(np.array([1, 2]), np.array([0.25, 0.5]))  # the same again, and a new one
-    assert one.batches[0].unobserved == 2
-
-
 def seen_by_fit(one):
     """What a fit is given: copies, taken while it runs."""
     seen = {}
@@ -118,38 +97,6 @@ def test_a_fit_sees_one_loss_a_row_all_losses_or_silence(missing):
     take(full, 1)
     full.observe(np.array([0]), np.array([[0.0, 0.5, 1.0]]))
     assert seen_by_fit(full)["losses"].tolist() == [[0.0, 0.5, 1.0]]
-
-
-@pytest.mark.parametrize("missing", [None, 1.0])
-def test_a_failed_fit_changes_nothing_and_may_be_tried_again(missing):
-    one = store(first=2, missing=missing)
-    take(one, 2)
-    one.observe_one(0, 0.5)
-    one.close()
-    before = state_of(one)
-
-    def fail(*_):
-        raise MemoryError
-
-    with pytest.raises(MemoryError):
-        one.release(fail)
-    assert state_of(one) == before
-    one.release(fit)
-    assert len(one.released.items) == len(one.ledger.entries) == 1
-
-
-def test_nothing_is_released_before_its_time():
-    one = store(first=2)
-    for step, advice in (
-        (lambda: None, "Go on deciding"),
-        (lambda: take(one, 2), "close()"),
-        (lambda: one.observe_one(0, 0.5), "close()"),
-    ):
-        step()
-        before = state_of(one)
-        with refused(NotReady, advice):
-            one.release(fit)
-        assert state_of(one) == before
 
 
 def test_the_memory_of_released_rows_is_overwritten():

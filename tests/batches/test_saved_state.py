@@ -1,6 +1,5 @@
 """A saved learner is a private file that goes on exactly once."""
 
-import json
 import os
 import random
 import threading
@@ -10,20 +9,15 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from batches.clocked_learners import altered
+from small_plans import small_plan
 from store_state import state_of
 from wording import refused
 
 
 def plan(**changes):
-    base = {
-        "n_actions": 2,
-        "features": dc.UnitBall(2),
-        "policy": dc.SquareCB(scale=16),  # a whole number: the digest must survive the file
-        "budget": dc.Budget(1.0, 1e-5),
-        "first_batch": 1,
-        "growth": 2.0,
-    }
-    return dc.Plan(**{**base, **changes})
+    whole = dc.SquareCB(scale=16)  # a whole number: the digest must survive the file
+    return small_plan(**{"policy": whole, "first_batch": 1, "growth": 2.0} | changes)
 
 
 def halfway(**changes):
@@ -240,17 +234,6 @@ def test_an_altered_file_is_refused_and_put_back(path):
     assert caught > 150
 
 
-def saved_parts(path, change):
-    """Write the file again, with another header."""
-    with np.load(path) as file:
-        rows = dict(file)
-    header = json.loads(rows.pop("header").tobytes())
-    change(header)
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    with open(path, "wb") as file:
-        np.savez(file, header=text, **rows)
-
-
 def cut(share):
     return lambda path: path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
 
@@ -262,9 +245,9 @@ def pickled(path):
 
 PARTS = ["plan", "ledger", "releases", "batches", "format"]
 WRONG = {
-    **{f"without {part}": lambda path, part=part: saved_parts(path, lambda header: header.pop(part))
+    **{f"without {part}": lambda path, part=part: altered(path, lambda header, _: header.pop(part))
        for part in PARTS},
-    "another format": lambda path: saved_parts(path, lambda each: each.update(format="other/4")),
+    "another format": lambda path: altered(path, lambda header, _: header.update(format="other/4")),
     **{f"{share:.1%} of it": cut(share) for share in (0.0, 0.1, 0.5, 0.9, 0.999)},
     "a pickle": pickled,
 }  # fmt: skip
