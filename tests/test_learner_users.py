@@ -8,17 +8,15 @@ import pytest
 
 import discreet as dc
 from discreet.batches import saved_state
+from small_plans import small_plan
 from store_state import state_of
 from wording import refused
 
-BUDGET = dc.Budget(1.0, 1e-5)
-
 
 def plan(batches=2, records=1, **changes):
-    base = {"n_actions": 2, "features": dc.UnitBall(1), "budget": BUDGET, "oracle": dc.Ridge()}
-    sizes = {"policy": dc.Uniform(), "first_batch": 4, "growth": 1.1}
+    parts = {"features": dc.UnitBall(1), "policy": dc.Uniform(), "oracle": dc.Ridge()}
     often = {"unit": "user", "batches_per_user": batches, "records_per_batch": records}
-    return dc.Plan(**base | sizes | often | changes)
+    return small_plan(**parts | {"first_batch": 4, "growth": 1.1} | often | changes)
 
 
 def learner(batches=2, records=1, seed=0, **changes):

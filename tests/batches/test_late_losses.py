@@ -12,18 +12,6 @@ from store_state import state_of
 from wording import refused
 
 
-def test_losses_thousands_of_decisions_late_are_all_heard():
-    one, late, heard = learner(window=5_000), 5_000, 0
-    ids = []
-    for _ in range(200):
-        ids += decide(one, 100).tolist()
-        due = max(heard, len(ids) - late)
-        one.observe(ids[heard:due], np.zeros(due - heard))
-        heard = due
-    assert ids == list(range(20_000))  # every decision is stored
-    assert records(one) == [2 << k for k in range(12)]  # batch 13 lacks 1,382 losses
-
-
 def test_releases_are_made_in_the_order_of_the_batches():
     """Batch 2 and 3 are complete, batch 1 is not: nothing is released before its window ends."""
     one = learner(window=20)

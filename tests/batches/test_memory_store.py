@@ -1,11 +1,8 @@
 """MemoryStore: slots by count, losses once, and one atomic step from rows to a release."""
 
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from discreet import Budget, InvalidInput, Ledger, LossConflict, Release, Released
+from discreet import Budget, InvalidInput, Ledger, Release, Released
 from discreet.batches.memory_store import MemoryStore
 from discreet.design.schedule import Schedule
 from discreet.privacy.events import NonPrivate
@@ -34,31 +31,6 @@ def fit(batch, released, ledger):
     return release, ledger.charge(f"batch {number}", NonPrivate("a test"))
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.25, 1.0])), min_size=1, max_size=8
-    )
-)
-def test_one_by_one_is_in_bulk(reports):
-    """observe_one is observe: the same rows, counts and refusals."""
-    one, bulk = store(), store()
-    take(one, 4)
-    take(bulk, 4)
-    for slot, loss in reports:
-        answers = []
-        for call in (
-            lambda slot=slot, loss=loss: one.observe_one(slot, loss),
-            lambda slot=slot, loss=loss: bulk.observe(np.array([slot]), np.array([loss])),
-        ):
-            try:
-                call()
-                answers.append(None)
-            except LossConflict as error:
-                answers.append(str(error))
-        assert answers[0] == answers[1]
-        assert state_of(one) == state_of(bulk)
-
-
 def test_ids_repeat_in_one_call_only_where_nothing_is_stored():
     one = store()
     take(one, 4)
@@ -68,35 +40,6 @@ def test_ids_repeat_in_one_call_only_where_nothing_is_stored():
     with refused(InvalidInput, "distinct"):
         one.observe(np.array([1, 1]), np.array([0.5, 0.5]))
     assert state_of(one) == before
-
-
-def seen_by_fit(one):
-    """What a fit is given: copies, taken while it runs."""
-    seen = {}
-
-    def look(batch, released, ledger):
-        seen.update(features=batch.features.copy(), losses=batch.losses.copy())
-        seen.update(observed=batch.observed.copy())
-        return fit(batch, released, ledger)
-
-    one.release(look)
-    return seen
-
-
-@pytest.mark.parametrize("missing", [None, 1.0])
-def test_a_fit_sees_one_loss_a_row_all_losses_or_silence(missing):
-    one = store(first=2, missing=missing)
-    take(one, 2, action=2)
-    one.observe(np.array([1]), np.array([0.25]))
-    one.close()
-    seen = seen_by_fit(one)
-    assert seen["observed"].tolist() == [[False, False, missing is not None], [False, False, True]]
-    assert seen["losses"][:, 2].tolist() == [missing or 0.0, 0.25]
-    assert seen["features"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    full = store(first=1)
-    take(full, 1)
-    full.observe(np.array([0]), np.array([[0.0, 0.5, 1.0]]))
-    assert seen_by_fit(full)["losses"].tolist() == [[0.0, 0.5, 1.0]]
 
 
 def test_the_memory_of_released_rows_is_overwritten():
