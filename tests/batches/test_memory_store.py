@@ -1,59 +1,37 @@
-"""MemoryStore: slots by count, losses once, and one atomic step from rows to a release."""
+"""MemoryStore: ids of one call, the memory of rows, and no value in a repr."""
+
+from dataclasses import replace
 
 import numpy as np
 
-from discreet import Budget, InvalidInput, Ledger, Release, Released
-from discreet.batches.memory_store import MemoryStore
-from discreet.design.schedule import Schedule
-from discreet.privacy.events import NonPrivate
-from discreet.releases.release import Predictor
+from batches.clocked_learners import PLAN, decide, learner
+from discreet import InvalidInput
 from store_state import state_of
 from wording import refused
 
-ACTIONS, P = 3, 2
-
-
-def store(first=4, horizon=None, missing=None, **words):
-    released = Released(ACTIONS, Schedule(first, horizon))
-    words = {"on_last_answer": True} | words
-    return MemoryStore(released, Ledger(Budget.none()), P, missing, **words)
-
-
-def take(store, count, action=1):
-    rows = np.arange(count * P, dtype=float).reshape(count, P) + 1.0
-    return store.take(rows, np.full(count, action, dtype=np.int64))
-
-
-def fit(batch, released, ledger):
-    """A stand-in for the learner's fit: public numbers only."""
-    number = len(released.items) + 1
-    release = Release(number, batch.records, Predictor(np.zeros((ACTIONS, P)), "identity"))
-    return release, ledger.charge(f"batch {number}", NonPrivate("a test"))
-
 
 def test_ids_repeat_in_one_call_only_where_nothing_is_stored():
-    one = store()
-    take(one, 4)
-    one.observe(np.array([-1, -1, 2]), np.array([0.5, 0.75, 1.0]))
-    assert one.batches[0].unobserved == 3
-    before = state_of(one)
+    one = learner()
+    decide(one, 2)
+    one.observe([-1, -1, 1], [0.5, 0.75, 1.0])
+    assert one._store.batches[0].unobserved == 1
+    before = state_of(one._store)
     with refused(InvalidInput, "distinct"):
-        one.observe(np.array([1, 1]), np.array([0.5, 0.5]))
-    assert state_of(one) == before
+        one.observe([0, 0], [0.5, 0.5])
+    assert state_of(one._store) == before
 
 
 def test_the_memory_of_released_rows_is_overwritten():
-    one = store(first=2)
-    take(one, 2)
-    one.observe(np.array([0, 1]), np.array([0.5, 0.5]))
-    kept = (one.batches[0].features, one.batches[0].losses, one.batches[0].actions)
+    one = learner(plan=replace(PLAN, first_batch=64))
+    one.observe(decide(one, 64), np.full(64, 0.5))
+    batch = one._store.batches[0]
+    kept = batch.features, batch.losses, batch.actions
     assert all(array.any() for array in kept)
-    one.release(fit)
+    one.release()
     assert not any(array.any() for array in kept)
 
 
 def test_a_store_shows_no_values():
-    one = store()
-    take(one, 4)
-    assert repr(one) == str(one) == "MemoryStore(private)"
-    assert repr(one.batches) == "[BatchSlots(private), BatchSlots(private)]"
+    store = learner()._store
+    assert repr(store) == str(store) == "MemoryStore(private)"
+    assert repr(store.batches) == "[BatchSlots(private)]"

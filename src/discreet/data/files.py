@@ -196,13 +196,12 @@ def _columns_of(name: str, frame: Frame) -> SourceColumns:
         )
     columns = []
     for title in read.columns:
-        found = frames.column(read, title)
-        if found.values.dtype.kind in "biuf":
-            # Whole numbers above 2^53 round here, as they do in every float64 table.
-            columns.append(np.where(found.missing, np.nan, found.values.astype(np.float64)))
+        # Whole numbers above 2^53 round here, as they do in every float64 table.
+        found = frames.column(read, title).filled("biuf")
+        if found.dtype.kind == "f":
+            columns.append(found)
             continue
-        pairs = zip(found.values, found.missing, strict=True)
-        values = [None if missing else value for value, missing in pairs]
+        values = list(found)
         if all(each is None or isinstance(each, Real) for each in values):
             columns.append(np.array(values, dtype=np.float64))
         elif all(each is None or isinstance(each, (str, int)) for each in values):

@@ -234,10 +234,7 @@ def frame_columns(frame: object, without: Iterable[str]) -> dict[str, NumpyArray
     made = {}
     for name in read.columns:
         if name not in left_out:
-            column = frames.column(read, name)
-            numbers = column.values.dtype.kind in "fiu"
-            made[str(name)] = column.values.astype(np.float64 if numbers else object)
-            made[str(name)][column.missing] = np.nan if numbers else None
+            made[str(name)] = frames.column(read, name).filled("fiu")
     return made
 
 
