@@ -24,12 +24,7 @@ HEAVY = (
     *("discreet.lab.report", "discreet.lab.theory", "discreet.service", "discreet.lab.traffic"),
 )
 LEAF_COMMANDS = [
-    ["demo"],
-    ["run"],
-    ["plan"],
-    ["release", "show"],
-    ["release", "verify"],
-    ["version"],
+    each.split() for each in ("demo", "run", "plan", "release show", "release verify", "version")
 ]
 SMALL = ["--data", "fried", "--rows", "300", "--seeds", "2"]
 
