@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -164,14 +165,18 @@ def _first_odd_row(rows: object, columns: int) -> str:
 
 
 @contextmanager
-def writable(path: str | Path) -> Iterator[None]:
-    """Turn an error of the system into one that names what cannot be written."""
+def usable(
+    path: str | Path, rule: str = "file must be readable", step: str = "Check the path."
+) -> Iterator[None]:
+    """Turn an error of the system into one that names the path."""
     try:
         yield
     except OSError as error:
-        raise InvalidInput(
-            f"output must be writable; {path} is not ({error.strerror}). Choose another place."
-        ) from None
+        reason = error.strerror or "not a file of that kind"
+        raise InvalidInput(f"{rule}; {path} is not ({reason}). {step}") from None
+
+
+writable = partial(usable, rule="output must be writable", step="Choose another place.")
 
 
 def installed(extra: str, purpose: str, *libraries: str, instead: str = "") -> None:

@@ -12,6 +12,7 @@ from discreet.client import label as labels
 from discreet.errors import InvalidInput
 from discreet.releases.canonical import canonical
 from discreet.text import guarantee_text
+from discreet.validate import usable
 
 FLAGS = (
     flag("source SOURCE", "a file, or the address of a service"),
@@ -60,13 +61,8 @@ def label(args: argparse.Namespace) -> Answer:
 
 def _key(path: str) -> bytes:
     """Return the 32 bytes of a signing key of a vault."""
-    try:
+    with usable(path, "key file must be readable", "Name the file signing.key of a vault."):
         return Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidInput(
-            f"key file must be readable; {path} is not ({error.strerror}). "
-            "Name the file signing.key of a vault."
-        ) from None
 
 
 COMMANDS = {"label": (label, FLAGS)}

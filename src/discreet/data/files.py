@@ -22,7 +22,7 @@ from discreet.errors import InvalidInput
 from discreet.features import frames
 from discreet.features.schema import Schema
 from discreet.types import Frame, NumpyArray
-from discreet.validate import installed
+from discreet.validate import installed, usable
 
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null"})
 """Texts for a missing value; surrounding spaces do not matter."""
@@ -38,15 +38,11 @@ def readable(
     path: str | Path, rule: str, step: str, *wrong: type[Exception], what: str = "file"
 ) -> Iterator[None]:
     """Raise an error with the path, where a file is not there or, by ``wrong``, not of its kind."""
-    try:
-        yield
-    except wrong:
-        raise InvalidInput(f"{what} must be {rule}; {path} is not. {step}") from None
-    except OSError as error:
-        reason = error.strerror or "not a file of that kind"
-        raise InvalidInput(
-            f"file must be readable; {path} is not ({reason}). Check the path."
-        ) from None
+    with usable(path):
+        try:
+            yield
+        except wrong:
+            raise InvalidInput(f"{what} must be {rule}; {path} is not. {step}") from None
 
 
 def read_file(
