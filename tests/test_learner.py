@@ -4,9 +4,9 @@ import copy
 import gc
 import math
 import pickle
-import threading
 import time
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
@@ -401,45 +401,30 @@ def test_what_a_batch_tells_depends_on_its_own_people(change, geometry):
 
 
 class OneAtATime:
-    """Uniforms from a source that notices a second caller while it serves the first.
+    """Uniforms from a source that notices a second caller while it serves the first."""
 
-    ``serve`` is what the first caller waits for.
-    """
-
-    def __init__(self, serve):
-        self.inside, self.overlaps, self.met, self._serve = 0, 0, threading.Event(), serve
+    inside = overlaps = 0
 
     def random(self, shape):
         self.inside += 1
-        if self.inside > 1:
-            self.overlaps += 1
-            self.met.set()
-        self._serve(self)
+        self.overlaps += self.inside > 1
+        time.sleep(1e-4)  # others may try to enter
         self.inside -= 1
         return np.full(shape, 0.5)
 
 
-def serve_in_threads(one):
-    """Four threads, 50 decisions each; the ids that they were given."""
-    ids = []
-
-    def serve():
-        for _ in range(50):
-            decision = one.decide(context())
-            one.observe(decision.id, 0.5)
-            ids.append(decision.id)
-
-    threads = [threading.Thread(target=serve) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sorted(ids)
-
-
 def test_threads_share_a_learner():
-    draws = OneAtATime(lambda _: time.sleep(1e-4))  # others may try to enter
+    """Four threads, 50 decisions each."""
+    draws = OneAtATime()
     one = dc.Learner(plan(first_batch=512), draws=draws)
-    assert serve_in_threads(one) == list(range(200))
+
+    def serve(_):
+        ids = [one.decide(context()).id for _ in range(50)]
+        for id in ids:
+            one.observe(id, 0.5)
+        return ids
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(chain(*pool.map(serve, range(4)))) == list(range(200))
     assert one._store.batches[0].unobserved == 0
     assert draws.overlaps == 0

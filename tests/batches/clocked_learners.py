@@ -30,6 +30,18 @@ def records(one):
     return [item.records for item in one.released.items]
 
 
+def watched(one, look):
+    """What ``look`` sees of each batch that is fitted from now on."""
+    seen, fit = [], one._fit
+
+    def watching(batch, *rest):
+        seen.append(look(batch))
+        return fit(batch, *rest)
+
+    one._fit = watching
+    return seen
+
+
 def altered(path, change):
     """Write a saved state again, after ``change(header, rows)``."""
     with np.load(path) as file:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from batches.clocked_learners import PLAN, Clock, altered, decide, records
+from batches.clocked_learners import PLAN, Clock, altered, decide, records, watched
 from batches.clocked_learners import learner as learner_of
 from discreet.design.schedule import tick
 from store_state import state_of
@@ -38,15 +38,9 @@ def test_a_batch_closes_at_the_earlier_of_count_and_clock_and_ids_keep_the_sched
 
 @pytest.mark.parametrize("missing", [None, 1.0])
 def test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss(missing):
-    clock, seen = Clock(), []
+    clock = Clock()
     one = learner(clock, missing_loss=missing)
-    honest = one._fit
-
-    def fit(batch, *rest):
-        seen.append((batch.records, int(batch.observed.sum()), float(batch.losses.sum())))
-        return honest(batch, *rest)
-
-    one._fit = fit
+    seen = watched(one, lambda batch: (batch.records, batch.observed.sum(), batch.losses.sum()))
     first, _ = decide(one, 2)
     one.observe(first, 0.5)
     clock.now += 7 * DAY
