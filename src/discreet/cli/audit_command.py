@@ -6,9 +6,9 @@ import argparse
 import time
 from dataclasses import replace
 
+from discreet.audit import suite
 from discreet.audit.audit_page import audit_document, audit_page
 from discreet.audit.finding import FAILS, HOLDS, Finding
-from discreet.audit.suite import AUDITED, FULL, PARTS, QUICK, Effort, answers, checks
 from discreet.cli.command_line import Answer, flag, progress, table, write
 from discreet.errors import InvalidInput
 from discreet.text import epsilon_text
@@ -30,9 +30,9 @@ def audit(args: argparse.Namespace) -> Answer:
     began = time.monotonic()
     if args.html:
         installed("campaign", "for the page", "jinja2")
-    effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, AUDITED)
-    parts = _chosen("part", args.part, [part.replace(" ", "-") for part in PARTS])
-    listed = checks(effort, mechanisms, [part.replace("-", " ") for part in parts])
+    effort, mechanisms = _effort(args), _chosen("mechanism", args.mechanism, suite.AUDITED)
+    parts = _chosen("part", args.part, [part.replace(" ", "-") for part in suite.PARTS])
+    listed = suite.checks(effort, mechanisms, [part.replace("-", " ") for part in parts])
     if not listed:
         raise InvalidInput(
             f"part must be one that these mechanisms have; got {', '.join(parts)}. "
@@ -43,7 +43,7 @@ def audit(args: argparse.Namespace) -> Answer:
         line = f"{done} of {len(listed)}: {found.subject}, {found.question}"
         progress(line, last=done == len(listed))
 
-    findings = answers(listed, whole("jobs", args.jobs, 0), None if args.json else show)
+    findings = suite.answers(listed, whole("jobs", args.jobs, 0), None if args.json else show)
     seconds = round(time.monotonic() - began, 1)
     document = audit_document(listed, findings, effort, mechanisms, _typed(args), seconds)
     if args.html:
@@ -66,9 +66,9 @@ def audit(args: argparse.Namespace) -> Answer:
     return Answer(document, lines, code=int(document["verdict"] == FAILS))
 
 
-def _effort(args: argparse.Namespace) -> Effort:
+def _effort(args: argparse.Namespace) -> suite.Effort:
 
-    effort = FULL if args.full else QUICK
+    effort = suite.FULL if args.full else suite.QUICK
     if args.epsilon is None:
         return effort
     step = "Below, an attack needs millions of releases; above, e^ε is no protection."
