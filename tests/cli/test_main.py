@@ -244,17 +244,6 @@ def test_release_show(call, document, released):
     assert answer["releases"][-1]["digest"][:12] in out
 
 
-def test_release_verify_finds_every_flipped_byte(call, released):
-    good = released.read_bytes()
-    assert len(good) > 1000
-    for position in range(0, len(good) - 1, 211):  # the last byte is the line's end
-        flipped = bytearray(good)
-        flipped[position] ^= 1
-        released.write_bytes(bytes(flipped))
-        code, out, err = call("release", "verify", released)
-        assert (code, out[:10], err) == (1, "not valid:", ""), position
-
-
 def test_release_show_speaks_of_rewards_and_names(call, document, tmp_path):
     named = {"actions": ["none", "mail"], "outcome": dc.Reward(0, 50)}
     learner = dc.Learner(small_plan(budget=dc.Budget.none(), **named))

@@ -60,7 +60,8 @@ def flag(name: str, help: str, kind: Any = str, **options: Any) -> Flag:
     return name, {"help": help, "metavar": metavar, **known, **options}
 
 
-Commands = Mapping[str, tuple[Callable[[argparse.Namespace], Answer], Sequence[Flag]]]
+Args = argparse.Namespace
+Commands = Mapping[str, tuple[Callable[[Args], Answer], Sequence[Flag]]]
 """Functions and flags of the commands in a file, by name."""
 FILES = {"members": "keys", "restore": "backup", "export": "backup", "simulate-traffic": "traffic"}
 """Files of commands that are not called like them."""
@@ -279,7 +280,7 @@ def service_settings(path: str) -> Settings:
     return Settings.read(path)
 
 
-def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
+def experiment_from(args: Args, *, needs_data: bool = False) -> Experiment:
     """Return the experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
     document: JsonObject = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
     if args.file and is_file_name(args.file):
@@ -309,7 +310,7 @@ def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Ex
     return experiment_of(document, needs_data=needs_data)
 
 
-def expected_rewards(args: argparse.Namespace) -> ExpectedRewards | None:
+def expected_rewards(args: Args) -> ExpectedRewards | None:
     """Return the rewards that the flags describe; None without a mean."""
     others = ("reward_spread", "reward_range", "difference")
     given = [name for name in others if getattr(args, name) is not None]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
 from discreet.audit.ledger_verification import checked, read
-from discreet.cli.command_line import Answer, flag, write
+from discreet.cli.command_line import Answer, Args, flag, write
 from discreet.client import label as labels
 from discreet.errors import InvalidInput
 from discreet.releases.canonical import canonical
@@ -24,7 +23,7 @@ FLAGS = (
 )
 
 
-def label(args: argparse.Namespace) -> Answer:
+def label(args: Args) -> Answer:
     """Write all files, or none after an error."""
     name = args.out.removesuffix(".html").removesuffix(".json")
     kinds = ("html", "json", "yaml") if args.registry else ("html", "json")
