@@ -299,7 +299,7 @@ target must be one of the 3 columns of sales.csv, by its name or by its number f
 run --data sales.csv --target bought --seeds 1
 
 run --data sales.csv --schema none.toml
-schema file must be readable; cannot read none.toml
+schema file must be readable; none.toml is not
 run --data sales.csv --schema schema.toml --seeds 1
 
 run misspelt.toml

@@ -5,15 +5,11 @@ import pytest
 
 import discreet as dc
 from discreet.text import html_table
+from small_plans import small_plan
 from wording import refused
 
-PLAN = dc.Plan(
-    actions=["<none>", "mail"],
-    features=dc.UnitBall(2),
-    budget=dc.Budget(4.0, 1e-5),
-    outcome=dc.Reward(0, 50),
-    first_batch=20,
-)
+NAMED = {"actions": ["<none>", "mail"], "outcome": dc.Reward(0, 50)}
+PLAN = small_plan(**NAMED, budget=dc.Budget(4.0, 1e-5), first_batch=20)
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,16 @@ import copy
 import gc
 import math
 import pickle
-import re
-import threading
 import time
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
 
 import discreet as dc
 from discreet.batches.saved_state import private_rows
+from small_plans import small_plan
 from store_state import state_of
 from wording import refused
 
@@ -21,8 +21,8 @@ NONE = dc.Budget.none()
 
 
 def plan(**changes):
-    base = {"n_actions": 3, "features": dc.UnitBall(2), "policy": dc.SquareCB(), "budget": NONE}
-    return dc.Plan(**base | {"first_batch": 1, "growth": 2.0} | changes)
+    base = {"n_actions": 3, "policy": dc.SquareCB(), "budget": NONE}
+    return small_plan(**base | {"first_batch": 1, "growth": 2.0} | changes)
 
 
 def private_plan(**changes):
@@ -61,24 +61,6 @@ def test_one_call_takes_slots_in_as_many_batches_as_it_needs():
     one.observe(many.id, np.zeros(100_000))
     one.decide(context())
     assert [item.records for item in one.released.items] == [4 << k for k in range(14)]
-
-
-def test_in_a_gap_the_policy_serves_and_takes_no_slot():
-    one = learner(first_batch=2, waiting="gap")
-    one.decide(context())
-    many = one.decide(np.zeros((3, 2)))
-    assert (many.id.tolist(), many.stored.tolist()) == ([1, -1, -1], [True, False, False])
-    one.observe(0, 0.5)
-    waiting = one.decide(context())
-    before = state(one)
-    assert (waiting.id, waiting.stored) == (-1, False)
-    assert waiting.action in range(3)
-    one.observe(waiting.id, 0.25)  # not needed, and changes nothing
-    one.observe([-1, -1], [0.0, 1.0])
-    assert state(one) == before
-    one.observe(1, 0.5)
-    assert one.decide(context()).id == 2
-    assert len(one.released.items) == 1
 
 
 def test_propensities_are_those_of_the_policy_that_decided():
@@ -176,16 +158,6 @@ def test_a_bad_context_takes_no_slot_and_triggers_no_release(bad):
     assert one.decide(context()).id == 1
 
 
-def test_errors_never_repeat_what_others_said():
-    one = learner(first_batch=2)
-    one.decide(np.full((2, 2), 0.123456))
-    one.observe(0, 0.654321)
-    for call in (lambda: one.observe(0, 0.5), lambda: one.observe(7, 0.5), one.release):
-        with pytest.raises(dc.DiscreetError) as caught:
-            call()
-        assert not re.search(r"0\.65|0\.12", str(caught.value))
-
-
 # Closing and missing losses
 
 
@@ -213,40 +185,6 @@ def test_a_declared_loss_stands_in_for_silence():
         one.close() if missing else one.observe(1, 1.0)
         weights.append(one.release().predictor.weights)
     np.testing.assert_array_equal(*weights)
-
-
-def test_closing_is_by_count_only():
-    one = learner(first_batch=2)
-    one.decide(context())
-    before = state(one)
-    with refused(dc.NotReady, "sealed"):
-        one.close()
-    assert state(one) == before
-    one.decide(context())
-    one.close()
-    one.close()
-    with refused(dc.DecisionClosed):
-        one.observe(0, 0.5)
-    one.decide(context())
-    assert len(one.released.items) == 1
-
-
-# Horizons, feedback, dict contexts
-
-
-@pytest.mark.parametrize(("first", "horizon"), [(1, 1), (1, 2), (1, 10), (1, 15), (4, 30), (9, 9)])
-def test_the_final_batch_takes_no_slots(first, horizon):
-    one = learner(first_batch=first, horizon=horizon)
-    lengths = one.plan.schedule.lengths()
-    stored = 0
-    for _ in range(horizon + 3):
-        decision = one.decide(context())
-        stored += decision.stored
-        one.observe(decision.id, 0.5)
-    assert len(one.released.items) == len(lengths) - 1
-    assert stored == sum(lengths[:-1])
-    with refused(dc.NotReady):
-        one.release()
 
 
 @pytest.mark.parametrize("losses", ["general", "one_label"])
@@ -432,7 +370,8 @@ def test_later_releases_depend_on_a_person_through_the_release_alone(change):
 @pytest.mark.parametrize("geometry", ["learned", "plain"])
 def test_what_a_batch_tells_depends_on_its_own_people(change, geometry):
     """With a policy that ignores releases: what batch 4 published changes coordinates alone."""
-    fixed = {"oracle": dc.PooledRidge(geometry=geometry), "budget": dc.Budget(1.0, 1e-5)}
+    # With a smaller ε the noise of 15 records leaves the matrix as it was, but for rounding.
+    fixed = {"oracle": dc.PooledRidge(geometry=geometry), "budget": dc.Budget(8.0, 1e-5)}
     here, there = (
         [item.statistics for item in world(dc.Uniform(), 9, **fixed, **some)[1]]
         for some in ({}, change)
@@ -462,75 +401,30 @@ def test_what_a_batch_tells_depends_on_its_own_people(change, geometry):
 
 
 class OneAtATime:
-    """Uniforms from a source that notices a second caller while it serves the first.
+    """Uniforms from a source that notices a second caller while it serves the first."""
 
-    ``serve`` is what the first caller waits for.
-    """
-
-    def __init__(self, serve):
-        self.inside, self.overlaps, self.met, self._serve = 0, 0, threading.Event(), serve
+    inside = overlaps = 0
 
     def random(self, shape):
         self.inside += 1
-        if self.inside > 1:
-            self.overlaps += 1
-            self.met.set()
-        self._serve(self)
+        self.overlaps += self.inside > 1
+        time.sleep(1e-4)  # others may try to enter
         self.inside -= 1
         return np.full(shape, 0.5)
 
 
-def serve_in_threads(one):
-    """Four threads, 50 decisions each; the ids that they were given."""
-    ids = []
-
-    def serve():
-        for _ in range(50):
-            decision = one.decide(context())
-            one.observe(decision.id, 0.5)
-            ids.append(decision.id)
-
-    threads = [threading.Thread(target=serve) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return sorted(ids)
-
-
 def test_threads_share_a_learner():
-    draws = OneAtATime(lambda _: time.sleep(1e-4))  # others may try to enter
+    """Four threads, 50 decisions each."""
+    draws = OneAtATime()
     one = dc.Learner(plan(first_batch=512), draws=draws)
-    assert serve_in_threads(one) == list(range(200))
+
+    def serve(_):
+        ids = [one.decide(context()).id for _ in range(50)]
+        for id in ids:
+            one.observe(id, 0.5)
+        return ids
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(chain(*pool.map(serve, range(4)))) == list(range(200))
     assert one._store.batches[0].unobserved == 0
     assert draws.overlaps == 0
-
-
-# Releases on request
-
-
-def test_on_request_nobodys_answer_moves_anything():
-    """With a public clock the next batch begins when it says, heard or not."""
-    waiting = learner(releases="on_request", waiting="gap")
-    first = waiting.decide(context())
-    waiting.observe(first.id, 1.0)
-    assert not waiting.decide(context()).stored  # complete, but nobody asked
-    assert waiting.released.latest is None
-    waiting.close()
-    waiting.release()
-    assert waiting.decide(context()).stored
-
-
-def test_on_request_the_oldest_is_released_first():
-    one = learner(releases="on_request")
-    many = one.decide(np.zeros((7, 2)))
-    one.observe(many.id[1:], np.zeros(6))
-    for _ in range(2):  # whether or not all answers are there
-        with refused(dc.NotReady, "window is not over"):
-            one.release()
-        one.observe(0, 1.0)
-    records = []
-    for _ in range(3):
-        one.close()
-        records.append(one.release().records)
-    assert records == [1, 2, 4]

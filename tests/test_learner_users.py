@@ -7,18 +7,17 @@ import pandas as pd
 import pytest
 
 import discreet as dc
+from batches.clocked_learners import watched
 from discreet.batches import saved_state
+from small_plans import small_plan
 from store_state import state_of
 from wording import refused
 
-BUDGET = dc.Budget(1.0, 1e-5)
-
 
 def plan(batches=2, records=1, **changes):
-    base = {"n_actions": 2, "features": dc.UnitBall(1), "budget": BUDGET, "oracle": dc.Ridge()}
-    sizes = {"policy": dc.Uniform(), "first_batch": 4, "growth": 1.1}
+    parts = {"features": dc.UnitBall(1), "policy": dc.Uniform(), "oracle": dc.Ridge()}
     often = {"unit": "user", "batches_per_user": batches, "records_per_batch": records}
-    return dc.Plan(**base | sizes | often | changes)
+    return small_plan(**parts | {"first_batch": 4, "growth": 1.1} | often | changes)
 
 
 def learner(batches=2, records=1, seed=0, **changes):
@@ -36,22 +35,19 @@ def contexts(*values):
     return np.array(values, dtype=float)[:, None]
 
 
-def fitted(one, monkeypatch):
+def fitted(one):
     """What fits read: a list of batches, each a list of (context, losses that were observed)."""
-    seen, fit = [], one._fit
 
-    def watched(batch, released, ledger):
-        rows = zip(batch.features, batch.losses, batch.observed, strict=True)
-        seen.append([(round(x[1] * 2**0.5, 3), y[o].tolist()) for x, y, o in rows])
-        return fit(batch, released, ledger)
+    def rows(batch):
+        all_rows = zip(batch.features, batch.losses, batch.observed, strict=True)
+        return [(round(x[1] * 2**0.5, 3), y[o].tolist()) for x, y, o in all_rows]
 
-    monkeypatch.setattr(one, "_fit", watched)
-    return seen
+    return watched(one, rows)
 
 
-def test_beyond_the_bound_a_slot_is_void_and_in_no_fit(monkeypatch):
+def test_beyond_the_bound_a_slot_is_void_and_in_no_fit():
     one = learner(batches=2, records=1)
-    seen = fitted(one, monkeypatch)
+    seen = fitted(one)
     for size in (4, 5, 6):  # the slots of the first batches
         users = ["anna", "anna", "bob", *[7] * (size - 3)]
         many = one.decide(contexts(0.1, 0.2, 0.3, *[0.4] * (size - 3)), user=users)
@@ -62,9 +58,9 @@ def test_beyond_the_bound_a_slot_is_void_and_in_no_fit(monkeypatch):
     assert [item.records for item in one.released.items] == [4, 5, 6]  # slots, not people
 
 
-def test_a_slot_counts_whether_or_not_it_is_answered(monkeypatch):
+def test_a_slot_counts_whether_or_not_it_is_answered():
     one = learner(batches=2, records=1)
-    seen = fitted(one, monkeypatch)
+    seen = fitted(one)
     for size, answered in ((4, False), (5, False), (6, True)):
         many = one.decide(contexts(*[0.1] * size), user=["anna", "b", *["c"] * (size - 2)])
         if answered:
@@ -73,9 +69,9 @@ def test_a_slot_counts_whether_or_not_it_is_answered(monkeypatch):
     assert seen[2] == [(0.0, [])] * 6
 
 
-def test_k_counts_the_slots_of_a_batch_and_not_of_a_call(monkeypatch):
+def test_k_counts_the_slots_of_a_batch_and_not_of_a_call():
     one = learner(batches=1, records=2)
-    seen = fitted(one, monkeypatch)
+    seen = fitted(one)
     for value in (0.1, 0.2, 0.3, 0.4):
         decision = one.decide(contexts(value)[0], user="anna")
         one.observe(decision.id, 1.0)
@@ -84,17 +80,17 @@ def test_k_counts_the_slots_of_a_batch_and_not_of_a_call(monkeypatch):
 
 
 @pytest.mark.parametrize("missing", [None, 1.0])
-def test_a_void_slot_takes_no_missing_loss(missing, monkeypatch):
+def test_a_void_slot_takes_no_missing_loss(missing):
     one = learner(batches=1, records=1, missing_loss=missing)
-    seen = fitted(one, monkeypatch)
+    seen = fitted(one)
     one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna"] * 4)
     release(one)
     assert seen == [[(0.1, [] if missing is None else [1.0]), *[(0.0, [])] * 3]]
 
 
-def test_full_feedback_has_void_rows_too(monkeypatch):
+def test_full_feedback_has_void_rows_too():
     one = learner(batches=1, records=1, feedback="full")
-    seen = fitted(one, monkeypatch)
+    seen = fitted(one)
     many = one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna", "anna", "bob", "bob"])
     one.observe(many.id, np.tile([0.0, 1.0], (4, 1)))
     release(one)
@@ -170,7 +166,7 @@ def test_a_sampler_that_a_person_meets_too_often_is_refused_at_once():
 # Saving and erasing.
 
 
-def test_counts_survive_a_file(tmp_path, monkeypatch):
+def test_counts_survive_a_file(tmp_path):
     path = tmp_path / "state"
     one = learner(batches=2, records=1)
     many = one.decide(contexts(*[0.1] * 5), user=["anna", "anna", "bob", "bob", "anna"])
@@ -180,7 +176,7 @@ def test_counts_survive_a_file(tmp_path, monkeypatch):
     assert b"anna" not in path.read_bytes()
     again = dc.Learner.load(path, noise=dc.SecureNoise(fast=True))
     assert state_of(again._store) == before
-    seen = fitted(again, monkeypatch)
+    seen = fitted(again)
     again.observe(4, 1.0)  # anna's, in her second batch
     again.observe(again.decide(contexts(*[0.2] * 4), user=["anna", "b", "bob", "c"]).id, [0.0] * 4)
     users = ["anna", "bob", "b", "c", "d", "d"]
@@ -213,9 +209,9 @@ def test_a_file_without_its_counts_is_refused(tmp_path, monkeypatch):
             dc.Learner.load(path)
 
 
-def test_who_is_erased_is_served_and_never_counts_again(monkeypatch):
+def test_who_is_erased_is_served_and_never_counts_again():
     one = learner(batches=2, records=2)
-    seen = fitted(one, monkeypatch)
+    seen = fitted(one)
     one.decide(contexts(0.1)[0], user="anna")
     one.erase("anna")
     one.erase("nobody who was here")
@@ -230,9 +226,9 @@ def test_who_is_erased_is_served_and_never_counts_again(monkeypatch):
 # Frames, gaps and the horizon.
 
 
-def test_a_decision_without_a_slot_does_not_count(monkeypatch):
+def test_a_decision_without_a_slot_does_not_count():
     one = dc.Learner(plan(batches=1, records=1), waiting="gap", noise=dc.SecureNoise(fast=True))
-    seen = fitted(one, monkeypatch)
+    seen = fitted(one)
     many = one.decide(contexts(*[0.1] * 6), user=["a", "b", "c", "d", "late", "late"])
     assert many.stored.tolist() == [True] * 4 + [False] * 2
     one.observe(many.id, np.zeros(6))

@@ -110,14 +110,3 @@ def test_a_mistake_on_the_command_line(typed, begins, then, tmp_path, monkeypatc
     assert {each.name for each in tmp_path.iterdir()} == FILES.keys()
     if then is not None:
         assert main(then.split()) == 0, capsys.readouterr().err
-
-
-def test_a_saved_learner_goes_on_in_its_file_once(desk):
-    learner, path = desk.learners["learner"], desk.names["path"]
-    learner.save(path)
-    with refused(dc.StateClaimed, "not be used after save()", "Continue with Learner.load."):
-        learner.decide([0.5, -0.5])
-    again = dc.Learner.load(path)
-    with refused(dc.StateClaimed, path, "It was loaded before (go on with that learner)"):
-        dc.Learner.load(path)
-    again.observe(0, 0.5)

@@ -18,24 +18,8 @@ from tolerances import HANG
 ROOT = Path(__file__).parents[1]
 CORE = {"numpy", "scipy", "array-api-compat", "opendp", "dp-accounting"}
 EXTRAS = {
-    "campaign",
-    "serve",
-    "client",
-    "openfeature",
-    "frames",
-    "postgres",
-    "warehouse",
-    "traces",
-    "dask",
-    "torch",
-    "sklearn",
-    "coba",
-    "obp",
-    "onnx",
-    "bench",
-    "docs",
-    "dev",
-    "all",
+    *("campaign", "serve", "client", "openfeature", "frames", "postgres", "warehouse", "traces"),
+    *("dask", "torch", "sklearn", "coba", "obp", "onnx", "bench", "docs", "dev", "all"),
 }
 
 

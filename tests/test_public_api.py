@@ -84,14 +84,6 @@ def test_options_are_keyword_only(call):
     assert {each.kind for each in options} == {inspect.Parameter.KEYWORD_ONLY}
 
 
-def test_the_version_is_that_of_the_package():
-    assert discreet.__version__ == importlib.metadata.version("discreet")
-
-
-def test_types_are_shipped():
-    assert (Path(discreet.__file__).parent / "py.typed").exists()
-
-
 def test_every_module_has_a_docstring():
     for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
         spec = importlib.util.find_spec(module.name)

@@ -14,6 +14,7 @@ from scipy.stats import binom, chi2
 
 import discreet as dc
 from seeded_sources import SOURCES
+from small_plans import small_plan
 
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "testing.md"
@@ -32,16 +33,7 @@ def draws(noise):
         noise.ball("any", (2, 3)).tolist(),
         [int(noise.choose("any", np.zeros(9, dtype=np.int64), 1.0)) for _ in range(30)],
         np.random.default_rng().random(2).tolist(),
-        dc.Learner(
-            dc.Plan(
-                n_actions=2,
-                features=dc.UnitBall(1),
-                budget=dc.Budget.none(),
-                unit="user",
-                batches_per_user=1,
-                records_per_batch=1,
-            )
-        )._store.people._key,
+        dc.Learner(small_plan(unit="user"))._store.people._key,
     ]
 
 

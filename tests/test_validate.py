@@ -52,15 +52,6 @@ def test_one_of_names_the_nearest_word():
         one_of("feedback", 3, ("bandit", "full"))
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(0, 0.0), (1, 1.0), (0.25, 0.25), (True, 1.0), (np.float32(0.5), 0.5), (np.False_, 0.0)],
-)
-def test_a_loss_is_a_float_in_the_unit_interval(value, expected):
-    assert type(loss(value, "x", UNIT_LOSS)) is float
-    assert loss(value, "x", UNIT_LOSS) == expected
-
-
 BAD_LOSSES = [-1e-300, math.nextafter(1.0, 2.0), math.nan, -math.inf, 10**400, "0.5", None]
 
 
@@ -84,24 +75,6 @@ def test_observations_line_up():
     assert losses.shape == (2, 3)
     ids, losses = observations([4, 5], [True, 0], None)
     assert losses.tolist() == [1.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("ids", "losses", "n_actions"),
-    [
-        ([1, 2], 0.5, None),
-        ([1], [[0.5]], None),
-        ([1, 2], [0.5, math.nan], None),
-        ([1, 2], ["0.5", "0.5"], None),
-        ([1, 2], [[0.5], [0.5, 0.5]], None),
-        (1, [0.5, 0.5], 3),
-        ([1], [0.5, 0.5, 0.5], 3),
-        ([1, 2], np.full((2, 3), -1.0), 3),
-    ],
-)
-def test_losses_that_do_not_fit_their_ids_are_refused(ids, losses, n_actions):
-    with refused(InvalidInput, "losses must be numbers in [0, 1] of shape"):
-        observations(ids, losses, n_actions)
 
 
 @pytest.mark.parametrize("ids", [1.0, "1", None, [1.5], [[1]], True, 2**70, [None]])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import InvalidInput
+from discreet.validate import usable
 
 
 def epsilon_text(epsilon: float, digits: int = 4) -> str:
@@ -122,11 +123,8 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
 def read_text(path: str | Path, what: str, step: str = "Check the path.") -> str:
     """The text of a TOML file, for ``parse_toml``."""
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(
-            f"{what} file must be readable; cannot read {path} ({error.strerror}). {step}"
-        ) from None
+        with usable(path, f"{what} file must be readable", step):
+            return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise _no_toml(path, what, error) from None
 

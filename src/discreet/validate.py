@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from functools import partial
 from importlib.util import find_spec
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -97,6 +101,29 @@ def nearest(word: object, options: Iterable[str]) -> str:
     return f"Did you mean {close[0]!r}?" if close else "Choose one of them."
 
 
+def check_keys(where: str, given: Iterable[str], kind: type[Any]) -> None:
+    """Refuse keys that a dataclass does not have, and a missing one without a default."""
+    known, keys = {each.name: each for each in fields(kind)}, list(given)
+    for name in keys:
+        if name not in known:
+            raise InvalidInput(
+                f"{where} must have only known keys; got {name!r}. {nearest(name, known)}"
+            )
+    for name, each in known.items():
+        if each.default is each.default_factory is MISSING and name not in keys:
+            raise InvalidInput(f"{where}.{name} must be given; it is missing. Add it.")
+
+
+def as_float(value: object) -> float:
+    """The value as a float; NaN for what is no number, or too large for a float."""
+    if not isinstance(value, (bool, np.bool_, int, float, np.integer, np.floating)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
 def matrix(name: str, value: object, columns: int, step: str) -> NumpyArray:
     """Finite float64 rows of a known width: (columns,) or (n, columns)."""
     try:
@@ -135,6 +162,21 @@ def _first_odd_row(rows: object, columns: int) -> str:
         if len(row) != columns or not all(numbers):
             return f"row {number}: "
     return ""
+
+
+@contextmanager
+def usable(
+    path: str | Path, rule: str = "file must be readable", step: str = "Check the path."
+) -> Iterator[None]:
+    """Turn an error of the system into one that names the path."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or "not a file of that kind"
+        raise InvalidInput(f"{rule}; {path} is not ({reason}). {step}") from None
+
+
+writable = partial(usable, rule="output must be writable", step="Choose another place.")
 
 
 def installed(extra: str, purpose: str, *libraries: str, instead: str = "") -> None:

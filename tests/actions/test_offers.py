@@ -5,6 +5,7 @@ import pytest
 
 import discreet as dc
 from discreet.actions.available_actions import AvailableActions
+from discreet.actions.decisions import Decisions
 from discreet.actions.offers import AllActions, read_offers
 from discreet.service.runtime.policy_versions import Choice, Offer
 from store_state import state_of
@@ -30,6 +31,25 @@ def taught(plan, rounds=40, **words):
         lost = decision.action in ("a", "i1", "i2")
         learner.observe(decision.id, loss=float(lost) / (number % 2 + 1))
     return learner
+
+
+def test_propensities_are_computed_once_and_on_demand():
+    calls = []
+
+    def probabilities():
+        calls.append(1)
+        return np.array([[0.25, 0.75], [0.5, 0.5]])
+
+    index = np.array([1, 0])
+    stored = np.array([True, True])
+    many = Decisions(np.array([0, 1]), np.array(["b", "a"]), stored, index, probabilities)
+    assert not calls
+    for _ in range(2):
+        np.testing.assert_array_equal(many.propensity, [0.75, 0.5])
+    assert len(calls) == 1
+    one = Decisions(0, "b", True, 1, lambda: np.array([[0.25, 0.75]]))
+    assert one.propensity == 0.75
+    assert type(one.propensity) is float
 
 
 def test_an_offer_is_obeyed_and_its_propensities_add_up():

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import discreet as dc
+from batches.clocked_learners import FREE
 from batches.late_model import Model
+from small_plans import small_plan
 from store_state import state_of
 
 MARK = 4096
@@ -38,18 +40,8 @@ class Conversation(RuleBasedStateMachine):
         automatic = releases == "automatic"
         ticks = every and float(every[:-1])
         self.model = Model(first, horizon, waiting, counted, seconds, automatic, ticks)
-        plan = dc.Plan(
-            n_actions=2,
-            features=dc.UnitBall(1),
-            policy=dc.SquareCB(),
-            oracle=dc.Ridge(),
-            budget=dc.Budget.none(),
-            first_batch=first,
-            growth=2.0,
-            horizon=horizon,
-            releases=releases,
-            close_every=every,
-        )
+        rules = {"horizon": horizon, "releases": releases, "close_every": every}
+        plan = small_plan(**FREE, **rules, oracle=dc.Ridge(), first_batch=first, growth=2.0)
         self.clock = lambda: self.model.now
         self.fitted = []
         self.listen(dc.Learner(plan, waiting=waiting, window=window, clock=self.clock))

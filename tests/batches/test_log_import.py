@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from batches.clocked_learners import watched
 from discreet.batches.log_import import logged_rows
 from discreet.errors import InvalidInput, NotReady
 from discreet.plan.plan import Plan
@@ -124,23 +125,21 @@ def test_a_horizon_counts_decisions():
     assert replace(PLAN, horizon=50).schedule.lengths() == [*LENGTHS, 16, 24, 10]
 
 
-def rows_of_fits(plan, contexts, played, losses, monkeypatch, **words):
+def rows_of_fits(plan, contexts, played, losses, **words):
     """For each fit of a log, its rows as they come: features, and losses that were observed."""
-    made, seen = learner(plan), []
-    fit = made._fit
 
-    def watched(batch, released, ledger):
+    def rows(batch):
         told = np.where(batch.observed, batch.losses, 0.0).sum(axis=-1)
-        seen.append([(*x, y) for x, y in zip(batch.features.tolist(), told.tolist(), strict=True)])
-        return fit(batch, released, ledger)
+        return [(*x, y) for x, y in zip(batch.features.tolist(), told.tolist(), strict=True)]
 
-    monkeypatch.setattr(made, "_fit", watched)
+    made = learner(plan)
+    seen = watched(made, rows)
     made.import_log(contexts, played, losses, **words)
     return seen
 
 
 @pytest.mark.parametrize("people", [False, True])
-def test_rows_are_cut_into_batches_by_position_and_never_by_content(monkeypatch, people):
+def test_rows_are_cut_into_batches_by_position_and_never_by_content(people):
     """Privacy: one row whose content decided its batch would move others between batches."""
     plan, words = PLAN, {}
     if people:
@@ -150,13 +149,13 @@ def test_rows_are_cut_into_batches_by_position_and_never_by_content(monkeypatch,
     mapped = plan.features.map(contexts).tolist()
     expected = [(*x, y) for x, y in zip(mapped, losses.tolist(), strict=True)]
     starts = np.cumsum([0, *LENGTHS])
-    found = rows_of_fits(plan, contexts, played, losses, monkeypatch, **words)
+    found = rows_of_fits(plan, contexts, played, losses, **words)
     assert [len(rows) for rows in found] == LENGTHS
     for rows, start in zip(found, starts, strict=False):
         assert rows == expected[start : start + len(rows)]
     # One person's other content changes their own row, and no other row of any batch.
     contexts[500], played[500], losses[500] = [0.5, -0.5, 0.5], (played[500] + 1) % 3, 0.25
-    other = rows_of_fits(plan, contexts, played, losses, monkeypatch, **words)
+    other = rows_of_fits(plan, contexts, played, losses, **words)
     differ = [
         start + place
         for start, here, there in zip(starts, found, other, strict=False)
@@ -169,24 +168,12 @@ def test_rows_are_cut_into_batches_by_position_and_never_by_content(monkeypatch,
 USERS = replace(PLAN, unit="user", batches_per_user=2, records_per_batch=1)
 
 
-def counted(one, monkeypatch):
-    """For each fit, how many rows count."""
-    seen, fit = [], one._fit
-
-    def watched(batch, released, ledger):
-        seen.append(int(batch.observed.any(axis=-1).sum()))
-        return fit(batch, released, ledger)
-
-    monkeypatch.setattr(one, "_fit", watched)
-    return seen
-
-
 @pytest.mark.parametrize("records", [1, 3])
-def test_people_bring_ids_obey_k_and_use_one_batch(monkeypatch, records):
+def test_people_bring_ids_obey_k_and_use_one_batch(records):
     """A hundred people wrote the whole log, ten rows each: k of each count, all in one batch."""
     people = RNG.permutation(np.arange(1_000) % 100)
     warm = learner(replace(USERS, records_per_batch=records))
-    seen = counted(warm, monkeypatch)
+    seen = watched(warm, lambda batch: batch.observed.any(axis=-1).sum())
     warm.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG], user=people)
     # Somebody whose rows lie on both sides of an edge has those that count on the first.
     assert 100 * records - 2 * len(LENGTHS) <= sum(seen) <= 100 * records

@@ -33,13 +33,8 @@ COLUMNS = {
     "unused": np.full(ROWS, "Anna"),
 }
 SCHEMA = dc.Schema([dc.Number("age", 0, 100), dc.Category("device", ["phone", "desk"])])
-PLAN = dc.Plan(
-    actions=["none", "mail", "call"],
-    features=SCHEMA,
-    budget=dc.Budget(2.0, 1e-5),
-    outcome=dc.Reward(0, 50),
-    imported=ROWS,
-)
+NAMED = {"actions": ["none", "mail", "call"], "features": SCHEMA, "outcome": dc.Reward(0, 50)}
+PLAN = dc.Plan(**NAMED, budget=dc.Budget(2.0, 1e-5), imported=ROWS)
 ROLES = {"actions": "shown", "reward": "won"}
 
 

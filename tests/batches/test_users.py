@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 
 import discreet as dc
 from discreet.batches.observations import split_user_column
-from discreet.batches.users import (
-    PeopleRegistry,
-    keyed_hash,
-    user_ids,
-)
+from discreet.batches.users import PeopleRegistry, keyed_hash, user_ids
 from discreet.privacy.budget import Participation
+from small_plans import small_plan
 from store_state import state_of
 from wording import refused
 
@@ -121,9 +118,8 @@ MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
 
 def plan(**changes):
-    base = {"n_actions": 2, "features": dc.UnitBall(1), "budget": dc.Budget(1.0, 1e-5)}
     often = {"unit": "user", "batches_per_user": 2, "records_per_batch": 1}
-    return dc.Plan(**base | often | changes)
+    return small_plan(**{"features": dc.UnitBall(1)} | often | changes)
 
 
 def ids(given, rows=2):
@@ -154,10 +150,8 @@ def test_series_and_columns_of_every_library(maker):
     rows, given = split_user_column(dc.UnitBall(1), frame, "who")
     assert ids(given) == ["anna", "bob"]
     assert dc.UnitBall(1).map(rows).shape == (2, 2)  # the column is no context
-    assert ids(split_user_column(dc.UnitBall(1), [[0.1], [0.2]], frame["who"])[1]) == [
-        "anna",
-        "bob",
-    ]
+    series = split_user_column(dc.UnitBall(1), [[0.1], [0.2]], frame["who"])[1]
+    assert ids(series) == ["anna", "bob"]
 
 
 @pytest.mark.parametrize("wrong", [None, "", 1.0, float("nan"), True, b"anna", ["anna"], np.nan])

@@ -20,6 +20,22 @@ def call(capsys, request):
 
 
 @pytest.fixture
+def refuses(call):
+    """A call that must end with 2 and one line on standard error, which has these words."""
+
+    def answer(*arguments, said):
+        code, out, err = call(*arguments)
+        assert (code, out) == (2, ""), out + err
+        assert err.startswith("error: ")
+        assert err.count("\n") == 1
+        for words in [said] if isinstance(said, str) else said:
+            assert words in err, err
+        return err
+
+    return answer
+
+
+@pytest.fixture
 def document(call):
     """The one JSON object that a command prints with ``--json``."""
 

@@ -102,33 +102,25 @@ def test_flags_correct_a_file(call, file, tmp_path):
         (TOML.replace('out = "results"', ""), "out must be given"),
     ],
 )
-def test_a_file_that_cannot_be_used(text, word, call, file):
+def test_a_file_that_cannot_be_used(text, word, refuses, file):
     file.write_text(text)
-    code, out, err = call("run", file)
-    assert (code, out) == (2, "")
-    assert word in err
-    assert err.startswith("error: ")
-    assert err.count("\n") == 1
+    refuses("run", file, said=word)
     assert not (file.parent / "results").exists()
 
 
 @pytest.mark.torch
-def test_no_gpu_is_said_at_once(call, monkeypatch, tmp_path):
+def test_no_gpu_is_said_at_once(refuses, monkeypatch, tmp_path):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    code, out, err = call("run", *SMALL, "--device", "cuda", "--out", "out")
-    assert (code, out) == (2, "")
-    assert "no CUDA device" in err
+    refuses("run", *SMALL, "--device", "cuda", "--out", "out", said="no CUDA device")
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_libraries_are_named(call, monkeypatch):
+def test_missing_libraries_are_named(refuses, monkeypatch):
     there = dict.fromkeys(("joblib", "sklearn", "matplotlib", "jinja2"), "a spec")
     monkeypatch.setattr("discreet.validate.find_spec", there.get)
-    code, _, err = call("run", *SMALL, "--out", "out")
-    assert code == 2
-    assert "pyarrow must be installed" in err
-    assert "discreet[campaign]" in err
+    said = "pyarrow must be installed", "discreet[campaign]"
+    refuses("run", *SMALL, "--out", "out", said=said)
 
 
 def test_a_failure_ends_with_1_and_its_reason(call, document, monkeypatch):
@@ -232,7 +224,7 @@ def test_json_comes_without_progress(screen, tmp_path, monkeypatch):
 # --- status, report, compare -------------------------------------------------------------------
 
 
-def test_status(call, document, tmp_path):
+def test_status(call, refuses, document, tmp_path):
     play(tmp_path / "out")
     answer = document("status", "out")
     assert answer["runs"] == answer["expected"] == expected_runs(grid())
@@ -244,8 +236,7 @@ def test_status(call, document, tmp_path):
     assert call("status", "out")[1].split()[-1] == "damaged"
     victim.unlink()
     assert call("status", "out")[1].split()[-1] == "incomplete"
-    code, _, err = call("status", "nowhere")
-    assert (code, "manifest.json" in err) == (2, True)
+    refuses("status", "nowhere", said="manifest.json")
 
 
 def test_report_writes_where_it_says(call, document, tmp_path):
@@ -288,8 +279,6 @@ def test_compare_prints_cells_on_request(call, document, monkeypatch):
     assert document("compare", "x", "--cells")["cells"][0]["ours"] == 60.0
 
 
-def test_compare_refuses_what_the_paper_does_not_have(call, tmp_path):
+def test_compare_refuses_what_the_paper_does_not_have(refuses, tmp_path):
     play(tmp_path / "out")
-    code, out, err = call("compare", "out")
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
+    refuses("compare", "out", said="error: ")

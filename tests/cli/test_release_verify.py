@@ -89,7 +89,7 @@ def test_an_honest_file_is_valid_and_lists_what_was_recomputed(verify):
     assert len(HISTORY.items) >= 12
     assert np.linalg.cond(HISTORY.latest.statistics.following) > 1e3
     code, answer = verify(HISTORY)
-    assert (code, answer["valid"]) == (0, True)
+    assert (code, answer["valid"], answer["head"]) == (0, True, HISTORY.latest.digest)
     numbers = range(1, len(HISTORY.items) + 1)
     assert answer["recomputed"] == [{"number": number, "parts": PARTS} for number in numbers]
 

@@ -15,14 +15,9 @@ MARKUP = "<b>mail</b>"
 
 def saved(path, *, control=None, budget=None, rounds=600, guardrails=None):
     """Releases of a plan whose second action is the good one."""
-    plan = dc.Plan(
-        actions=["none", MARKUP],
-        outcome=dc.Reward(0, 50),
-        features=dc.UnitBall(1),
-        budget=budget or dc.Budget(8.0, 1e-5),
-        control=control,
-        guardrails=guardrails,
-    )
+    named = {"actions": ["none", MARKUP], "outcome": dc.Reward(0, 50), "features": dc.UnitBall(1)}
+    parts = {"control": control, "guardrails": guardrails}
+    plan = dc.Plan(**named, **parts, budget=budget or dc.Budget(8.0, 1e-5))
     learner = dc.Learner(plan, draws=np.random.default_rng(0))
     for _ in range(rounds // 50):
         decided = learner.decide(np.zeros((50, 1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -56,36 +57,28 @@ def test_the_text_shows_the_table_and_noise_in_rewards(call):
     assert line.split() == ["1", about(first.means), about(first.personal)]
 
 
-def test_the_batch_from_which_predictions_help_is_the_one_that_tells(call, rewards):
+def test_the_batch_from_which_predictions_help_is_the_one_that_tells(call, document):
     flags = ["plan", *PROBLEM, "--epsilon", 8, "--reward-mean", 0.5, "--difference", 0.2]
-    _, out, _ = call(*flags, "--json")
-    document = json.loads(out)
-    (own,) = [s for s in rewards(*flags)["sample_sizes"] if s["epsilon"] == 8.0]
-    batch = document["batches"][document["helpful_from_batch"] - 1]
+    found = document(*flags)
+    (own,) = [s for s in found["rewards"]["sample_sizes"] if s["epsilon"] == 8.0]
+    batch = found["batches"][found["helpful_from_batch"] - 1]
     assert batch["rounds_before"] < own["personal"] <= batch["rounds_before"] + batch["records"]
     assert "← personal predictions tell the difference below" in call(*flags)[1]
 
 
-def test_a_curve_adds_the_sizes_for_its_set(call, rewards):
+def test_a_curve_adds_the_sizes_for_its_set(call, document, rewards):
     curve = ["curve", "--data", "linear", "--rows", 60, "--seeds", 2, "--epsilon", 1, 8, "--quiet"]
     found = rewards(*curve, "--reward-mean", 0.02)["sample_sizes"]
     data = dc.privacy_curve("linear:60", epsilons=[8], seeds=2).plan
-    plan = dc.Plan(
-        n_actions=data.n_actions,
-        features=data.features,
-        budget=dc.Budget.none(),
-        outcome=dc.Reward(0, 1),
-    )
+    plan = replace(data, budget=dc.Budget.none(), outcome=dc.Reward(0, 1), horizon=None)
     assert found == sizes(plan, 0.02, epsilons=[1, 8])
     assert "Decisions until a difference of 0.002" in call(*curve, "--reward-mean", 0.02)[1]
-    assert "rewards" not in json.loads(call(*curve, "--json")[1])
+    assert "rewards" not in document(*curve)
 
 
-def test_the_forecast_in_sentences_follows_the_traffic(call):
+def test_the_forecast_in_sentences_follows_the_traffic(call, document, refuses):
     flags = ["plan", *PROBLEM, "--epsilon", 4, "--reward-mean", 0.1, "--difference", 0.01]
-    slow, fast = (
-        json.loads(call(*flags, "--per-day", n, "--json")[1])["sentences"] for n in (10, 10_000)
-    )
+    slow, fast = (document(*flags, "--per-day", n)["sentences"] for n in (10, 10_000))
     for found in (slow, fast):
         assert "a difference of 1 percentage point between two actions can be seen" in found[0]
         assert found[1].startswith("At this ε and traffic, personal choices begin to help after")
@@ -93,11 +86,8 @@ def test_the_forecast_in_sentences_follows_the_traffic(call):
     assert "years" in slow[0]
     assert "years" not in fast[0]
     assert slow[0] in call(*flags, "--per-day", 10)[1]
-    plain = json.loads(call(*flags, "--json")[1])["sentences"]
-    assert len(plain) == 2
-    code, _, err = call(*flags, "--per-day", -1)
-    assert code
-    assert "decisions per day must be a positive finite number" in err
+    assert len(document(*flags)["sentences"]) == 2
+    refuses(*flags, "--per-day", -1, said="decisions per day must be a positive finite number")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +99,5 @@ def test_the_forecast_in_sentences_follows_the_traffic(call):
         ([*MONEY[:4], "--reward-range", 5, 2], "range of the reward must be two finite numbers"),
     ],
 )
-def test_what_does_not_fit_is_refused(call, flags, said):
-    code, _, err = call("plan", *PROBLEM, *flags)
-    assert code == 2
-    assert said in err
+def test_what_does_not_fit_is_refused(refuses, flags, said):
+    refuses("plan", *PROBLEM, *flags, said=said)

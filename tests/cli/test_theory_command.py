@@ -46,12 +46,8 @@ def test_bounds_as_json(document):
         (["--T", 9, "--A", 2], "--F"),
     ],
 )
-def test_mistakes_are_one_line(call, flags, word):
-    code, out, err = call("bounds", *flags)
-    assert code == 2
-    assert out == ""
-    assert word in err
-    assert len(err.splitlines()) == 1
+def test_mistakes_are_one_line(refuses, flags, word):
+    refuses("bounds", *flags, said=word)
 
 
 def test_scaling_writes_its_results_and_names_every_file(call, document, here, monkeypatch):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import multivariate_normal
 
 from discreet.data import ringnorm, twonorm, waveform
 from tolerances import SOLVER
@@ -75,16 +75,6 @@ def test_posteriors_of_waves():
 
         found = [quad(density, 0, 1, pair, epsabs=0, epsrel=1e-11)[0] for pair in pairs]
         assert np.abs(1 - expected - np.array(found) / sum(found)).max() < SOLVER
-
-
-@pytest.mark.parametrize(
-    ("generate", "bayes"), [(twonorm, norm.cdf(-2)), (ringnorm, 0.0124), (waveform, 0.1329)]
-)
-def test_bayes_errors(generate, bayes):
-    data = generate(ROWS)
-    slack = DEVIATIONS * math.sqrt(bayes / ROWS) + 5e-5  # the second: rounding of the constants
-    assert abs(data.best_loss - bayes) < slack
-    assert abs((data.expected.argmin(axis=-1) != data.labels).mean() - bayes) < slack
 
 
 def test_a_context_far_from_every_wave_has_a_posterior():

@@ -1,10 +1,17 @@
-"""Sets by name and from files, and what is said about those that cannot be read."""
+"""Sets by name, from files and from frames, and what is said about those that cannot be read."""
+
+import datetime
+import sys
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from discreet import InvalidInput
-from discreet.data import NAMES, load
+from discreet.data import NAMES, from_frame, load
 from discreet.data.files import READERS
 from wording import refused
 
@@ -59,11 +66,7 @@ def test_csv(tmp_path):
         ("a,b,class\n1,2\n", ["line 2", "3 columns"]),
         ("1,2,a\n3,4,b\n5,6,a\n7,x,a\n", ["line 4", "'column 2'"]),  # without a header
         ("a,class\n1,x\n2,\n", ["class on every line"]),
-        ("a,class\n1,x\n2,x\n", ["2 classes"]),
-        ("a,class\ninf,x\n2,y\n3,x\n", ["finite"]),
-        ("a,class\n1,0.5\n2,1\n3,1\n", ["fractions"]),
         ("a,class\n1,nan\n2,1\n", ["class on every line", "record 1"]),
-        ("a,class\n1,x\n2,y\n3,z\n", ["fewer classes than there are rows", "3 classes"]),
         ("a,class\n" + "".join(f"1,{i % 51}\n" for i in range(99)), ["at most 50", "got 51"]),
     ],
 )
@@ -89,7 +92,8 @@ X, Y = np.zeros((3, 2)), np.array([0, 1, 0])
         ({"X": X, "y": np.zeros(3)}, ["2 classes"]),
         ({"X": X, "y": np.array([None, 1, 2])}, ["plain arrays"]),
         ({"X": X, "y": np.array([0, 1, np.nan])}, ["labels", "NaN"]),
-        ({"X": X, "y": np.array([0, 1, 2])}, ["fewer classes"]),
+        ({"X": X, "y": np.array([0, 1, 2])}, ["fewer classes than there are rows", "3 classes"]),
+        ({"X": X, "y": np.array([0.5, 1, 1])}, ["fractions"]),
         ({"X": X + np.nan, "y": Y}, ["columns with values"]),
     ],
 )
@@ -103,3 +107,94 @@ def test_an_npz_file_that_cannot_be_used(tmp_path, arrays, words):
 def test_a_file_that_is_not_there(tmp_path, name):
     with refused(InvalidInput, name, "No such file"):
         load(tmp_path / name)
+
+
+# Parquet files
+
+
+def read(tmp_path, columns):
+    path = tmp_path / "mine.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    return load(path)
+
+
+def test_every_kind_of_column(tmp_path):
+    words = pyarrow.array(["b", None, "a", "b"])
+    data = read(
+        tmp_path,
+        {
+            "whole": pyarrow.array([1, None, 3, 8], pyarrow.int32()),
+            "truth": [True, False, None, True],
+            "text": words,
+            "category": words.dictionary_encode(),
+            "numbered": pyarrow.array([10, 9, None, 10]).dictionary_encode(),
+            "nothing": pyarrow.nulls(4),
+            "class": pyarrow.array(["no", "yes", "yes", "no"]).dictionary_encode(),
+        },
+    )
+    assert data.contexts[:, 0].tolist() == [1, 3, 3, 8]
+    assert data.contexts[:, 1].tolist() == [1, 0, 1, 1]
+    for start in (2, 5):  # a, b, missing
+        assert data.contexts[:, start : start + 3].argmax(axis=1).tolist() == [1, 2, 0, 1]
+    assert data.contexts[:, 8].tolist() == [10, 9, 10, 10]
+    assert data.dimension == 9  # "nothing" has left no column
+    assert data.classes == ("no", "yes")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"class": [0, 1]}, ["two columns"]),
+        ({"a": pyarrow.array([], "f8"), "class": pyarrow.array([], "i8")}, ["records"]),
+        ({"a": [1.0, 2, 3], "class": [0, 1, None]}, ["class on every line", "record 3"]),
+        ({"a": [1.0, 2, 3], "class": ["x", None, "y"]}, ["class on every line", "record 2"]),
+        ({"a": [[1], [2], [3]], "class": [0, 1, 1]}, ["'a'", "List"]),
+        ({"day": [datetime.date(2000, 1, 1)] * 3, "class": [0, 1, 1]}, ["'day'", "Date"]),
+    ],
+)
+def test_a_parquet_file_that_cannot_be_used(tmp_path, columns, words):
+    with refused(InvalidInput, *words):
+        read(tmp_path, columns)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 cut short"])
+def test_a_parquet_file_that_is_something_else(tmp_path, content):
+    (tmp_path / "mine.parquet").write_bytes(content)
+    with refused(InvalidInput, "Parquet"):
+        load(tmp_path / "mine.parquet")
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with refused(InvalidInput, "pyarrow", "discreet[campaign]"):
+        load(tmp_path / "mine.parquet")
+
+
+# Frames
+
+FRAME = pd.DataFrame(
+    {
+        "age": [1.0, None, 3.0, 4.0],
+        "kind": ["no", "yes", "no", "yes"],
+        "town": ["Bern", "Basel", None, "Bern"],
+        "old": [True, False, True, False],
+    }
+)
+
+
+@pytest.mark.parametrize("made", [FRAME, pl.from_pandas(FRAME), FRAME.astype({"town": "category"})])
+def test_a_frame_is_its_file(made, tmp_path):
+    FRAME.to_parquet(tmp_path / "set.parquet")
+    expected = load(tmp_path / "set.parquet", target="kind")
+    found = from_frame(made, target="kind")
+    assert found.digest == expected.digest
+    assert found.classes == expected.classes == ("no", "yes")
+
+
+def test_what_is_no_set_is_refused():
+    with refused(InvalidInput, "at least two columns"):
+        from_frame(FRAME[["age"]])
+    with refused(InvalidInput, "column 'at'", "text"):
+        from_frame(FRAME.assign(at=pd.to_datetime(["2026-01-01"] * 4)), target="kind")
+    with refused(InvalidInput, "target", "'kind'?"):
+        from_frame(FRAME, target="kinds")

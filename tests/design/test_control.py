@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import Budget, Control, InvalidInput, Learner, Plan, SeededNoise, UnitBall
+from discreet import Budget, Control, InvalidInput, Learner, SeededNoise
 from discreet.design.control import (
     control_actions,
     control_slots,
@@ -13,6 +13,7 @@ from discreet.design.control import (
     slots_in_control,
 )
 from discreet.design.schedule import Schedule
+from small_plans import small_plan
 from wording import refused
 
 SHARES = st.floats(0.02, 0.98)
@@ -20,8 +21,8 @@ PEOPLE = {"unit": "user", "batches_per_user": 3, "records_per_batch": 2}
 
 
 def plan(**changes):
-    parts = {"n_actions": 3, "features": UnitBall(2), "budget": Budget(2.0, 1e-5)}
-    return Plan(**{**parts, "control": Control(0.25), **changes})
+    parts = {"n_actions": 3, "budget": Budget(2.0, 1e-5), "control": Control(0.25)}
+    return small_plan(**parts | changes)
 
 
 @given(SHARES, st.integers(1, 10**6), st.integers(1, 3000))
@@ -141,12 +142,8 @@ def test_a_saved_learner_goes_on_with_its_parts(tmp_path):
     more = loaded.decide(np.zeros((60, 2)))
     loaded.observe(more.id, np.ones(60))
     loaded.decide(np.zeros((1, 2)))
-    assert [each.partition for each in loaded.ledger.entries[:4]] == [
-        "batch 1, policy",
-        "batch 1, control",
-        "batch 2, policy",
-        "batch 2, control",
-    ]
+    charged = [f"batch {number}, {part}" for number in (1, 2) for part in ("policy", "control")]
+    assert [each.partition for each in loaded.ledger.entries[:4]] == charged
     assert all("keyed hash" in each.assumption for each in loaded.ledger.entries)
     parts = np.concatenate([b.control[: b.taken] for b in loaded._store.batches])
     start = loaded._store.batches[0].start

@@ -12,6 +12,7 @@ from discreet import InvalidInput, Loss, Reward
 from discreet.batches.saved_state import private_rows
 from discreet.design.outcome import declared
 from discreet.errors import CorruptRelease, LossConflict
+from small_plans import small_plan
 from tolerances import EXACT
 from wording import refused
 
@@ -112,10 +113,8 @@ def test_clip_is_true_or_false():
 
 
 def plan(**changes):
-    parts = {"features": dc.UnitBall(2), "budget": dc.Budget.none(), "first_batch": 2}
-    return dc.Plan(
-        **{"actions": ["none", "mail", "call"], "outcome": Reward(0, 50)} | parts | changes
-    )
+    named = {"actions": ["none", "mail", "call"], "outcome": Reward(0, 50)}
+    return small_plan(**{**named, "budget": dc.Budget.none(), "first_batch": 2, **changes})
 
 
 @pytest.mark.parametrize("outcome", [Loss(), Loss(0, 60), Reward(-1, 50, clip=True)])
@@ -133,54 +132,25 @@ def test_a_document_without_an_outcome_has_losses():
             declared({"outcome": broken})
 
 
-def rows(learner):
-    return private_rows(learner._store)
+def losses(learner):
+    return private_rows(learner._store)["losses"]
 
 
 def test_a_learner_hears_rewards_as_losses():
     learner, twin = dc.Learner(plan()), dc.Learner(plan())
     one = learner.decide(np.zeros(2))
     learner.observe(one.id, reward=12.5)
-    losses = rows(learner)["losses"]
-    assert losses[0, one.action_index] == 0.75
+    assert losses(learner)[0, one.action_index] == 0.75
     learner.observe(one.id, reward=12.5)  # the same again
     with refused(LossConflict):
         learner.observe(one.id, reward=12.25)
-    assert rows(learner)["losses"][0, one.action_index] == 0.75
+    assert losses(learner)[0, one.action_index] == 0.75
     many = twin.decide(np.zeros((2, 2)))
     twin.observe(many.id, reward=[0, 50])
-    assert rows(twin)["losses"][[0, 1], many.action_index].tolist() == [1.0, 0.0]
-
-
-@pytest.mark.parametrize("wrong", [{"loss": 0.5}, {}, {"loss": 0.5, "reward": 1.0}])
-def test_the_other_word_is_refused_and_nothing_is_stored(wrong):
-    learner = dc.Learner(plan())
-    made = learner.decide(np.zeros(2))
-    with refused(InvalidInput, "observe must get a reward", "[0, 50]", "reward=…"):
-        learner.observe(made.id, **wrong)
-    with refused(InvalidInput, "got a loss"):
-        learner.observe(made.id, 0.5)
-    assert np.isnan(rows(learner)["losses"]).all()
-
-
-def test_a_reward_outside_leaves_the_learner_as_it_was():
-    learner = dc.Learner(plan())
-    many = learner.decide(np.zeros((2, 2)))
-    with refused(InvalidInput, "reward must be a number in [0, 50]", "got a number outside"):
-        learner.observe(int(many.id[0]), reward=51)
-    with refused(InvalidInput, "rewards must be"):
-        learner.observe(many.id, reward=[3, 51])
-    assert np.isnan(rows(learner)["losses"]).all()
-    assert not learner.ledger.entries
+    assert losses(twin)[[0, 1], many.action_index].tolist() == [1.0, 0.0]
 
 
 def test_a_missing_loss_in_the_units_of_the_outcome_is_translated():
     for outcome, step in ((Reward(0, 50), "missing_loss=0.9"), (Loss(0, 50), "missing_loss=0.1")):
         with refused(InvalidInput, "missing_loss must be", "[0, 1]", step):
-            dc.Plan(
-                n_actions=2,
-                features=dc.UnitBall(1),
-                budget=dc.Budget.none(),
-                outcome=outcome,
-                missing_loss=5,
-            )
+            small_plan(outcome=outcome, missing_loss=5)

@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-import discreet as dc
 from discreet import InvalidInput
 from discreet.design.schedule import LONGEST, Schedule
+from small_plans import small_plan
 from wording import refused
 
 HORIZONS = range(1, 301)
@@ -29,25 +29,16 @@ def literal_lengths(first, horizon, growth):
 
 @GROWTHS
 @pytest.mark.parametrize("first", [1, 2, 3, 7, 16, 400])
-def test_lengths_are_those_of_a_loop_over_rounds(first, growth):
+def test_lengths_are_those_of_a_loop_over_rounds_and_all_but_the_last_are_fitted(first, growth):
     for horizon in HORIZONS:
         schedule = Schedule(first, horizon, growth)
         lengths = schedule.lengths()
         assert lengths == literal_lengths(first, horizon, growth)
         assert sum(lengths) == horizon
-        assert [schedule.start(m + 1) for m in range(len(lengths))] == [
-            sum(lengths[:m]) for m in range(len(lengths))
-        ]
+        numbers = range(len(lengths))
+        assert [schedule.start(m + 1) for m in numbers] == [sum(lengths[:m]) for m in numbers]
         assert schedule.length(len(lengths) + 1) == 0
-
-
-@GROWTHS
-@pytest.mark.parametrize("first", [1, 2, 3, 7, 400])
-def test_all_batches_but_the_last_are_fitted(first, growth):
-    for horizon in HORIZONS:
-        schedule = Schedule(first, horizon, growth)
-        fitted = [schedule.fitted(m + 1) for m in range(len(schedule.lengths()))]
-        assert fitted == [True] * (len(fitted) - 1) + [False]
+        assert [schedule.fitted(m + 1) for m in numbers] == [*[True] * (len(lengths) - 1), False]
 
 
 def test_an_open_end_doubles_for_ever_and_fits_every_batch():
@@ -88,10 +79,7 @@ def test_batches_grow_to_the_longest_and_stay_there(first, longest, growth):
 
 def test_a_schedule_is_read_from_a_plan_with_and_without_a_longest_batch():
     for longest in (None, 64):
-        plan = dc.Plan(
-            **{"n_actions": 2, "features": dc.UnitBall(2), "budget": dc.Budget.none()},
-            longest_batch=longest,
-        )
+        plan = small_plan(longest_batch=longest)
         assert ("longest_batch" in plan.to_config()) == (longest is not None)
         assert Schedule.of_plan(plan.to_config()) == plan.schedule
 

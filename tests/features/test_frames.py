@@ -117,21 +117,8 @@ def frame_with(**changes):
     [
         (frame_with(age=[1, 2, 101]), ["row 2: feature 'age'", "[0, 100]", "a number outside"]),
         (frame_with(age=[1, None, 3]), ["row 1: feature 'age'", "missing value", "stand_in"]),
-        (frame_with(age=[1.0, 2.0, np.inf]), ["row 2: feature 'age'", "not finite"]),
-        (frame_with(age=["1", "2", "3"]), ["row 0: feature 'age'", "got text"]),
         (frame_with(hours=[None, None, 25.0]), ["row 2: feature 'hours'", "a number outside"]),
-        (
-            frame_with(member=[None, 1, 2]),
-            ["row 2: feature 'member'", "true or false", "got a number"],
-        ),
-        (frame_with(member=["yes"] * 3), ["row 0: feature 'member'", "not a word"]),
-        (
-            frame_with(rank=[1, None, 9]),
-            ["row 2: feature 'rank'", "one of [1, 2, 3]", "got a number"],
-        ),
-        (frame_with(town=[None, 0.5, 1.0]), ["row 1: feature 'town'", "got a number"]),
         (frame_with(at=[None, DAY, DAY]), ["row 1: feature 'at'", "with a time"]),
-        (frame_with(day=["x", None, "2026-01-01"]), ["row 0: feature 'day'", "got text"]),
         (frame_with().drop("age").with_columns(ages=1), ["'age'", "a column", "mean 'ages'?"]),
         (frame_with().drop("hours"), ["'hours'", "a column", "absent"]),
         (frame_with().lazy(), ["frame", "collect()"]),

@@ -179,5 +179,5 @@ def test_mistakes_of_a_file_are_named(text, said, tmp_path):
     (tmp_path / "schema.toml").write_text(text)
     with pytest.raises(dc.InvalidInput, match=said):
         Schema.from_toml(tmp_path / "schema.toml")
-    with pytest.raises(dc.InvalidInput, match="cannot read"):
+    with pytest.raises(dc.InvalidInput, match="must be readable"):
         Schema.from_toml(tmp_path / "none.toml")

@@ -8,13 +8,11 @@ import pytest
 import discreet as dc
 from discreet.cli.main import main
 from discreet.plan.explanation import LARGE, plan_size
-
-BUDGET = dc.Budget(1.0, 1e-5)
+from small_plans import small_plan
 
 
 def plan(dimension, actions, **words):
-    sizes = {"n_actions": actions, "features": dc.UnitBall(dimension), "budget": BUDGET}
-    return dc.Plan(**sizes | words)
+    return small_plan(n_actions=actions, features=dc.UnitBall(dimension), **words)
 
 
 CASES = {
@@ -55,14 +53,9 @@ def test_a_large_plan_is_called_large_everywhere(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().out
     assert "Warning: this plan is large: documents of about 35 MB" in said
     (tmp_path / "large.toml").write_text(
-        """experiment = "large"
-unit = "decision"
-window = "1h"
-[plan]
-n_actions = 20
-features = { kind = "UnitBall", dimension = 400 }
-budget = { epsilon = 1.0, delta = 1e-5 }
-"""
+        'experiment = "large"\nunit = "decision"\nwindow = "1h"\n[plan]\nn_actions = 20\n'
+        'features = { kind = "UnitBall", dimension = 400 }\n'
+        "budget = { epsilon = 1.0, delta = 1e-5 }\n"
     )
     assert main(["serve", "--init", "--config", "large.toml"]) == 0
     said = capsys.readouterr().out

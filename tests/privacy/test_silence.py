@@ -9,6 +9,7 @@ import discreet as dc
 from discreet.audit.ledger_verification import checked, read
 from discreet.client.label import label_document
 from discreet.privacy.ledger import AS_ANSWERED
+from small_plans import small_plan
 
 PEOPLE, SILENT = 60, 2
 RULES = {
@@ -20,14 +21,7 @@ TRIGGERS = pytest.mark.parametrize("waiting", ["pipeline", "gap"])
 
 
 def plan(rule):
-    return dc.Plan(
-        n_actions=2,
-        features=dc.UnitBall(2),
-        budget=dc.Budget(1.0, 1e-5),
-        first_batch=4,
-        growth=1.5,
-        **RULES[rule],
-    )
+    return small_plan(first_batch=4, growth=1.5, **RULES[rule])
 
 
 def view(rule, waiting, silent):

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from discreet.design.action_names import ActionName
+from discreet.design.action_names import ActionName, Actions
 from discreet.design.control import Control
 from discreet.errors import InvalidInput
 from discreet.features.joint import Joint
@@ -23,17 +23,13 @@ from discreet.types import Floats
 from discreet.validate import nearest
 
 
-class DeclaredActions(Protocol):
-    """The actions that a plan, or the public part of one, declares."""
+class DeclaredActions(Actions, Protocol):
+    """The actions that a plan, or the public part of one, declares, and their features."""
 
     @property
     def features(self) -> UnitBall | Schema | Joint: ...
     @property
     def catalogue(self) -> Catalogue | None: ...
-    @property
-    def actions(self) -> Sequence[str] | None: ...
-    @property
-    def n_actions(self) -> int: ...
     @property
     def control(self) -> Control | None: ...
 

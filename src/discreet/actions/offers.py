@@ -80,11 +80,6 @@ class AllActions:
             return None
         return plan.control.action_index(plan.n_actions, plan.actions)
 
-    @property
-    def same_size(self) -> bool:
-        """True if all requests are offered equally many actions."""
-        return True
-
     def offered_names(self) -> list[Sequence[ActionName]]:
         """The actions that each request is offered."""
         return [self.plan.actions or range(self.plan.n_actions)] * len(self.features)
@@ -147,10 +142,6 @@ class Offers:
             place = self._control_place(self._places[request])
             made[request] = control_chances(place, len(made[request]))
         return made
-
-    @property
-    def same_size(self) -> bool:
-        return len(self.groups) == 1
 
     def offered_names(self) -> list[Sequence[ActionName]]:
         return [[self.names[place] for place in row] for row in self._places]

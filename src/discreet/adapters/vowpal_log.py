@@ -14,6 +14,7 @@ from discreet.features.offered import OfferedPairs
 from discreet.plan.plan import Plan
 from discreet.simulate.off_policy import Logs
 from discreet.types import Array
+from discreet.validate import writable
 
 
 def vw_lines(log: VwLog, *, adf: bool = False) -> Iterator[str]:
@@ -51,12 +52,8 @@ def write_vw(log: VwLog, path: str | Path, *, adf: bool = False) -> None:
     With ``adf`` a row is a block with a line per action, else one line.
     """
     text = "".join(vw_lines(log, adf=adf))
-    try:
+    with writable(path):
         Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(
-            f"output must be writable; {path} is not ({error.strerror}). Choose another place."
-        ) from None
 
 
 def vw_word(name: str) -> str:

@@ -116,10 +116,6 @@ class BatchSlots:
         self.taken += len(actions)
         self.unobserved += len(actions)
 
-    def widen(self, n_actions: int) -> None:
-        """Add columns for the losses of actions that joined before any slot was taken."""
-        self.losses = np.empty((self.size, n_actions))
-
     def close_to_slots(self, sealed: Moment) -> None:
         """End the batch before it is full: slots that were not taken are no records of it."""
         self.size, self.sealed = self.taken, sealed

@@ -96,7 +96,7 @@ class MemoryStore:
         self.released = self.released.changed(change)
         if self.batches and not self.batches[-1].taken:
             batch = self.batches[-1]
-            batch.widen(self.released.blocks(batch.number))
+            batch.losses = np.empty((batch.size, self.released.blocks(batch.number)))
 
     def now(self) -> Moment:
         """Return the public moment by which batches and windows end; a clock that is set back

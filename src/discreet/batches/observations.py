@@ -184,8 +184,7 @@ def guardrail_losses(
         if is_series(values):
             values = column_of(aligned(values, id))
         if isinstance(values, Column):
-            known = zip(values.values.tolist(), values.missing, strict=True)
-            values = [None if missing else value for value, missing in known]
+            values = values.filled("").tolist()
         if values is None:
             continue
         several = isinstance(values, (list, tuple, np.ndarray)) and not single

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from discreet.cli.command_line import (
-    CONFIG,
-    SERVICE_FOLDER,
-    Answer,
-    flag,
-)
+from discreet.cli.command_line import CONFIG, SERVICE_FOLDER, Answer, Args, flag
 from discreet.data.warehouse import write_private_table
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.bulk import NOTE, decision_columns
@@ -20,7 +14,7 @@ from discreet.service.storage.database import storage_errors
 from discreet.service.storage.locations import open_database
 
 
-def backup(args: argparse.Namespace) -> Answer:
+def backup(args: Args) -> Answer:
     """Copy the database as it is now, or all databases of a folder."""
     target = Path(args.file)
     if args.folder is None:
@@ -32,7 +26,7 @@ def backup(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-def restore(args: argparse.Namespace) -> Answer:
+def restore(args: Args) -> Answer:
     """Begin a new epoch; open batches are burned."""
     settings = Settings.read(args.config)
 
@@ -47,7 +41,7 @@ def restore(args: argparse.Namespace) -> Answer:
     return Answer({"burned": made.burned, "charged": made.charged}, text)
 
 
-def export(args: argparse.Namespace) -> Answer:
+def export(args: Args) -> Answer:
     """Write the decisions that are stored now."""
     settings = Settings.read(args.config)
 

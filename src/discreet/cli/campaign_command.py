@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from discreet.cli.command_line import (
     TARGET,
     USER,
     Answer,
+    Args,
     Flag,
     flag,
     progress,
@@ -60,7 +60,7 @@ def rounds(count: float) -> str:
     return f"{count / 1e6:,.1f} million rounds" if count >= 1e6 else f"{count:,.0f} rounds"
 
 
-def run(args: argparse.Namespace) -> Answer:
+def run(args: Args) -> Answer:
     """Compute the missing runs; exit code 1 if a task failed, 130 after Ctrl-C."""
     document = read_campaign(args.file) if args.file else {}
     given = {key: getattr(args, key, None) for key in SETTINGS}  # plans have no flag
@@ -118,7 +118,7 @@ def _run_lines(found: Progress, campaign: Any) -> list[str]:
     return [*lines, f"results  {campaign.out} (try: discreet campaign report {campaign.out})"]
 
 
-def status(args: argparse.Namespace) -> Answer:
+def status(args: Args) -> Answer:
     """Report present, missing, failed and damaged runs."""
     document = {"folder": args.folder, **result_files.status(Path(args.folder))}
     grid, sets, device = document["grid"], document["datasets"], document["device"]
@@ -150,7 +150,7 @@ def _state(each: JsonObject) -> str:
     return "complete" if each["runs"] >= each["expected"] else "incomplete"
 
 
-def report(args: argparse.Namespace) -> Answer:
+def report(args: Args) -> Answer:
     """Write tables, figures and one page, from the result files only."""
     folder = Path(args.folder)
     out = Path(args.out) if args.out else folder / "report"
@@ -160,7 +160,7 @@ def report(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-def compare(args: argparse.Namespace) -> Answer:
+def compare(args: Args) -> Answer:
     """Compare win rates with the published ones."""
     document = paper_comparison.compare(Path(args.folder))
     lines, cells = paper_comparison.sentences(document), document["cells"]

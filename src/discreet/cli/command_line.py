@@ -23,7 +23,7 @@ from discreet.simulate.experiment import DEFAULT, Experiment, assign, experiment
 from discreet.simulate.plan_forecast import ExpectedRewards
 from discreet.text import Advice, about, epsilon_text, read_toml
 from discreet.types import JsonMapping, JsonObject
-from discreet.validate import installed, nearest
+from discreet.validate import installed, nearest, writable
 
 if TYPE_CHECKING:
     from discreet.service.settings import Settings
@@ -60,7 +60,8 @@ def flag(name: str, help: str, kind: Any = str, **options: Any) -> Flag:
     return name, {"help": help, "metavar": metavar, **known, **options}
 
 
-Commands = Mapping[str, tuple[Callable[[argparse.Namespace], Answer], Sequence[Flag]]]
+Args = argparse.Namespace
+Commands = Mapping[str, tuple[Callable[[Args], Answer], Sequence[Flag]]]
 """Functions and flags of the commands in a file, by name."""
 FILES = {"members": "keys", "restore": "backup", "export": "backup", "simulate-traffic": "traffic"}
 """Files of commands that are not called like them."""
@@ -164,25 +165,15 @@ def _plain(value: Any) -> Any:
 
 def write(path: str | Path, content: str | bytes, *, keep: bool = False) -> None:
     """Write a file, or raise an error that names it; with ``keep`` never over another file."""
-    try:
-        data = content.encode() if isinstance(content, str) else content
-        with Path(path).open("xb" if keep else "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise InvalidInput(
-            f"output must be writable; {path} is not ({error.strerror}). Choose another place."
-        ) from None
+    data = content.encode() if isinstance(content, str) else content
+    with writable(path), Path(path).open("xb" if keep else "wb") as file:
+        file.write(data)
 
 
 def folder(path: str) -> Path:
     """Make a folder for output, or raise an error that names it."""
-    try:
+    with writable(path):
         Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"--out must be a folder to write to; {path} is not ({error.strerror}). "
-            "Choose another place."
-        ) from None
     return Path(path)
 
 
@@ -289,7 +280,7 @@ def service_settings(path: str) -> Settings:
     return Settings.read(path)
 
 
-def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Experiment:
+def experiment_from(args: Args, *, needs_data: bool = False) -> Experiment:
     """Return the experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
     document: JsonObject = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
     if args.file and is_file_name(args.file):
@@ -319,7 +310,7 @@ def experiment_from(args: argparse.Namespace, *, needs_data: bool = False) -> Ex
     return experiment_of(document, needs_data=needs_data)
 
 
-def expected_rewards(args: argparse.Namespace) -> ExpectedRewards | None:
+def expected_rewards(args: Args) -> ExpectedRewards | None:
     """Return the rewards that the flags describe; None without a mean."""
     others = ("reward_spread", "reward_range", "difference")
     given = [name for name in others if getattr(args, name) is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 
 from discreet.cli.command_line import (
@@ -14,6 +13,7 @@ from discreet.cli.command_line import (
     TARGET,
     USER,
     Answer,
+    Args,
     as_json,
     expected_rewards,
     flag,
@@ -41,7 +41,7 @@ FLAGS = (
 NOT_REPEATED = ("command", "call", "json", "quiet", "out")
 
 
-def curve(args: argparse.Namespace) -> Answer:
+def curve(args: Args) -> Answer:
     """Play the set at every ε, print the table, and write figure and page."""
     from discreet.lab.report.public_curve import (
         curve_document,
@@ -94,7 +94,7 @@ def curve(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-def _again(args: argparse.Namespace) -> str:
+def _again(args: Args) -> str:
     """Return the command that makes the same page."""
     words = ["discreet", "curve"]
     for name, value in vars(args).items():

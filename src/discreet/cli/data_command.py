@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 import numpy as np
 
-from discreet.cli.command_line import TARGET, Answer, flag, table
+from discreet.cli.command_line import TARGET, Answer, Args, flag, table
 from discreet.data.files import SUFFIXES
 from discreet.data.lookup import all_sets, fetch_sets, known_facts, load, resolve, set_facts
 from discreet.data.openml import cache_folder
@@ -16,7 +15,7 @@ from discreet.types import JsonObject
 COLUMNS = ("rows", "features", "classes")
 
 
-def list_(args: argparse.Namespace) -> Answer:
+def list_(args: Args) -> Answer:
     """List all data sets without a path, or those of the sources."""
     if args.sources:
         return _answer([known_facts(handle) for handle in resolve(args.sources)])
@@ -41,7 +40,7 @@ def list_(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-def show(args: argparse.Namespace) -> Answer:
+def show(args: Args) -> Answer:
     """Show size, classes, simple losses and digest of one data set."""
     data = load(args.name, target=args.target)
     counts = np.bincount(data.labels, minlength=data.n_actions)
@@ -78,7 +77,7 @@ def show(args: argparse.Namespace) -> Answer:
     return Answer(document, [*lines, f"digest {data.digest}"])
 
 
-def fetch(args: argparse.Namespace) -> Answer:
+def fetch(args: Args) -> Answer:
     """Read every set once, so that those of OpenML are cached."""
     sets = []
     for each in fetch_sets(resolve(args.names)):

@@ -7,7 +7,7 @@ import json
 import sys
 from importlib.util import find_spec
 
-from discreet.cli.command_line import Answer, as_json, flag, folder, table, write_all
+from discreet.cli.command_line import Answer, Args, as_json, flag, folder, table, write_all
 from discreet.data import load
 from discreet.lab.report.demo import (
     ALGORITHMS,
@@ -43,7 +43,7 @@ results  {out}/results.json
 release  {out}/released.json (try: discreet release show {out}/released.json)"""
 
 
-def demo(args: argparse.Namespace) -> Answer:
+def demo(args: Args) -> Answer:
     """Play the algorithms, and write results, figure and page."""
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)

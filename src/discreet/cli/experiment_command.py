@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, flag, table
+from discreet.cli.command_line import Answer, Args, flag, table
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.settings import read_experiment_file
 
 
-def new(args: argparse.Namespace) -> Answer:
+def new(args: Args) -> Answer:
     """Begin an experiment; a server that runs serves it."""
     folder = ExperimentFolder(args.folder)
 
@@ -30,7 +29,7 @@ def new(args: argparse.Namespace) -> Answer:
     return Answer(asdict(begun) | {"config": str(file)}, lines)
 
 
-def list_(args: argparse.Namespace) -> Answer:
+def list_(args: Args) -> Answer:
     """List experiments with their modes and the number of published documents."""
     folder = ExperimentFolder(args.folder)
     found, archived = folder.listed(), folder.archived()
@@ -49,7 +48,7 @@ MODES = {
 }
 
 
-def change(args: argparse.Namespace) -> Answer:
+def change(args: Args) -> Answer:
     """Pause, resume or end an experiment; resumed it has the mode of its file, or online."""
     getattr(ExperimentFolder(args.folder), args.kind)(args.name)
     mode, text = MODES[args.kind]
@@ -57,13 +56,13 @@ def change(args: argparse.Namespace) -> Answer:
     return Answer(document, text.format(args.name))
 
 
-def archive(args: argparse.Namespace) -> Answer:
+def archive(args: Args) -> Answer:
     """Move the folder to the archive; only burned rows are deleted."""
     place = ExperimentFolder(args.folder).archive(args.name, burn=args.burn)
     return Answer({"name": args.name, "place": str(place)}, f"{args.name} is archived: {place}")
 
 
-def adopt(args: argparse.Namespace) -> Answer:
+def adopt(args: Args) -> Answer:
     """Move a folder with a single experiment; chain, vault, anchor and keys do not change."""
     folder = ExperimentFolder(args.folder)
     name = folder.adopt(Path(args.path), args.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from discreet.cli.command_line import (
     EXPERIMENT_FLAGS,
     Answer,
+    Args,
     as_json,
     experiment_from,
     flag,
@@ -50,7 +50,7 @@ FIXED = (
 STILL_THERE = "The log itself is still in {}, without protection: delete it, or restrict access."
 
 
-def import_(args: argparse.Namespace) -> Answer:
+def import_(args: Args) -> Answer:
     """Import a log; all inputs are checked before anything is written."""
     if args.weight is not None and not args.public:
         raise InvalidInput(
@@ -79,7 +79,7 @@ def import_(args: argparse.Namespace) -> Answer:
     return _into_state(args, log.learner)
 
 
-def _service(args: argparse.Namespace) -> Settings | None:
+def _service(args: Args) -> Settings | None:
     """Return the settings of a service, if the file has a table for its plan."""
     if not args.file or not isinstance(read_toml(args.file, "experiment").get("plan"), dict):
         return None
@@ -98,7 +98,7 @@ def _service(args: argparse.Namespace) -> Settings | None:
     return settings
 
 
-def _into_service(args: argparse.Namespace, settings: Settings, log: PlanLog) -> Answer:
+def _into_service(args: Args, settings: Settings, log: PlanLog) -> Answer:
     from discreet.service.runtime.bulk import import_log
     from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import open_database
@@ -114,7 +114,7 @@ def _into_service(args: argparse.Namespace, settings: Settings, log: PlanLog) ->
     return Answer({"rows": count, "batches": batches}, lines)
 
 
-def _prior(args: argparse.Namespace, log: PlanLog) -> Answer:
+def _prior(args: Args, log: PlanLog) -> Answer:
     weight = 1.0 if args.weight is None else args.weight
     prior = log.prior(weight)
     replace(log.plan, prior=prior)  # fails now, if at all
@@ -125,7 +125,7 @@ def _prior(args: argparse.Namespace, log: PlanLog) -> Answer:
     return Answer(document, [prior.text, use])
 
 
-def _into_state(args: argparse.Namespace, import_log: Callable[[], Learner]) -> Answer:
+def _into_state(args: Args, import_log: Callable[[], Learner]) -> Answer:
     files = [f"{args.out}.state", f"{args.out}.released.json"]
     for path in files:
         if Path(path).exists():
@@ -148,7 +148,7 @@ def _into_state(args: argparse.Namespace, import_log: Callable[[], Learner]) -> 
     return Answer(facts, lines)
 
 
-def _from_files(args: argparse.Namespace, plan: Plan, *, private_state: bool) -> Answer:
+def _from_files(args: Args, plan: Plan, *, private_state: bool) -> Answer:
     """Import a log that stays in its Parquet files."""
     from discreet.lab.campaign.workers import workers
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import getpass
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from discreet.cli.command_line import (
-    CONFIG,
-    SERVICE_FOLDER,
-    Answer,
-    flag,
-    table,
-)
+from discreet.cli.command_line import CONFIG, SERVICE_FOLDER, Answer, Args, flag, table
 from discreet.errors import InvalidInput
 from discreet.service.membership import check_passphrase, hashed
 from discreet.service.runtime.experiment_folder import ExperimentFolder
@@ -29,7 +22,7 @@ from discreet.service.storage.member_tables import MemberTables
 from discreet.service.storage.sqlite import Sqlite
 
 
-def create(args: argparse.Namespace) -> Answer:
+def create(args: Args) -> Answer:
     """Create a key; its text is printed and not stored."""
     known = api_keys.SCOPES if args.folder is None else (api_keys.SERVER,)
     scopes = args.scope or (() if args.folder is None else known)
@@ -42,7 +35,7 @@ def create(args: argparse.Namespace) -> Answer:
     return Answer(key.shown() | {"key": text}, words)
 
 
-def keys(args: argparse.Namespace) -> Answer:
+def keys(args: Args) -> Answer:
     """List all keys, without their secrets."""
     with opened(args) as (database, connection, *_):
         known = [key.shown() for key in api_keys.listed(database, connection)]
@@ -65,7 +58,7 @@ def _day(moment: float | None) -> str:
     return "" if moment is None else time.strftime("%Y-%m-%d", time.gmtime(moment))
 
 
-def revoke(args: argparse.Namespace) -> Answer:
+def revoke(args: Args) -> Answer:
     """Revoke a key."""
     with opened(args) as (database, connection, *_), database.transaction(connection):
         key = api_keys.revoke(database, connection, args.id)
@@ -73,9 +66,7 @@ def revoke(args: argparse.Namespace) -> Answer:
 
 
 @contextmanager
-def opened(
-    args: argparse.Namespace,
-) -> Iterator[tuple[Database, Connection, Vault, ServerSettings]]:
+def opened(args: Args) -> Iterator[tuple[Database, Connection, Vault, ServerSettings]]:
     """Open the database of a server or an experiment; yield also its vault and server settings."""
     database: Database
     if args.folder is not None:
@@ -90,7 +81,7 @@ def opened(
         yield database, connection, vault, server
 
 
-def members(args: argparse.Namespace) -> Answer:
+def members(args: Args) -> Answer:
     """List all members."""
     with _members(args) as (tables, connection, _):
         known = tables.listed(connection)
@@ -110,7 +101,7 @@ def members(args: argparse.Namespace) -> Answer:
     return Answer({"members": document}, table(header, rows))
 
 
-def invite(args: argparse.Namespace) -> Answer:
+def invite(args: Args) -> Answer:
     """Print a one-time link."""
     link = invitation_link(args, args.role, args.expires_in, args.url)
     text = f"{link}\nSend it to one person; it works once, for {args.expires_in}."
@@ -118,7 +109,7 @@ def invite(args: argparse.Namespace) -> Answer:
 
 
 def invitation_link(
-    args: argparse.Namespace, role: str = "owner", expires_in: str = "7d", url: str | None = None
+    args: Args, role: str = "owner", expires_in: str = "7d", url: str | None = None
 ) -> str:
     """Return a link with which one person becomes a member."""
     with _members(args) as (tables, connection, server):
@@ -131,7 +122,7 @@ def invitation_link(
     return f"{base.rstrip('/')}/ui/join?code={invited}"
 
 
-def role(args: argparse.Namespace) -> Answer:
+def role(args: Args) -> Answer:
     """Give a member a role."""
     with _members(args) as (tables, connection, _):
         tables.change(
@@ -141,14 +132,14 @@ def role(args: argparse.Namespace) -> Answer:
     return Answer({"role": args.role}, f"{args.member} has the role {args.role}{where}")
 
 
-def remove(args: argparse.Namespace) -> Answer:
+def remove(args: Args) -> Answer:
     """Remove a member."""
     with _members(args) as (tables, connection, _):
         tables.change(connection, lambda c: tables.remove(c, args.member))
     return Answer({"removed": args.member}, f"{args.member} is removed")
 
 
-def passphrase(args: argparse.Namespace) -> Answer:
+def passphrase(args: Args) -> Answer:
     """Set a passphrase; it is neither an argument nor printed."""
     with _members(args) as (tables, connection, _):
         member = tables.named(connection, args.member)
@@ -167,9 +158,7 @@ def _typed() -> str:
 
 
 @contextmanager
-def _members(
-    args: argparse.Namespace,
-) -> Iterator[tuple[MemberTables, Connection, ServerSettings]]:
+def _members(args: Args) -> Iterator[tuple[MemberTables, Connection, ServerSettings]]:
     with opened(args) as (database, connection, vault, server):
         name = getattr(args, "experiment", "")
         if name and args.folder is None:

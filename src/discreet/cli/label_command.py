@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
 from discreet.audit.ledger_verification import checked, read
-from discreet.cli.command_line import Answer, flag, write
+from discreet.cli.command_line import Answer, Args, flag, write
 from discreet.client import label as labels
 from discreet.errors import InvalidInput
 from discreet.releases.canonical import canonical
 from discreet.text import guarantee_text
+from discreet.validate import usable
 
 FLAGS = (
     flag("source SOURCE", "a file, or the address of a service"),
@@ -23,7 +23,7 @@ FLAGS = (
 )
 
 
-def label(args: argparse.Namespace) -> Answer:
+def label(args: Args) -> Answer:
     """Write all files, or none after an error."""
     name = args.out.removesuffix(".html").removesuffix(".json")
     kinds = ("html", "json", "yaml") if args.registry else ("html", "json")
@@ -60,13 +60,8 @@ def label(args: argparse.Namespace) -> Answer:
 
 def _key(path: str) -> bytes:
     """Return the 32 bytes of a signing key of a vault."""
-    try:
+    with usable(path, "key file must be readable", "Name the file signing.key of a vault."):
         return Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidInput(
-            f"key file must be readable; {path} is not ({error.strerror}). "
-            "Name the file signing.key of a vault."
-        ) from None
 
 
 COMMANDS = {"label": (label, FLAGS)}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 
 from discreet.audit.ledger_verification import read, total_document, verification_document
-from discreet.cli.command_line import Answer, flag
+from discreet.cli.command_line import Answer, Args, flag
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.text import guarantee_text
 
 
-def verify(args: argparse.Namespace) -> Answer:
+def verify(args: Args) -> Answer:
     """Recompute ε and δ from events; exit code 1 if anything disagrees."""
     try:
         document = {"source": args.source, **verification_document(read(args.source))}
@@ -33,7 +32,7 @@ def verify(args: argparse.Namespace) -> Answer:
     return Answer(document, lines, code=0 if document["valid"] else 1)
 
 
-def added(args: argparse.Namespace) -> Answer:
+def added(args: Args) -> Answer:
     """Report one person's cost over several experiments, and its assumptions."""
     if len(args.sources) < 2:
         raise InvalidInput(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from io import BytesIO
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, flag, table, write
+from discreet.cli.command_line import Answer, Args, flag, table, write
 from discreet.client.billboard import read_released
 from discreet.design.outcome import Outcome
 from discreet.errors import InvalidInput
@@ -28,7 +27,7 @@ COLUMNS = (
 """Keys of a batch, what stands before a figure, and the sign of a positive one."""
 
 
-def compare(args: argparse.Namespace) -> Answer:
+def compare(args: Args) -> Answer:
     """Report the lift of each release and of all together."""
     if args.plot and Path(args.plot).suffix not in FIGURES:
         raise InvalidInput(

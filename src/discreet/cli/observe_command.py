@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections import Counter
 
-from discreet.cli.command_line import CONFIG, Answer, flag, progress, service_settings
+from discreet.cli.command_line import CONFIG, Answer, Args, flag, progress, service_settings
 from discreet.client.http_client import Client
 from discreet.client.reported_outcomes import DONE, ProgressFile, send_outcomes
 from discreet.data.warehouse import OutcomeTable
@@ -30,7 +29,7 @@ LARGE = 200_000
 """Rows from which a second process helps."""
 
 
-def observe(args: argparse.Namespace) -> Answer:
+def observe(args: Args) -> Answer:
     """Send or store every row; print how many, and which were refused."""
     key = args.key or os.environ.get("DISCREET_API_KEY")
     client = None if args.url is None else Client(args.url, key, timeout=60.0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 
 from discreet.cli.command_line import (
     EXPERIMENT_FLAGS,
     REWARD_FLAGS,
     Answer,
+    Args,
     expected_rewards,
     experiment_from,
     flag,
@@ -39,7 +39,7 @@ FLAGS = (
 )
 
 
-def forecast(args: argparse.Namespace) -> Answer:
+def forecast(args: Args) -> Answer:
     """Report the schedule, the noise and the guarantee of an experiment."""
     experiment = experiment_from(args)
     plan, rewards, sizes = experiment.plan, expected_rewards(args), None

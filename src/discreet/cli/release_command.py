@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 
-from discreet.cli.command_line import IMPORT, Answer, flag, table, write
+from discreet.cli.command_line import IMPORT, Answer, Args, flag, table, write
 from discreet.client.billboard import read_released
 from discreet.client.recomputation import recompute
 from discreet.errors import CorruptRelease
@@ -14,7 +13,7 @@ from discreet.releases.quality import quality, released_document
 from discreet.text import epsilon_text, guarantee_text, listed
 
 
-def verify(args: argparse.Namespace) -> Answer:
+def verify(args: Args) -> Answer:
     """Verify every digest, link, predictor and matrix; exit code 1 if one is wrong."""
     try:
         released = read_released(args.file)
@@ -32,7 +31,7 @@ def verify(args: argparse.Namespace) -> Answer:
     return Answer(document | {"recomputed": parts}, [text, f"head {head}"] if head else text)
 
 
-def export(args: argparse.Namespace) -> Answer:
+def export(args: Args) -> Answer:
     """Export the newest predictor for other runtimes, after verifying the chain."""
     from discreet.adapters.onnx_model import onnx_model
 
@@ -44,7 +43,7 @@ def export(args: argparse.Namespace) -> Answer:
     return Answer(document, f"wrote {args.onnx}: release {number}, digest {digest[:12]}")
 
 
-def show(args: argparse.Namespace) -> Answer:
+def show(args: Args) -> Answer:
     """Show the plan and the releases of a file, after verifying them."""
     released = read_released(args.file)
     document = {"file": args.file, **released_document(released)}

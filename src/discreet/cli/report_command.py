@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from datetime import UTC, datetime
 
 from discreet.audit.ledger_verification import checked, read
-from discreet.cli.command_line import Answer, as_json, flag, write_all
+from discreet.cli.command_line import Answer, Args, as_json, flag, write_all
 from discreet.client.billboard import read_released
 from discreet.client.label import label_document, label_page
 from discreet.lab.report.release_report import report_document, report_page
@@ -20,7 +19,7 @@ FLAGS = (
 )
 
 
-def report(args: argparse.Namespace) -> Answer:
+def report(args: Args) -> Answer:
     """Write all files, or none after an error."""
     released, source = read_released(args.source), read(args.source)
     made = datetime.now(UTC).date().isoformat()

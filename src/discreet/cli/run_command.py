@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 
 from discreet.cli.command_line import (
     EXPERIMENT_FLAGS,
     GROUP,
     Answer,
+    Args,
     as_json,
     experiment_from,
     flag,
@@ -23,7 +23,7 @@ from discreet.text import guarantee_text
 FLAGS = (*EXPERIMENT_FLAGS, GROUP, flag("--out FILE", "also write the result as JSON"))
 
 
-def run(args: argparse.Namespace) -> Answer:
+def run(args: Args) -> Answer:
     """Play every seed and report the losses."""
     experiment = experiment_from(args, needs_data=True)
     results = play_seeds(experiment, args.group)

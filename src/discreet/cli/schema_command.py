@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from discreet.adapters.personalizer import draft_experiment
-from discreet.cli.command_line import Answer, flag, write
+from discreet.cli.command_line import Answer, Args, flag, write
 from discreet.data.files import sample_columns
 from discreet.features.schema_file import HEAD, draft_text, schema_of, suggestions
 from discreet.plan.config import to_config
@@ -20,7 +19,7 @@ FLAGS = (
 )
 
 
-def schema(args: argparse.Namespace) -> Answer:
+def schema(args: Args) -> Answer:
     """Suggest a field for every column."""
     if Path(args.sample).suffix == ".jsonl":
         return _experiment(args)
@@ -42,7 +41,7 @@ def schema(args: argparse.Namespace) -> Answer:
     return _written(args, document, text, counts)
 
 
-def _experiment(args: argparse.Namespace) -> Answer:
+def _experiment(args: Args) -> Answer:
     draft = draft_experiment(args.sample)
     text = draft.experiment()
     parts = {"contexts": draft.contexts, "actions": draft.actions}
@@ -54,9 +53,7 @@ def _experiment(args: argparse.Namespace) -> Answer:
     return _written(args, document, text)
 
 
-def _written(
-    args: argparse.Namespace, document: JsonMapping, text: str, counts: str = ""
-) -> Answer:
+def _written(args: Args, document: JsonMapping, text: str, counts: str = "") -> Answer:
     if args.out is None:
         return Answer(document, text.rstrip("\n"))
     write(args.out, text, keep=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from discreet.cli.command_line import CONFIG, Answer, flag, write
+from discreet.cli.command_line import CONFIG, Answer, Args, flag, write
 from discreet.cli.keys_command import invitation_link
 from discreet.errors import InvalidInput
 from discreet.plan.explanation import plan_size
@@ -31,7 +30,7 @@ FLAGS = (
 )
 
 
-def serve(args: argparse.Namespace) -> Answer:
+def serve(args: Args) -> Answer:
     """Serve until a signal arrives, or with ``--init`` prepare a new service."""
     if args.anchor is not None and (args.folder is not None or not args.init):
         raise InvalidInput(
@@ -47,7 +46,7 @@ def serve(args: argparse.Namespace) -> Answer:
     return Answer({"stopped": True}, "stopped")
 
 
-def _init_folder(args: argparse.Namespace) -> Answer:
+def _init_folder(args: Args) -> Answer:
     folder = Path(args.folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = begin_server(folder)
@@ -64,7 +63,7 @@ def _init_folder(args: argparse.Namespace) -> Answer:
     return Answer({"folder": str(folder), "server_key": key, "owner_link": link}, lines)
 
 
-def _init(args: argparse.Namespace) -> Answer:
+def _init(args: Args) -> Answer:
     path = Path(args.config)
     written = not path.exists()
     settings, begun = write_and_begin(path, args.anchor)

@@ -6,7 +6,7 @@ import argparse
 import os
 import time
 
-from discreet.cli.command_line import Answer, as_json, flag, folder, progress, table, write
+from discreet.cli.command_line import Answer, Args, as_json, flag, folder, progress, table, write
 from discreet.text import duration, guarantee_text
 from discreet.validate import installed, positive, whole
 
@@ -24,7 +24,7 @@ GROWTH = {
 """Columns of the table of measured slopes."""
 
 
-def bounds(args: argparse.Namespace) -> Answer:
+def bounds(args: Args) -> Answer:
     """Report every guarantee at one T, A, |F|, ε and δ."""
     from discreet.lab.theory import bounds_document
 
@@ -48,7 +48,7 @@ def bounds(args: argparse.Namespace) -> Answer:
     return Answer(document, lines)
 
 
-def scaling(args: argparse.Namespace) -> Answer:
+def scaling(args: Args) -> Answer:
     """Run the experiments, then write results, figures and the page."""
     installed("campaign", "for the report", "matplotlib", "jinja2")
     from discreet.lab.report.scaling_report import write_report

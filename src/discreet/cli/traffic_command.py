@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 
-from discreet.cli.command_line import Answer, flag, table
+from discreet.cli.command_line import Answer, Args, flag, table
 from discreet.client import Client
 from discreet.design.outcome import Outcome, declared
 from discreet.lab.traffic import Habits, contexts, first_rows, labels, play, summary
@@ -27,7 +26,7 @@ FLAGS = (
 )
 
 
-def traffic(args: argparse.Namespace) -> Answer:
+def traffic(args: Args) -> Answer:
     """Report loss over time, latency percentiles and answers by code."""
     rate = positive("rate", args.rate)
     for name in ("late", "missing", "duplicates"):

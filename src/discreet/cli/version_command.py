@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import platform
 from importlib.metadata import PackageNotFoundError, metadata
 
 import discreet
-from discreet.cli.command_line import Answer
+from discreet.cli.command_line import Answer, Args
 
 LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting", "scikit-learn", "matplotlib", "torch")
 
 
-def version(args: argparse.Namespace) -> Answer:  # noqa: ARG001
+def version(args: Args) -> Answer:  # noqa: ARG001
     """Report versions without importing the libraries."""
     libraries: dict[str, str | None] = {}
     for name in LIBRARIES:

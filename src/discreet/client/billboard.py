@@ -125,7 +125,7 @@ class Billboard:
         rows = offers.chances(chain.policy, chain.released, None)
         if single:
             return np.asarray(rows[0])
-        return np.asarray(rows) if offers.same_size else rows
+        return np.asarray(rows) if len({len(row) for row in rows}) == 1 else rows
 
     def sample(
         self, contexts: Any, u: Any = None, *, actions: Any = None, release: int | None = None

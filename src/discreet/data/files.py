@@ -22,7 +22,7 @@ from discreet.errors import InvalidInput
 from discreet.features import frames
 from discreet.features.schema import Schema
 from discreet.types import Frame, NumpyArray
-from discreet.validate import installed
+from discreet.validate import installed, usable
 
 MISSING = frozenset({"", "?", "NA", "N/A", "NaN", "nan", "null"})
 """Texts for a missing value; surrounding spaces do not matter."""
@@ -38,15 +38,11 @@ def readable(
     path: str | Path, rule: str, step: str, *wrong: type[Exception], what: str = "file"
 ) -> Iterator[None]:
     """Raise an error with the path, where a file is not there or, by ``wrong``, not of its kind."""
-    try:
-        yield
-    except wrong:
-        raise InvalidInput(f"{what} must be {rule}; {path} is not. {step}") from None
-    except OSError as error:
-        reason = error.strerror or "not a file of that kind"
-        raise InvalidInput(
-            f"file must be readable; {path} is not ({reason}). Check the path."
-        ) from None
+    with usable(path):
+        try:
+            yield
+        except wrong:
+            raise InvalidInput(f"{what} must be {rule}; {path} is not. {step}") from None
 
 
 def read_file(
@@ -196,13 +192,12 @@ def _columns_of(name: str, frame: Frame) -> SourceColumns:
         )
     columns = []
     for title in read.columns:
-        found = frames.column(read, title)
-        if found.values.dtype.kind in "biuf":
-            # Whole numbers above 2^53 round here, as they do in every float64 table.
-            columns.append(np.where(found.missing, np.nan, found.values.astype(np.float64)))
+        # Whole numbers above 2^53 round here, as they do in every float64 table.
+        found = frames.column(read, title).filled("biuf")
+        if found.dtype.kind == "f":
+            columns.append(found)
             continue
-        pairs = zip(found.values, found.missing, strict=True)
-        values = [None if missing else value for value, missing in pairs]
+        values = list(found)
         if all(each is None or isinstance(each, Real) for each in values):
             columns.append(np.array(values, dtype=np.float64))
         elif all(each is None or isinstance(each, (str, int)) for each in values):

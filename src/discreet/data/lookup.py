@@ -53,6 +53,8 @@ class Handle:
         """The set itself, under the name of the handle; arguments are for files."""
         chosen = (target, encoded, user) if self.kind == "file" else ()
         data = replace(self.reader(self.place, *chosen), name=self.name)
+        if user is not None and not chosen:
+            data.named_column("user", user)  # raises: there are no people in such a set
         for what, count in {"rows": data.rows, "classes": data.n_actions}.items():
             if getattr(self, what) not in (None, count):
                 raise InvalidInput(

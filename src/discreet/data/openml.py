@@ -24,7 +24,7 @@ import numpy as np
 from discreet.data.dataset import Dataset, check_size, labelled, table
 from discreet.errors import InvalidInput
 from discreet.types import NumpyArray
-from discreet.validate import installed
+from discreet.validate import installed, usable
 
 PREFIX = "openml:"
 FORMAT = "discreet-openml/2"
@@ -84,17 +84,15 @@ def _store(data: Dataset, path: Path) -> None:
     arrays = {"contexts": data.contexts, "labels": data.labels, "classes": data.classes}
     np.savez_compressed(packed, format=FORMAT, digest=_checksum(data), **arrays)  # type: ignore[arg-type]
     written = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        written.write_bytes(packed.getvalue())
-        written.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            written.unlink()
-        raise InvalidInput(
-            f"cache folder must be writable; {cache_folder()} is not ({error.strerror}). "
-            "Make room in it, or set DISCREET_CACHE to another folder."
-        ) from None
+    step = "Make room in it, or set DISCREET_CACHE to another folder."
+    with usable(cache_folder(), "cache folder must be writable", step):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            written.write_bytes(packed.getvalue())
+            written.replace(path)
+        finally:
+            with suppress(OSError):
+                written.unlink()
 
 
 def fetch(number: int) -> Dataset:

@@ -18,22 +18,12 @@ import numpy as np
 from discreet.errors import CorruptRelease, InvalidInput, kind_of
 from discreet.text import listed
 from discreet.types import JsonMapping, Numbers, NumpyArray, Values
-from discreet.validate import in_range, nearest, one_of
+from discreet.validate import as_float, in_range, nearest, one_of
 
 FINEST = 1e-6
 """Share of the range below which a mean is shown as zero."""
 MOST_GUARDRAILS = 3
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
-
-
-def _number(value: object) -> float:
-    """The value as a float; NaN for what is no number, or too large for a float."""
-    if not isinstance(value, (bool, np.bool_, int, float, np.integer, np.floating)):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.nan
 
 
 def _numbers(values: object) -> NumpyArray:
@@ -43,7 +33,7 @@ def _numbers(values: object) -> NumpyArray:
     except ValueError:
         return np.asarray(np.nan)
     if numbers.dtype.kind in "OU" and numbers.ndim == 1:
-        return np.asarray([_number(value) for value in np.asarray(values, dtype=object)])
+        return np.asarray([as_float(value) for value in np.asarray(values, dtype=object)])
     return numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else np.asarray(np.nan)
 
 
@@ -62,7 +52,7 @@ class Outcome:
     """The end of the range that is the loss 0."""
 
     def __post_init__(self) -> None:
-        low, high = _number(self.low), _number(self.high)
+        low, high = as_float(self.low), as_float(self.high)
         if not 0 < high - low < math.inf:  # false for NaN, and for ∞ − ∞
             raise InvalidInput(
                 f"range of the {self.word} must be two finite numbers low < high; "
@@ -101,7 +91,7 @@ class Outcome:
 
     def loss_of(self, value: object) -> float:
         """One reported value as a loss in [0, 1]; refuses what the range does not allow."""
-        number = value if type(value) is float else _number(value)
+        number = value if type(value) is float else as_float(value)
         if self.clip and math.isfinite(number):
             number = min(max(number, self.low), self.high)
         if not self.low <= number <= self.high:  # NaN is refused here too
@@ -236,7 +226,7 @@ def unit_loss(value: object, name: str, outcome: Outcome) -> float:
         return UNIT_LOSS.loss_of(value)
     except InvalidInput:
         step = "0 stands for the best outcome that the plan declares, and 1 for the worst."
-        if outcome.low <= _number(value) <= outcome.high:
+        if outcome.low <= as_float(value) <= outcome.high:
             step += f" For a {outcome.word} of {value} write {name}={outcome.loss_of(value):.12g}."
         raise InvalidInput(f"{name} must be a number in [0, 1]; got {value!r}. {step}") from None
 
@@ -292,7 +282,7 @@ class Guardrail:
         except InvalidInput:
             raise InvalidInput(
                 f"{self.name} must be a number in {self.outcome.range}; got "
-                f"{kind_of(value) if math.isnan(_number(value)) else 'a number outside'}. "
+                f"{kind_of(value) if math.isnan(as_float(value)) else 'a number outside'}. "
                 "Leave it out where it is not known."
             ) from None
 

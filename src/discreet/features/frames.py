@@ -38,6 +38,13 @@ class Column:
     values: NumpyArray
     missing: NumpyArray
 
+    def filled(self, numbers: str) -> NumpyArray:
+        """Return NaN in numbers of these kinds, None in all else, where there is no value."""
+        kind, gap = (float, np.nan) if self.values.dtype.kind in numbers else (object, None)
+        made = self.values.astype(kind)
+        made[self.missing] = gap
+        return made
+
 
 def is_frame(data: object) -> bool:
     """Return whether this is a table with named columns of one of the known libraries."""

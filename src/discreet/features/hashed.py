@@ -6,6 +6,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from discreet.features.column_values import LARGEST, Field, whole_number
 from discreet.types import NumpyArray, added_later
@@ -60,10 +61,18 @@ class Hashed(Field):
             if number is None or abs(number) > LARGEST:
                 raise self.refusal(value, "Send one, and a larger number as a string.")
             value = str(number)
-        h = zlib.crc32(_bytes(value), self._start)
-        h = ((h ^ h >> 16) * 0x85EBCA6B) & 0xFFFFFFFF
-        h = ((h ^ h >> 13) * 0xC2B2AE35) & 0xFFFFFFFF
-        out[at + (h ^ h >> 16) % self.width] = 1.0
+        out[at + scrambled(zlib.crc32(_bytes(value), self._start)) % self.width] = 1.0
+
+
+def scrambled(h: Any) -> Any:
+    """A fixed public permutation of 32-bit numbers, or of an array of them: the finaliser.
+
+    >>> scrambled(1), scrambled(2)
+    (1364076727, 821347078)
+    """
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        h = ((h ^ h >> shift) * factor) & 0xFFFFFFFF
+    return h ^ h >> 16
 
 
 def _bytes(text: str) -> bytes:

@@ -18,6 +18,7 @@ import numpy as np
 from discreet.arrays.backend import as_like, namespace
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
+from discreet.features.hashed import scrambled
 from discreet.features.schema import MOST_FEATURES, Schema
 from discreet.features.unit_ball import SQRT_HALF, UnitBall
 from discreet.types import Array, Floats
@@ -218,18 +219,6 @@ class Joint:
         whole_row = xp.zeros_like(weights[..., :1]) + as_like(np.zeros(self._all), weights)
         whole_row[..., self.chosen] = weights
         return whole_row
-
-
-def scrambled(numbers: Floats) -> Floats:
-    """A fixed public permutation of 32-bit numbers: the finaliser of MurmurHash3.
-
-    >>> scrambled(np.array([1, 2], dtype=np.uint32)).tolist()
-    [1364076727, 821347078]
-    """
-    mixed: Floats = numbers.astype(np.uint32)
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        mixed = (mixed ^ (mixed >> shift)) * np.uint32(factor)
-    return np.asarray(mixed ^ (mixed >> 16))
 
 
 def columns_of(features: UnitBall | Schema) -> dict[Any, range]:

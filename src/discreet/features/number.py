@@ -11,17 +11,12 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.features.column_values import Field
 from discreet.types import NumpyArray, added_later
-from discreet.validate import instance
+from discreet.validate import as_float, instance
 
 
 def _number(value: object) -> float:
     """The value as a float; NaN for a word, a flag or a number too large for a float."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return math.nan
+    return math.nan if isinstance(value, (bool, np.bool_)) else as_float(value)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from discreet.features.number import Number
 from discreet.features.schema import KINDS, Schema
 from discreet.text import read_toml
 from discreet.types import NumpyArray
-from discreet.validate import nearest, one_of
+from discreet.validate import check_keys, one_of
 
 FORM = """\
 # A schema: what a context is, declared before the first person comes.
@@ -50,8 +50,8 @@ def read_schema(path: str | Path) -> Schema:
     """The schema of a file; unknown keys and kinds are refused by name."""
     document = read_toml(path, "schema")
     document.pop("kind", None)  # as in the table [features] of an experiment
-    _refuse_unknown("schema", document, ("fields", "squares", "products"))
-    tables = document.get("fields")
+    tables = document.setdefault("fields", [])
+    check_keys("schema", document, Schema)
     if not isinstance(tables, list) or not tables:
         raise InvalidInput(
             "schema must have at least one field; got none. Write [[fields]] above each."
@@ -79,20 +79,8 @@ def schema_text(schema: Schema, notes: Mapping[str, str] | None = None, head: st
 def _field(table: object, where: str) -> Any:
     given = dict(table) if isinstance(table, Mapping) else {}
     kind = KINDS[one_of(f"{where}.kind", given.pop("kind", None), KINDS)]
-    known = {each.name: each for each in fields(kind)}
-    _refuse_unknown(where, given, known)
-    for name, each in known.items():
-        if each.default is MISSING and name not in given:
-            raise InvalidInput(f"{where}.{name} must be given; it is missing. Add it.")
+    check_keys(where, given, kind)
     return kind(**given)
-
-
-def _refuse_unknown(where: str, given: Iterable[str], known: Iterable[str]) -> None:
-    unknown = next((key for key in given if key not in known), None)
-    if unknown is not None:
-        raise InvalidInput(
-            f"{where} must have only known keys; got {unknown!r}. {nearest(unknown, known)}"
-        )
 
 
 def _value(value: object) -> str:
@@ -246,10 +234,7 @@ def frame_columns(frame: object, without: Iterable[str]) -> dict[str, NumpyArray
     made = {}
     for name in read.columns:
         if name not in left_out:
-            column = frames.column(read, name)
-            numbers = column.values.dtype.kind in "fiu"
-            made[str(name)] = column.values.astype(np.float64 if numbers else object)
-            made[str(name)][column.missing] = np.nan if numbers else None
+            made[str(name)] = frames.column(read, name).filled("fiu")
     return made
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ import numpy as np
 from discreet.errors import InvalidInput
 from discreet.releases.canonical import decode_array, encode_array
 from discreet.types import JsonMapping, JsonObject
-from discreet.validate import nearest
+from discreet.validate import check_keys, nearest
 
 T = TypeVar("T")
 Classes = Mapping[str, type[Any]]
@@ -78,15 +78,7 @@ def from_config(registry: Classes, document: object, where: str) -> Any:
 
 def build(cls: type[T], given: JsonMapping, where: str, registry: Classes) -> T:
     """``cls(**given)``: refuses unknown keys by name, and reads values by their type."""
-    known = {each.name: each for each in fields(cls)}  # type: ignore[arg-type]
-    for name in given:
-        if name not in known:
-            raise InvalidInput(
-                f"{where} must have only known keys; got {name!r}. {nearest(name, known)}"
-            )
-    for name, each in known.items():
-        if each.default is each.default_factory is MISSING and name not in given:
-            raise InvalidInput(f"{where}.{name} must be given; it is missing. Add it.")
+    check_keys(where, given, cls)
     hints, parts = _hints(cls), given.items()
     return cls(**{name: _read(hints[name], x, f"{where}.{name}", registry) for name, x in parts})
 

@@ -33,17 +33,13 @@ def need_delta(budget: Budget, what: str) -> None:
         )
 
 
+@lru_cache(maxsize=1024)
 def gaussian_multiplier(budget: Budget, participation: Participation = ONCE) -> float:
     """Return σ over sensitivity for an ideal Gaussian: a good first guess for a search."""
-    once = _multiplier_once(budget)
-    return once * participation.records * math.sqrt(participation.batches)
-
-
-@lru_cache(maxsize=1024)
-def _multiplier_once(budget: Budget) -> float:
     import dp_accounting
 
-    return float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta))
+    once = float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta))
+    return once * participation.records * math.sqrt(participation.batches)
 
 
 def pure_share(budget: Budget, participation: Participation) -> float:

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from discreet.arrays.backend import to_numpy
-from discreet.errors import CorruptRelease, InvalidInput
+from discreet.errors import CorruptRelease
 from discreet.types import Array, JsonMapping, JsonObject, NumpyArray
+from discreet.validate import usable
 
 
 def encode_array(array: Array) -> JsonObject:
@@ -57,12 +58,10 @@ def digest_of(document: object) -> str:
 
 def read_document(path: str | Path) -> JsonObject:
     """A JSON object from a file, or a CorruptRelease that says what is wrong with it."""
+    with usable(path):
+        content = Path(path).read_bytes()
     try:
-        document = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise InvalidInput(
-            f"file must be readable; {path} is not ({error.strerror}). Check the path."
-        ) from None
+        document = json.loads(content)
     except ValueError:
         raise CorruptRelease(
             f"file must be JSON; {path} is not. It was cut short or altered: fetch it again."

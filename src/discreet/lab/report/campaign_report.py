@@ -26,7 +26,7 @@ from discreet.lab.report.figures import Drawing
 from discreet.lab.report.selection import Selection, curves, select
 from discreet.text import epsilon_text, listed
 from discreet.types import JsonMapping, JsonObject
-from discreet.validate import one_of
+from discreet.validate import one_of, writable
 
 INLINED = 12
 """Largest number of data sets with curves inside the page; other curves stay in files."""
@@ -144,13 +144,9 @@ class _Folder:
 
     def write(self, name: str, content: str | bytes) -> None:
         path = self.root / name
-        try:
+        with writable(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
-        except OSError as error:
-            raise InvalidInput(
-                f"output must be writable; {path} is not ({error.strerror}). Choose another place."
-            ) from None
         self.written.append(name)
 
     def draw(self, name: str, drawing: Drawing, prefix: str = "") -> str:
