@@ -19,6 +19,8 @@ import resource
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +29,9 @@ import discreet as dc
 from discreet.data import load
 from discreet.privacy.noise import Noise
 
-try:
-    from discreet.batch import Batch
-except ModuleNotFoundError:  # in commits before November 18, 2026
-    from discreet.rows.batch import Batch
-
+OF_BATCHES = "discreet.batch" if find_spec("discreet.batch") else "discreet.rows.batch"
+"""The second name is that of commits before November 18, 2026."""
+Batch = import_module(OF_BATCHES).Batch
 SIZES = ((2_000, 5, 20), (20_000, 5, 5), (40_000, 2, 5))
 """Rows, actions and repetitions of an evaluation with ten columns."""
 PLAIN = dc.PooledRidge(geometry="plain", floor=0.4)

@@ -20,7 +20,7 @@ EXACT, FAST = SecureNoise(), SecureNoise(fast=True)
 
 
 def sampler(noise: Noise) -> str:
-    """What a question adds about its sampler."""
+    """Words about the sampler that a question ends with."""
     return ", fast sampler" if getattr(noise, "fast", False) else ""
 
 
