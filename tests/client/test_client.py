@@ -116,6 +116,20 @@ def test_requests(service, client, path, body, answer, result, name, given, name
         assert ("Idempotency-Key" in headers) == (name == "decide")
 
 
+def test_every_request_has_the_deadline(monkeypatch):
+    def expired(deadline, _):
+        raise deadline._late()
+
+    monkeypatch.setattr(transport.Deadline, "wait", expired)
+    methods = {name for name in vars(Client) if name[0] != "_"} - {"close"}
+    client = Client("http://127.0.0.1:9", deadline=0.1)
+    for *_, name, given, named in REQUESTS:
+        with refused(dc.ServiceError, "deadline of 0.1 seconds"):
+            getattr(client, name)(*given, **named)
+        methods.discard(name)
+    assert methods == set(), "methods without a request above"
+
+
 def test_a_decision_has_a_name_of_its_own_or_a_given_one(service, client):
     stub, _ = service
     stub.answers["POST", "/v1/decide"] = (200, GOOD)

@@ -1,9 +1,9 @@
 """Deadlines, fallbacks and coroutines: nobody waits longer than they said."""
 
 import asyncio
-import inspect
 import threading
 from contextlib import contextmanager
+from inspect import signature
 
 import pytest
 
@@ -68,31 +68,6 @@ def test_a_deadline_does_not_depend_on_the_socket(ask, monkeypatch):
         held.set()
 
 
-CALLS = {
-    "decide": (CONTEXT,),
-    "ticket": (),
-    "observe": ("d1", 0.5),
-    "observe_many": ([("d1", 0.5)],),
-    "activate": ("d1",),
-    **dict.fromkeys(("status", "lift", "releases", "actions", "schema", "ledger"), ()),
-    "change_actions": (),
-}
-"""Every method of a client that sends a request, with arguments."""
-
-
-def test_every_request_has_the_deadline(monkeypatch):
-    def expired(deadline, _):
-        raise deadline._late()
-
-    monkeypatch.setattr(transport.Deadline, "wait", expired)
-    public = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if name[0] != "_"}
-    assert public == {*CALLS, "close"}
-    client = Client("http://127.0.0.1:9", deadline=SOON)
-    for name, arguments in CALLS.items():
-        with refused(dc.ServiceError, "deadline of 0.1 seconds"):
-            getattr(client, name)(*arguments)
-
-
 @BOTH
 def test_a_fallback_instead_of_an_answer(ask):
     gone = (409, {"error": {"code": "idempotency_key_used", "message": "over"}})
@@ -155,13 +130,12 @@ def test_coroutines_overlap():
 
 
 def test_both_clients_have_the_same_methods():
-    def signatures(kind):
-        return {
-            name: [
-                (each.name, each.default) for each in inspect.signature(method).parameters.values()
-            ]
-            for name, method in inspect.getmembers(kind, inspect.isfunction)
-            if not name.startswith("_")
+    one, other = (
+        {
+            name: [(each.name, each.default) for each in signature(method).parameters.values()]
+            for name, method in vars(kind).items()
+            if name[0] != "_"
         }
-
-    assert signatures(Client) == signatures(AsyncClient)
+        for kind in (Client, AsyncClient)
+    )
+    assert one == other
