@@ -57,9 +57,9 @@ def release_counts(links: Iterable[Link]) -> dict[int, int]:
 
 
 @dataclass(frozen=True)
-class LiftAnswer:
-    """Answer to "Did it help?": ``short`` is the verdict, ``text`` a sentence, ``facts`` are
-    figures with their intervals, and ``more`` says how many decisions narrow the interval."""
+class Headline:
+    """An answer in a few words and in a sentence. That to "Did it help?" may have figures with
+    their intervals, and how many ``more`` decisions narrow the interval."""
 
     short: str
     text: str
@@ -69,25 +69,25 @@ class LiftAnswer:
 
 def answer(
     lift: Lift | None, control: str | None = "", *, ended: bool = False, taken: int = 0
-) -> LiftAnswer:
+) -> Headline:
     """Describe the lift by its interval for any time, or say why there is none.
 
     ``taken`` counts the decisions since the last release.
     """
     if control is None:
-        return LiftAnswer(
+        return Headline(
             "Not compared",
             "This experiment has no control group, so there is nothing to compare with. Give the "
             "next one a control share before it begins.",
         )
     if lift is None:
-        return LiftAnswer(EARLY, "The first release compares the policy with the control group.")
+        return Headline(EARLY, "The first release compares the policy with the control group.")
     line, outcome, unsure = lift.pooled, lift.outcome, lift.pooled.helps is None
     short = "Yes" if line.helps else "No" if not unsure else "Unclear" if ended else EARLY
     more = _more(lift, taken) if unsure and not ended else ""
     if not line.known:
         text = f"So few {outcome.plural} are known that the noise exceeds every difference."
-        return LiftAnswer(short, text, more=more)
+        return Headline(short, text, more=more)
     difference, wide = outcome.difference_of(line.difference), outcome.error_of(line.anytime)
     span = outcome.high - outcome.low
     low, high = max(difference - wide, -span), min(difference + wide, span)
@@ -118,7 +118,7 @@ def answer(
         ("Relative", *lift.relative_figures),
         (f"{lift.gained_word.capitalize()} so far", *lift.gained_figures),
     )
-    return LiftAnswer(short, text, facts, more)
+    return Headline(short, text, facts, more)
 
 
 def _more(lift: Lift, taken: int) -> str:
@@ -130,12 +130,6 @@ def _more(lift: Lift, taken: int) -> str:
         until = "the interval is half as wide, if as many people answer as before and the means "
         until += "stay as they are."
     return f"About {about(max(1, lift.more_decisions - taken))} more decisions until {until}"
-
-
-@dataclass(frozen=True)
-class Headline:
-    short: str
-    text: str
 
 
 def control(plan: Plan) -> str | None:
@@ -220,7 +214,7 @@ class Summary:
     control: str | None
     default: str
     coming: Headline
-    helped: LiftAnswer
+    helped: Headline
     began: float
     hours: dict[int, int]
     released: dict[int, float]
