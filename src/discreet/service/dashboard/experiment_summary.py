@@ -231,7 +231,7 @@ class Summary:
         text = f"{counted(count, 'release')} so far"
         if now == count:
             return f"{text}."
-        decides = f"release {now} decides" if now else "decisions follow the start"
+        decides = f"release {now} decides" if now else "none of them decides"
         chosen = self.status["chosen"]
         until = ", as an operator chose" if chosen else " until the next batch opens"
         return f"{text}; {decides}{until}."
