@@ -71,22 +71,16 @@ def test_what_is_in_force_can_be_recomputed():
         Billboard(forged, KEY).recompute()
 
 
-def test_samples_follow_the_given_numbers():
-    board = Billboard(CHAIN, KEY)
-    u = np.random.default_rng(3).random((3, 2))
-    expected = PLAN.policy.sample(HISTORY, SCHEMA.map(PEOPLE), u)
-    assert board.sample(PEOPLE, u).tolist() == expected.tolist()
-    assert board.sample(PEOPLE[1], u[1]) == expected[1]
-
-
-def test_an_older_release_can_be_asked_for():
-    board = Billboard(CHAIN, KEY)
-    older = PLAN.policy.probabilities(released(PLAN, 2), SCHEMA.map(PEOPLE))
-    found = board.probabilities(PEOPLE, release=2)
-    np.testing.assert_allclose(found, older, rtol=0, atol=EXACT)
+@pytest.mark.parametrize("release", [2, 4])
+def test_samples_follow_the_given_numbers_and_the_release(release):
+    board, history = Billboard(CHAIN, KEY), released(PLAN, release)
+    expected = PLAN.policy.probabilities(history, SCHEMA.map(PEOPLE))
+    found = board.probabilities(PEOPLE, release=release)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=EXACT)
     u = np.random.default_rng(4).random((3, 2))
-    expected = PLAN.policy.sample(released(PLAN, 2), SCHEMA.map(PEOPLE), u)
-    assert board.sample(PEOPLE, u, release=2).tolist() == expected.tolist()
+    expected = PLAN.policy.sample(history, SCHEMA.map(PEOPLE), u)
+    assert board.sample(PEOPLE, u, release=release).tolist() == expected.tolist()
+    assert board.sample(PEOPLE[1], u[1], release=release) == expected[1]
     with refused(dc.CorruptRelease, "document 5"):
         board.sample(PEOPLE, release=5)
 
