@@ -13,8 +13,13 @@ SOURCE = Path(discreet.__file__).parent
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        *((-0.1, "0 s"), (59, "59 s"), (59.97, "1 min 0 s"), (61, "1 min 1 s")),
-        (3599.6, "1 h 0 min"),
+        (-0.1, "0 s"),
+        (0.25, "0.25 s"),
+        (59, "59 s"),
+        (59.97, "1 min"),
+        (61, "1 min 1 s"),
+        (3599.6, "1 h"),
+        (7_500, "2 h 5 min"),
     ],
 )
 def test_durations(seconds, text):

@@ -56,13 +56,15 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 def duration(seconds: float) -> str:
     """Three digits below a minute, whole seconds or minutes above; round an estimate first.
 
-    >>> [duration(seconds) for seconds in (0.25, 40, 200, 7_500)]
-    ['0.25 s', '40 s', '3 min 20 s', '2 h 5 min']
+    >>> [duration(seconds) for seconds in (0.25, 40, 200, 7_500, 900)]
+    ['0.25 s', '40 s', '3 min 20 s', '2 h 5 min', '15 min']
     """
     if round(seconds, 1) < 60:  # 59.97 would be written as 60 s
         return f"{max(0.0, seconds):.3g} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    hours, of_hour = divmod(minutes, 60)
+    units = ((hours, "h"), (of_hour, "min")) if hours else ((minutes, "min"), (rest, "s"))
+    return " ".join(f"{count} {unit}" for count, unit in units if count)
 
 
 PERIODS = (("minute", 1 / 1_440), ("hour", 1 / 24), ("day", 1.0), ("week", 7.0), ("month", 30.4))

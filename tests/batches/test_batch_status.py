@@ -27,7 +27,7 @@ def learner(decisions=0, clock=None, change=(), **words):
         (0, {}, "Batch 1 is open: 0 of 2 decisions so far."),
         (0, {}, "Nothing was released yet"),
         (3, {}, f"{WAITS}else after 1,000 more decisions.\nBatch 2 is open: 1 of 4"),
-        (3, {"window": "6h"}, f"{WAITS}else in 6 h 0 min."),
+        (3, {"window": "6h"}, f"{WAITS}else in 6 h."),
         (3, {"window": None}, f"{WAITS}else when close() declares the rest missing."),
         (6, {"window": 1, "change": ON_REQUEST}, "release() releases it after 1 more decisions."),
         (14, {"window": 3, "change": ON_REQUEST}, "release(), after batch 1, releases it"),
@@ -44,7 +44,7 @@ def test_the_status_tells_what_the_clock_does():
     clock = Clock()
     one = learner(3, clock, BY_CLOCK, window=None)
     clock.now += 86_400.0
-    assert "3 of 4 decisions so far; it closes in 144 h 0 min, full or not." in str(one.status())
+    assert "3 of 4 decisions so far; it closes in 144 h, full or not." in str(one.status())
     clock.now += 6 * 86_400.0
     assert "Batch 1 is closed at its time limit and waits for losses" in str(one.status())
     one.close()

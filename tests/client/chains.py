@@ -132,15 +132,12 @@ def histories():
     )
     burnt = sign(documents.burn_document(short[3], [4]))
     later = released(of, 4, told=[1, 2, 3, 8]).items[3]  # batch 5, which was under way as well
+    with_later = sign(documents.release_document(burnt, later))
     timed = plan(dc.SquareCB(), features=dc.UnitBall(1), n_actions=2, close_every="7d")
     return {
         "genesis alone": (short[:1], 0, 0),
         "burn": ([*short, burnt, sign(documents.release_document(burnt, fourth))], 5, 4),
-        "burn, then a later batch": (
-            [*short, burnt, sign(documents.release_document(burnt, later))],
-            5,
-            4,
-        ),
+        "burn, then a later batch": ([*short, burnt, with_later], 5, 4),
         "a clock": (chain(timed, released(timed, 4, told=[1, 1, 3, 4])), 4, 4),
         "restore, all seen": ([*long, restored, after], 7, 4),
         "restore, some seen": ([*long[:5], restored, after], 7, 4),
@@ -149,11 +146,11 @@ def histories():
     }
 
 
-def user_genesis(of, batches, records=1):
+def user_genesis(of, batches, records=1, unit="user"):
     """Document 0 of a service for users, with whatever its plan says of them."""
     document = documents.genesis(of, "shop", KEY)
     often = {"batches_per_user": batches, "records_per_batch": records}
-    return {**document, "unit": "user", "plan": {**document["plan"], "unit": "user", **often}}
+    return {**document, "unit": unit, "plan": {**document["plan"], "unit": unit, **often}}
 
 
 def budgets():
@@ -234,18 +231,8 @@ def broken():
         "restore that follows another document": restore(previous="0" * 64),
         "restore that keeps another document": restore(kept=kept),
         "restore that keeps an unknown number": restore(kept={**kept, "number": 17}),
-        "a budget divided by batches": [
-            resigned({**user_genesis(of, 3), "max_batches": 3}),
-        ],
-        "counts without users": [
-            resigned(
-                {
-                    **user_genesis(of, 3),
-                    "unit": "decision",
-                    "plan": {**user_genesis(of, 3)["plan"], "unit": "decision"},
-                }
-            )
-        ],
+        "a budget divided by batches": [resigned({**user_genesis(of, 3), "max_batches": 3})],
+        "counts without users": [resigned(user_genesis(of, 3, unit="decision"))],
         "users in the plan alone": [resigned({**user_genesis(of, 3), "unit": "decision"})],
         "users without a number of batches": [resigned(user_genesis(of, None))],
         "users without a number of records": [resigned(user_genesis(of, 3, None))],

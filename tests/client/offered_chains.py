@@ -108,6 +108,9 @@ def broken_changes():
     def altered(**parts):
         return [*good[:2], resigned({**change, "change": {**change["change"], **parts}})]
 
+    unlinked = sign(documents.release_document(good[1], history.latest))
+    second = documents.json.loads(good[4])
+    second["change"]["previous"] = of.digest
     films = plan(dc.SquareCB(), features=dc.UnitBall(1), n_actions=None, actions=POINTS)
     joined = _changed(films, released(films, 1), 1, add={"c": [0.5, 0.5]})
     item = documents.json.loads(chain(films, joined)[2])["change"]
@@ -119,10 +122,7 @@ def broken_changes():
         return [*signed, resigned(made)]
 
     return {
-        "a change is missing": [
-            *good[:2],
-            sign(documents.release_document(good[1], history.latest)),
-        ],
+        "a change is missing": [*good[:2], unlinked],
         "a change is reordered": [good[0], good[2], good[1], *good[3:]],
         "a change that adds what is there": altered(added=["b"]),
         "a change that adds twice": altered(added=["c", "c"]),
@@ -134,15 +134,7 @@ def broken_changes():
         "a change that follows another": altered(previous="0" * 64),
         "a change of blocks with features": altered(rows=item["rows"]),
         "a change of blocks without a batch": altered(batch=None),
-        "a second change that follows another": [
-            *good[:4],
-            resigned(
-                {
-                    **documents.json.loads(good[4]),
-                    "change": {**documents.json.loads(good[4])["change"], "previous": of.digest},
-                }
-            ),
-        ],
+        "a second change that follows another": [*good[:4], resigned(second)],
         "an item without features": of_items(rows=None),
         "an item in a batch": of_items(batch=2),
         "an item with other features": of_items(rows={**item["rows"], "shape": [3, 1]}),

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Stub:
     """``answers`` maps (method, path) to (status, body) or to a list of them, one a request.
 
-    A status of None closes the connection without an answer.
+    A status of None closes the connection without an answer. ``url`` is its address.
     """
 
     def __init__(self):
@@ -22,7 +22,7 @@ class Stub:
 
 @contextmanager
 def serving():
-    """The stub and its address, while the block runs."""
+    """The stub, while the block runs."""
     stub = Stub()
 
     class Handler(BaseHTTPRequestHandler):
@@ -56,7 +56,8 @@ def serving():
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield stub, f"http://127.0.0.1:{server.server_address[1]}"
+        stub.url = f"http://127.0.0.1:{server.server_address[1]}"
+        yield stub
     finally:
         server.shutdown()
         server.server_close()

@@ -7,7 +7,6 @@ import pytest
 
 import discreet as dc
 from client.chains import KEY, SCHEMA, chain, histories, plan, released, resigned
-from client.stub_service import serving
 from client.vectors import PEOPLE
 from discreet.client import Billboard, documents
 from tolerances import EXACT
@@ -32,10 +31,9 @@ def publish(stub, contents, current=None):
 
 
 @pytest.fixture
-def service():
-    with serving() as (stub, url):
-        publish(stub, CHAIN)
-        yield stub, url
+def stub(stub):
+    publish(stub, CHAIN)
+    return stub
 
 
 def paths(stub):
@@ -71,30 +69,23 @@ def test_what_is_in_force_can_be_recomputed():
         Billboard(forged, KEY).recompute()
 
 
-def test_samples_follow_the_given_numbers():
-    board = Billboard(CHAIN, KEY)
-    u = np.random.default_rng(3).random((3, 2))
-    expected = PLAN.policy.sample(HISTORY, SCHEMA.map(PEOPLE), u)
-    assert board.sample(PEOPLE, u).tolist() == expected.tolist()
-    assert board.sample(PEOPLE[1], u[1]) == expected[1]
-
-
-def test_an_older_release_can_be_asked_for():
-    board = Billboard(CHAIN, KEY)
-    older = PLAN.policy.probabilities(released(PLAN, 2), SCHEMA.map(PEOPLE))
-    found = board.probabilities(PEOPLE, release=2)
-    np.testing.assert_allclose(found, older, rtol=0, atol=EXACT)
+@pytest.mark.parametrize("release", [2, 4])
+def test_samples_follow_the_given_numbers_and_the_release(release):
+    board, history = Billboard(CHAIN, KEY), released(PLAN, release)
+    expected = PLAN.policy.probabilities(history, SCHEMA.map(PEOPLE))
+    found = board.probabilities(PEOPLE, release=release)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=EXACT)
     u = np.random.default_rng(4).random((3, 2))
-    expected = PLAN.policy.sample(released(PLAN, 2), SCHEMA.map(PEOPLE), u)
-    assert board.sample(PEOPLE, u, release=2).tolist() == expected.tolist()
+    expected = PLAN.policy.sample(history, SCHEMA.map(PEOPLE), u)
+    assert board.sample(PEOPLE, u, release=release).tolist() == expected.tolist()
+    assert board.sample(PEOPLE[1], u[1], release=release) == expected[1]
     with refused(dc.CorruptRelease, "document 5"):
         board.sample(PEOPLE, release=5)
 
 
-def test_a_service_is_asked_for_what_is_new_only(service):
-    stub, url = service
+def test_a_service_is_asked_for_what_is_new_only(stub):
     publish(stub, CHAIN[:3])
-    board = Billboard(url, KEY, key="dk_1_secret")
+    board = Billboard(stub.url, KEY, key="dk_1_secret")
     assert board.number == 2
     assert {headers["Authorization"] for _, _, headers, _ in stub.asked} == {"Bearer dk_1_secret"}
     stub.asked.clear()
@@ -105,9 +96,8 @@ def test_a_service_is_asked_for_what_is_new_only(service):
     assert Billboard(board.documents, KEY).number == 4
 
 
-def test_no_request_carries_a_context(service):
-    stub, url = service
-    board = Billboard(url, KEY)
+def test_no_request_carries_a_context(stub):
+    board = Billboard(stub.url, KEY)
     before = len(stub.asked)
     board.probabilities(PEOPLE)
     board.sample(PEOPLE)
@@ -115,29 +105,26 @@ def test_no_request_carries_a_context(service):
     assert {(method, body) for method, _, _, body in stub.asked} == {("GET", b"")}
 
 
-def test_a_rollback_puts_an_older_release_in_force(service):
-    stub, url = service
+def test_a_rollback_puts_an_older_release_in_force(stub):
     publish(stub, CHAIN, current=2)
-    board = Billboard(url, KEY)
+    board = Billboard(stub.url, KEY)
     assert board.number == 2
     assert len(board.released.items) == 2
     assert board.probabilities(PEOPLE, release=4).shape == (3, 3)
 
 
-def test_a_restore_is_followed(service):
-    stub, url = service
+def test_a_restore_is_followed(stub):
     seen, number, releases = histories()["restore, all seen"]
     fresh, _, _ = histories()["restore, lost ones never seen"]
     publish(stub, seen[:6])
-    board = Billboard(url, KEY)
+    board = Billboard(stub.url, KEY)
     publish(stub, fresh)
     assert board.refresh() == number
     assert len(board.released.items) == releases
 
 
-def test_a_history_that_changes_is_refused_and_the_old_one_stays(service):
-    stub, url = service
-    board = Billboard(url, KEY)
+def test_a_history_that_changes_is_refused_and_the_old_one_stays(stub):
+    board = Billboard(stub.url, KEY)
     before = board.probabilities(PEOPLE)
     publish(stub, chain(PLAN, released(PLAN, 4, seed=1)))
     with refused(dc.CorruptRelease, "must never change"):
@@ -146,22 +133,20 @@ def test_a_history_that_changes_is_refused_and_the_old_one_stays(service):
     assert np.array_equal(board.probabilities(PEOPLE), before)
 
 
-def test_a_document_that_its_list_does_not_name_is_verified_all_the_same(service):
-    stub, url = service
+def test_a_document_that_its_list_does_not_name_is_verified_all_the_same(stub):
     altered = resigned(documents.verify(CHAIN[4], KEY), bytes(range(1, 33)))
     stub.answers["GET", "/v1/releases/4"] = (200, altered)
     with refused(dc.CorruptRelease, "signed by the expected key"):
-        Billboard(url, KEY)
+        Billboard(stub.url, KEY)
 
 
 @pytest.mark.parametrize(
     "listed", [[], {}, {"releases": 1, "current": 0}, {"releases": [{}], "current": 0}, "text"]
 )
-def test_a_list_that_is_none_is_refused(service, listed):
-    stub, url = service
+def test_a_list_that_is_none_is_refused(stub, listed):
     stub.answers["GET", "/v1/releases"] = (200, listed)
     with refused(dc.CorruptRelease, "list of releases"):
-        Billboard(url, KEY)
+        Billboard(stub.url, KEY)
     publish(stub, CHAIN, current=9)
     with refused(dc.CorruptRelease, "document 9"):
-        Billboard(url, KEY)
+        Billboard(stub.url, KEY)

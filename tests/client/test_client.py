@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from client.stub_service import serving
 from discreet.client import AsyncClient, Client, Decision, Ticket, transport
 from wording import refused
 
@@ -19,22 +18,8 @@ CONTEXT = {"age": 41, "device": "phone"}
 
 
 @pytest.fixture
-def waits(monkeypatch):
-    """Seconds that the client would have slept."""
-    slept = []
-    monkeypatch.setattr(transport.time, "sleep", slept.append)
-    return slept
-
-
-@pytest.fixture
-def service(waits):  # noqa: ARG001
-    with serving() as (stub, url):
-        yield stub, url
-
-
-@pytest.fixture
-def client(service):
-    with Client(service[1], "dk_7_secret") as made:
+def client(stub, waits):  # noqa: ARG001
+    with Client(stub.url, "dk_7_secret") as made:
         yield made
 
 
@@ -105,19 +90,31 @@ async def asynchronous(url, name, given, named):
 
 
 @pytest.mark.parametrize(("path", "body", "answer", "result", "name", "given", "named"), REQUESTS)
-def test_requests(service, client, path, body, answer, result, name, given, named):
-    stub, url = service
+def test_requests(stub, client, path, body, answer, result, name, given, named):
     stub.answers["GET" if body is None else "POST", path] = (200, answer)
     assert getattr(client, name)(*given, **named) == result
-    assert asyncio.run(asynchronous(url, name, given, named)) == result
+    assert asyncio.run(asynchronous(stub.url, name, given, named)) == result
     for _, _, headers, content in stub.asked:
         assert json.loads(content or b"null") == body
         assert headers["Authorization"] == "Bearer dk_7_secret"
         assert ("Idempotency-Key" in headers) == (name == "decide")
 
 
-def test_a_decision_has_a_name_of_its_own_or_a_given_one(service, client):
-    stub, _ = service
+def test_every_request_has_the_deadline(monkeypatch):
+    def expired(deadline, _):
+        raise deadline._late()
+
+    monkeypatch.setattr(transport.Deadline, "wait", expired)
+    methods = {name for name in vars(Client) if name[0] != "_"} - {"close"}
+    client = Client("http://127.0.0.1:9", deadline=0.1)
+    for *_, name, given, named in REQUESTS:
+        with refused(dc.ServiceError, "deadline of 0.1 seconds"):
+            getattr(client, name)(*given, **named)
+        methods.discard(name)
+    assert methods == set(), "methods without a request above"
+
+
+def test_a_decision_has_a_name_of_its_own_or_a_given_one(stub, client):
     stub.answers["POST", "/v1/decide"] = (200, GOOD)
     for options in ({}, {}, {"idempotency_key": "name"}):
         client.decide(CONTEXT, **options)
@@ -127,8 +124,7 @@ def test_a_decision_has_a_name_of_its_own_or_a_given_one(service, client):
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 422, 500])
-def test_a_refusal_is_final_and_carries_the_words_of_the_service(service, client, waits, status):
-    stub, _ = service
+def test_a_refusal_is_final_and_carries_the_words_of_the_service(stub, client, waits, status):
     error = {"code": "invalid_context", "message": "age must be in [0, 100].", "field": "age"}
     stub.answers["POST", "/v1/decide"] = (status, {"error": error})
     with pytest.raises(dc.ServiceError, match=r"age must be in \[0, 100\].") as caught:
@@ -140,8 +136,7 @@ def test_a_refusal_is_final_and_carries_the_words_of_the_service(service, client
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"error": "text"}', b"\xff"])
-def test_a_refusal_without_words_says_its_status(service, client, body):
-    stub, _ = service
+def test_a_refusal_without_words_says_its_status(stub, client, body):
     stub.answers["GET", "/v1/status"] = (502, body)
     with refused(dc.ServiceError, "502") as caught:
         client.status()
@@ -152,8 +147,7 @@ def test_a_refusal_without_words_says_its_status(service, client, body):
 
 
 @pytest.mark.parametrize("failure", [(429, {}), (503, {}), (None, b"")], ids=str)
-def test_what_may_pass_is_sent_again_with_the_same_key(service, client, waits, failure):
-    stub, _ = service
+def test_what_may_pass_is_sent_again_with_the_same_key(stub, client, waits, failure):
     stub.answers["POST", "/v1/decide"] = [failure, failure, (200, GOOD)]
     assert client.decide(CONTEXT).id == "d1"
     assert len({headers["Idempotency-Key"] for _, _, headers, _ in stub.asked}) == 1
@@ -163,18 +157,16 @@ def test_what_may_pass_is_sent_again_with_the_same_key(service, client, waits, f
     assert 0.1 <= waits[1] <= 0.2
 
 
-def test_retries_end(service, waits):
-    stub, url = service
+def test_retries_end(stub, waits):
     stub.answers["GET", "/v1/status"] = (503, {"error": {"code": "storage", "message": "full"}})
     with pytest.raises(dc.ServiceError, match="full") as caught:
-        Client(url, retries=2).status()
+        Client(stub.url, retries=2).status()
     assert caught.value.status == 503
     assert len(stub.asked) == 3
     assert len(waits) == 2
 
 
-def test_the_service_may_ask_for_a_longer_wait(service, client, waits):
-    stub, _ = service
+def test_the_service_may_ask_for_a_longer_wait(stub, client, waits):
     later, far = ("Retry-After", "4"), ("Retry-After", "86400")
     stub.answers["GET", "/v1/status"] = [(429, {}, later), (503, {}, far), (200, {})]
     client.status()
@@ -188,21 +180,19 @@ def test_nobody_there(waits):
     assert len(waits) == 3
 
 
-def test_an_answer_that_never_comes_ends_in_time(waits):
-    with serving() as (stub, url):
-        held = threading.Event()
-        stub.answer = lambda *_: (200, {"held": held.wait(10)})
-        with refused(dc.ServiceError, "TimeoutError"):
-            Client(url, timeout=0.05, retries=1).status()
-        held.set()
+def test_an_answer_that_never_comes_ends_in_time(stub, waits):
+    held = threading.Event()
+    stub.answer = lambda *_: (200, {"held": held.wait(10)})
+    with refused(dc.ServiceError, "TimeoutError"):
+        Client(stub.url, timeout=0.05, retries=1).status()
+    held.set()
     assert len(waits) == 1
 
 
 @pytest.mark.parametrize("deadline", [None, 60.0])
-def test_connections_are_kept_until_the_client_is_closed(service, deadline):
-    stub, url = service
+def test_connections_are_kept_until_the_client_is_closed(stub, deadline):
     stub.answers["POST", "/v1/decide"] = (200, GOOD)
-    with Client(url, deadline=deadline) as client:
+    with Client(stub.url, deadline=deadline) as client:
         for _ in range(5):
             client.decide(CONTEXT)
         assert len(stub.connections) == 1
@@ -211,19 +201,17 @@ def test_connections_are_kept_until_the_client_is_closed(service, deadline):
         assert len(stub.connections) == 2
 
 
-def test_a_kept_connection_that_ends_when_it_is_used_again_costs_no_attempt(service, waits):
-    stub, url = service
+def test_a_kept_connection_that_ends_when_it_is_used_again_costs_no_attempt(stub, waits):
     stub.answers["POST", "/v1/decide"] = [(200, GOOD), (None, b""), (200, GOOD)]
-    with Client(url, "dk_7_secret", retries=0) as client:
+    with Client(stub.url, "dk_7_secret", retries=0) as client:
         assert [client.decide(CONTEXT).id for _ in range(2)] == ["d1", "d1"]
     assert len({headers["Idempotency-Key"] for _, _, headers, _ in stub.asked[1:]}) == 1
     assert waits == []
 
 
-def test_a_base_path_is_kept(service):
-    stub, url = service
+def test_a_base_path_is_kept(stub):
     stub.answers["GET", "/shop/v1/status"] = (200, {})
-    assert Client(f"{url}/shop/").status() == {}
+    assert Client(f"{stub.url}/shop/").status() == {}
     assert "Authorization" not in stub.asked[0][2]
 
 
@@ -244,8 +232,7 @@ def test_a_key_that_no_header_takes_is_refused_without_showing_it(key):
 
 
 @pytest.mark.parametrize("context", [{"age": float("nan")}, {"age": object()}, [float("inf")]])
-def test_what_json_cannot_say_is_refused_here_without_showing_it(service, client, context):
-    stub, _ = service
+def test_what_json_cannot_say_is_refused_here_without_showing_it(stub, client, context):
     with refused(dc.InvalidInput) as caught:
         client.decide(context)
     assert "nan" not in str(caught.value)

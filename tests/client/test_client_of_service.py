@@ -13,27 +13,12 @@ import pytest
 from discreet.client import Billboard, Client
 from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
+from service.conftest import toml
 from tolerances import EXACT
 from waiting import PATIENCE, until
 
 pytest.importorskip("uvicorn")
 CLIENT = Path(__file__).parents[2] / "clients" / "js"
-SETTINGS = """
-experiment = "welcome"
-window = 3600
-settle = 0
-waiting = "pipeline"
-journal = "observe"
-[plan]
-n_actions = 3
-first_batch = 4
-[plan.budget]
-epsilon = 1.0
-delta = 1e-6
-[plan.features]
-kind = "UnitBall"
-dimension = 2
-"""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +27,7 @@ def running(tmp_path_factory):
     from service.served import Server
 
     folder = tmp_path_factory.mktemp("service")
-    (folder / "experiment.toml").write_text(SETTINGS)
+    (folder / "experiment.toml").write_text(toml(waiting="pipeline", journal="observe"))
     key = lifecycle.begin(Settings.read(folder / "experiment.toml"))
     server = Server(folder)
     try:

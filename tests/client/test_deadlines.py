@@ -1,14 +1,12 @@
 """Deadlines, fallbacks and coroutines: nobody waits longer than they said."""
 
 import asyncio
-import inspect
 import threading
-from contextlib import contextmanager
+from inspect import signature
 
 import pytest
 
 import discreet as dc
-from client.stub_service import serving
 from discreet.client import AsyncClient, Billboard, Client, Decision, transport
 from waiting import PATIENCE
 from wording import refused
@@ -37,22 +35,13 @@ def asked(url, **options):
 BOTH = pytest.mark.parametrize("ask", [asked, asked_async])
 
 
-@contextmanager
-def silent():
-    """A service that accepts a request and answers when the block is over."""
-    with serving() as (stub, url):
-        held = threading.Event()
-        stub.answer = lambda *_: (200, GOOD if held.wait(LONG) else {})
-        try:
-            yield url
-        finally:
-            held.set()
-
-
 @BOTH
-def test_a_call_ends_at_its_deadline(ask):
-    with silent() as url, refused(dc.ServiceError, "service must answer"):
-        ask(url, deadline=SOON)
+def test_a_call_ends_at_its_deadline(ask, stub):
+    held = threading.Event()
+    stub.answer = lambda *_: (200, GOOD if held.wait(LONG) else {})
+    with refused(dc.ServiceError, "service must answer"):
+        ask(stub.url, deadline=SOON)
+    held.set()
 
 
 @BOTH
@@ -68,71 +57,41 @@ def test_a_deadline_does_not_depend_on_the_socket(ask, monkeypatch):
         held.set()
 
 
-CALLS = {
-    "decide": (CONTEXT,),
-    "ticket": (),
-    "observe": ("d1", 0.5),
-    "observe_many": ([("d1", 0.5)],),
-    "activate": ("d1",),
-    **dict.fromkeys(("status", "lift", "releases", "actions", "schema", "ledger"), ()),
-    "change_actions": (),
-}
-"""Every method of a client that sends a request, with arguments."""
-
-
-def test_every_request_has_the_deadline(monkeypatch):
-    def expired(deadline, _):
-        raise deadline._late()
-
-    monkeypatch.setattr(transport.Deadline, "wait", expired)
-    public = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if name[0] != "_"}
-    assert public == {*CALLS, "close"}
-    client = Client("http://127.0.0.1:9", deadline=SOON)
-    for name, arguments in CALLS.items():
-        with refused(dc.ServiceError, "deadline of 0.1 seconds"):
-            getattr(client, name)(*arguments)
-
-
 @BOTH
-def test_a_fallback_instead_of_an_answer(ask):
+def test_a_fallback_instead_of_an_answer(ask, stub):
     gone = (409, {"error": {"code": "idempotency_key_used", "message": "over"}})
-    with serving() as (stub, url):
-        for failure in ((503, {}), (429, {}), (500, {}), (None, b""), gone):
-            stub.answers["POST", "/v1/decide"] = failure
-            found = ask(url, retries=0, fallback="none")
-            assert found == Decision("", "none", -1, False, fallback=True)
-        for status in (401, 403, 404, 422):  # a mistake of the caller
-            stub.answers["POST", "/v1/decide"] = (status, {"error": {"code": "x", "message": "y"}})
-            with pytest.raises(dc.ServiceError):
-                ask(url, fallback=0)
-
-
-def test_no_attempt_begins_after_the_deadline(monkeypatch):
-    waits = []
-    monkeypatch.setattr(transport.time, "sleep", waits.append)
-    with serving() as (stub, url):
-        stub.answers["GET", "/v1/status"] = (503, {}, ("Retry-After", "9"))
+    for failure in ((503, {}), (429, {}), (500, {}), (None, b""), gone):
+        stub.answers["POST", "/v1/decide"] = failure
+        found = ask(stub.url, retries=0, fallback="none")
+        assert found == Decision("", "none", -1, False, fallback=True)
+    for status in (401, 403, 404, 422):  # a mistake of the caller
+        stub.answers["POST", "/v1/decide"] = (status, {"error": {"code": "x", "message": "y"}})
         with pytest.raises(dc.ServiceError):
-            Client(url, deadline=8.0).status()
-        assert len(stub.asked) == 1
+            ask(stub.url, fallback=0)
+
+
+def test_no_attempt_begins_after_the_deadline(stub, waits):
+    stub.answers["GET", "/v1/status"] = (503, {}, ("Retry-After", "9"))
+    with pytest.raises(dc.ServiceError):
+        Client(stub.url, deadline=8.0).status()
+    assert len(stub.asked) == 1
     assert waits == []
 
 
-def test_nothing_is_sent_of_a_fallback():
+def test_nothing_is_sent_of_a_fallback(stub):
     decision = Decision("", 1, -1, False, fallback=True)
-    with serving() as (stub, url), Client(url) as client:
+    with Client(stub.url) as client:
         client.observe(decision, 1.0)
         client.activate(decision)
-        assert stub.asked == []
+    assert stub.asked == []
 
 
-def test_a_billboard_decides_in_place_of_the_service(monkeypatch):
+def test_a_billboard_decides_in_place_of_the_service(stub, monkeypatch):
     board = object.__new__(Billboard)
     monkeypatch.setattr(Billboard, "number", 7)
     monkeypatch.setattr(Billboard, "sample", lambda _, context, **_options: sum(context))
-    with serving() as (stub, url):
-        stub.answers["POST", "/v1/decide"] = (503, {})
-        found = asked(url, retries=0, fallback=board)
+    stub.answers["POST", "/v1/decide"] = (503, {})
+    found = asked(stub.url, retries=0, fallback=board)
     assert found == Decision("", 1.0, 7, False, fallback=True)
 
 
@@ -143,25 +102,23 @@ def test_a_deadline_must_be_positive(kind, deadline):
         kind("http://127.0.0.1:9", deadline=deadline)
 
 
-def test_coroutines_overlap():
-    async def run(url):
-        async with AsyncClient(url) as client:
+def test_coroutines_overlap(stub):
+    async def run():
+        async with AsyncClient(stub.url) as client:
             return await asyncio.gather(*(client.decide(CONTEXT) for _ in range(8)))
 
-    with serving() as (stub, url):
-        together = threading.Barrier(8)
-        stub.answer = lambda *_: (200, GOOD) if together.wait(LONG) >= 0 else (500, {})
-        assert asyncio.run(run(url)) == [Decision("d1", 2, 3, True)] * 8
+    together = threading.Barrier(8)
+    stub.answer = lambda *_: (200, GOOD) if together.wait(LONG) >= 0 else (500, {})
+    assert asyncio.run(run()) == [Decision("d1", 2, 3, True)] * 8
 
 
 def test_both_clients_have_the_same_methods():
-    def signatures(kind):
-        return {
-            name: [
-                (each.name, each.default) for each in inspect.signature(method).parameters.values()
-            ]
-            for name, method in inspect.getmembers(kind, inspect.isfunction)
-            if not name.startswith("_")
+    one, other = (
+        {
+            name: [(each.name, each.default) for each in signature(method).parameters.values()]
+            for name, method in vars(kind).items()
+            if name[0] != "_"
         }
-
-    assert signatures(Client) == signatures(AsyncClient)
+        for kind in (Client, AsyncClient)
+    )
+    assert one == other

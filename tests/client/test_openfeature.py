@@ -16,7 +16,6 @@ from openfeature.flag_evaluation import Reason
 from openfeature.track import TrackingEventDetails
 
 import discreet as dc
-from client.stub_service import serving
 from discreet.client import Client, openfeature_provider
 from discreet.client.openfeature_provider import DiscreetProvider
 from waiting import PATIENCE, until
@@ -37,7 +36,7 @@ class Experiment:
     def __init__(self, stub, actions):
         self.actions, self.release, self.unit, self.word = actions, 1, "decision", "Loss"
         self.features, self.failure, self.stub = {"fields": FIELDS}, {}, stub
-        self.decided = 0
+        self.decided, self.url = 0, stub.url
         stub.answer = self.answer
 
     def answer(self, _method, path):
@@ -67,11 +66,8 @@ class Experiment:
 
 
 @pytest.fixture
-def service():
-    with serving() as (stub, url):
-        experiment = Experiment(stub, ["mail", "call"])
-        experiment.url = url
-        yield experiment
+def service(stub):
+    return Experiment(stub, ["mail", "call"])
 
 
 @pytest.fixture

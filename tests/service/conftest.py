@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import itertools
-import json
 import os
 import signal
 from contextlib import asynccontextmanager, closing
@@ -11,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import tomlkit
 
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.service import Service
@@ -207,21 +207,8 @@ def toml(**changes):
     """The text of an experiment file with the plan of these tests."""
     # Windows that are longer than any test: it ends them itself.
     values = {"experiment": "test", "window": 3600.0, "settle": 0.0, "waiting": "gap"} | changes
-    lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
-    return "\n".join(
-        [
-            *lines,
-            "[plan]",
-            f"n_actions = {PLAN['n_actions']}",
-            f"first_batch = {PLAN['first_batch']}",
-            "[plan.features]",
-            'kind = "UnitBall"',
-            "dimension = 2",
-            "[plan.budget]",
-            "epsilon = 1.0",
-            "delta = 1e-6",
-        ]
-    )
+    plan = {name: value for name, value in PLAN.items() if name != "growth"}
+    return tomlkit.dumps(values | {"plan": plan})
 
 
 @pytest.fixture

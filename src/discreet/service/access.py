@@ -9,6 +9,8 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
@@ -222,22 +224,15 @@ class ServerAccess(Access):
         create_tables(self._database, self._connection)
         self.storage_errors = self._database.lost
         self._rare, self._changing = self._database.connect(), threading.Lock()
-        self.members = Members(
-            self._database, self._vault, settings, self._in_thread, self._written
-        )
+        write = partial(self._in_thread, write=True)
+        self.members = Members(self._database, self._vault, settings, self._in_thread, write)
 
     async def _in_thread(self, operation: Callable[[Connection], T], write: bool = False) -> T:
         def run() -> T:
-            with self._changing:
-                if not write:
-                    return operation(self._rare)
-                with self._database.transaction(self._rare):
-                    return operation(self._rare)
+            with self._changing, self._database.transaction(self._rare) if write else nullcontext():
+                return operation(self._rare)
 
         return await asyncio.to_thread(run)
-
-    async def _written(self, operation: Callable[[Connection], T]) -> T:
-        return await self._in_thread(operation, True)
 
     @property
     def keys(self) -> dict[str, Key]:

@@ -55,7 +55,8 @@ class Log:
     def __init__(self, experiment: str) -> None:
         self._experiment = experiment
         self._counting = threading.Lock()
-        self._counted: dict[tuple[object, ...], tuple[float, int, dict[str, object]]] = {}
+        self._counted: dict[tuple[str, tuple[tuple[str, object], ...]], tuple[float, int]] = {}
+        """Beginning of the period and count of equal failures, by their name and fields."""
 
     def event(self, name: str, **fields: object) -> None:
         unknown = set(fields) - set(EVENTS[name])
@@ -75,32 +76,29 @@ class Log:
 
     def failure(self, name: str, request: str | None = None, **fields: object) -> None:
         """Log the first failure of a kind at once, and equal ones within a period as a count."""
-        same, now = (name, *sorted(fields.items())), time.monotonic()
+        same, now = (name, tuple(sorted(fields.items()))), time.monotonic()
         with self._counting:
-            begun, count, _ = self._counted.get(same, (-PERIOD, 0, fields))
+            begun, count = self._counted.get(same, (-PERIOD, 0))
             repeated = now - begun < PERIOD
-            self._counted[same] = (begun, count + 1, fields) if repeated else (now, 0, fields)
+            self._counted[same] = (begun, count + 1) if repeated else (now, 0)
         if repeated:
             return
-        if count:
-            self._write_count(name, count, fields)
+        self._write_count(name, count, fields)
         self.event(name, **fields, **({} if request is None else {"request": request}))
 
     def write_counts(self, *, all: bool = False) -> None:
         """Log the counts of periods that are over; with ``all`` also of those that are not."""
         now = time.monotonic()
         with self._counting:
-            over = [
-                each for each, known in self._counted.items() if all or now - known[0] >= PERIOD
-            ]
-            ended = [(same, *self._counted.pop(same)[1:]) for same in over]
-        for same, count, fields in ended:
-            if count:
-                self._write_count(str(same[0]), count, fields)
+            over = [same for same, (at, _) in self._counted.items() if all or now - at >= PERIOD]
+            counts = [self._counted.pop(same)[1] for same in over]
+        for (name, fields), count in zip(over, counts, strict=True):
+            self._write_count(name, count, dict(fields))
 
     def _write_count(self, name: str, count: int, fields: dict[str, object]) -> None:
         counted = {} if fields.get("route") in UNCOUNTED else {"count": count}
-        self.event(name, **fields, **counted)
+        if count:
+            self.event(name, **fields, **counted)
 
 
 class ServerMessages(logging.Handler):

@@ -96,33 +96,23 @@ class ServerSettings:
         if self.sign_in_role is not None:
             one_of("sign_in_role", self.sign_in_role, ("viewer", "editor"))
         header, proxies, origins = self.sign_in_header, self.sign_in_proxies, self.cors_origins
-        rules = {
-            "host": (isinstance(self.host, str) and self.host, "text", "Name it."),
-            "prefix": (
-                re.fullmatch(r"(/[A-Za-z0-9._~-]+)*", str(self.prefix)),
-                "empty or a path such as '/bandit'",
-                "Begin it with a slash, and leave out the one at the end.",
+        path = re.fullmatch(r"(/[A-Za-z0-9._~-]+)*", str(self.prefix))
+        listed = isinstance(origins, tuple) and all(_ORIGIN.fullmatch(str(x)) for x in origins)
+        named = header is None or re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", str(header))
+        together = (header is None) == (not proxies) and all(map(_is_network, proxies))
+        for name, holds, rule in (
+            ("host", isinstance(self.host, str) and self.host, "text"),
+            ("prefix", path, "empty or a path such as '/bandit', without a slash at its end"),
+            ("cors_origins", listed, "a list such as ['https://shop.example'], without a path"),
+            ("sign_in_header", named, "the name of a header, such as 'X-Webauth-User'"),
+            (
+                *("sign_in_proxies", together),
+                "addresses such as ['127.0.0.1'], given together with sign_in_header",
             ),
-            "cors_origins": (
-                isinstance(origins, tuple)
-                and all(_ORIGIN.fullmatch(str(each)) for each in origins),
-                "a list of origins",
-                "Write cors_origins = ['https://shop.example'], without a path.",
-            ),
-            "sign_in_header": (
-                header is None or re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", str(header)),
-                "the name of a header",
-                "Write 'X-Webauth-User'.",
-            ),
-            "sign_in_proxies": (
-                (header is None) == (not proxies) and all(map(_is_network, proxies)),
-                "addresses, given together with sign_in_header",
-                "Write sign_in_proxies = ['127.0.0.1'].",
-            ),
-        }
-        for name, (holds, rule, advice) in rules.items():
+        ):
             if not holds:
-                raise InvalidInput(f"{name} must be {rule}; got {getattr(self, name)!r}. {advice}")
+                value = getattr(self, name)
+                raise InvalidInput(f"{name} must be {rule}; got {value!r}. Correct it.")
         if self.database is not None and (
             not self.database.startswith(SCHEMES) or "options=" in self.database
         ):

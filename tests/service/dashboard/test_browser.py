@@ -35,29 +35,15 @@ internal_metrics = true
 actions = ["none", "mail", "call"]
 outcome = { kind = "Reward", low = 0, high = 50 }
 first_batch = 32
-[plan.control]
-share = 0.2
-action = "none"
-[plan.budget]
-epsilon = 2.0
-delta = 1e-6
+control = { share = 0.2, action = "none" }
+budget = { epsilon = 2.0, delta = 1e-6 }
 [plan.features]
 kind = "Schema"
-[[plan.features.fields]]
-kind = "Number"
-name = "hour"
-low = 0
-high = 24
-[[plan.features.fields]]
-kind = "Number"
-name = "visits"
-low = 0
-high = 20
-[[plan.features.fields]]
-kind = "Category"
-name = "device"
-values = ["phone", "tablet", "desk"]
-other = true
+fields = [
+  { kind = "Number", name = "hour", low = 0, high = 24 },
+  { kind = "Number", name = "visits", low = 0, high = 20 },
+  { kind = "Category", name = "device", values = ["phone", "tablet", "desk"], other = true },
+]
 """
 RELEASES = 12 if "DISCREET_SCREENSHOTS" in os.environ else 4
 PAGES = (

@@ -19,22 +19,15 @@ from discreet.service.dashboard.charts import Chart, Line, short
 from discreet.service.dashboard.example_people import example_shares
 from discreet.service.dashboard.experiment_summary import Pace, answer, pace
 from discreet.service.dashboard.page_frame import templates
-from service.conftest import running
-from service.dashboard.visitor import EVERY_KIND, Visitor
+from service.dashboard.visitor import EVERY_KIND, HERE, fill, visiting
 
-HERE = [0.3, -0.2]
-CONTROL = {"control": {"share": 0.25, "action": "none"}}
 NAMED = {
     "n_actions": None,
     "actions": ["none", "mail", "call"],
     "outcome": {"kind": "Reward", "low": 0, "high": 50},
     "budget": {"epsilon": 20.0, "delta": 1e-6},
+    "control": {"share": 0.25, "action": "none"},
 }
-
-
-@pytest.fixture
-def database():
-    return "discreet.db"
 
 
 def lift_of(policy, control, wide, outcome):
@@ -217,11 +210,8 @@ def test_charts_leave_out_unknown_values():
 
 async def test_shares_are_means_over_made_up_people(settings, released):
     """By the same policy as decisions, for every kind of column, and without rows of people."""
-    async with running(settings(plan={"features": EVERY_KIND})) as service:
-        for number in range(4):
-            context = {"n": 9, "f": True, "c": 1, "h": "x", "t": "2026-03-29T14:05"}
-            made = await service.decisions.decide("caller", context)
-            await service.decisions.observe(made.decision, number / 3)
+    async with visiting(settings, plan={"features": EVERY_KIND}) as (visitor, service):
+        await fill(service, {"n": 9, "f": True, "c": 1, "h": "x", "t": "2026-03-29T14:05"})
         await released(service)
         plan, chain = service.settings.plan, service.state.serving.chain
         found = example_shares(plan, chain, 1)
@@ -240,7 +230,7 @@ async def test_shares_are_means_over_made_up_people(settings, released):
             assert sum(parts) / len(parts) == pytest.approx(found.shares[0], abs=0.05)
         start = example_shares(plan, chain, 0)
         assert start.shares == pytest.approx([1 / len(start.actions)] * len(start.actions))
-        page = (await (await entered(service, settings.key())).get("/ui/explorer")).text
+        page = (await visitor.get("/ui/explorer")).text
         assert "Outcomes of groups are not published" in page
 
 
@@ -257,15 +247,8 @@ def test_an_effect_below_its_error_is_not_known_yet(monkeypatch):
     ]
 
 
-async def entered(service, key):
-    visitor = Visitor(service)
-    assert (await visitor.log_in(key)).status == 303
-    return visitor
-
-
 async def test_the_first_page_has_state_lift_and_next_release(settings, released):
-    async with running(settings(plan={**NAMED, **CONTROL})) as service:
-        visitor = await entered(service, settings.key())
+    async with visiting(settings, plan=NAMED) as (visitor, service):
         first = unescape((await visitor.get("/ui")).text)
         assert "Too early to say" in first
         assert "after 4 decisions" in first
@@ -292,10 +275,8 @@ async def test_the_first_page_has_state_lift_and_next_release(settings, released
 
 
 async def test_the_history_has_time_and_key(settings, released):
-    async with running(settings()) as service:
-        visitor = await entered(service, settings.key())
-        for _ in range(4):
-            await service.decisions.decide("caller", HERE)
+    async with visiting(settings) as (visitor, service):
+        await fill(service)
         await released(service)
         for mode in ("frozen", "online"):
             await visitor.send("/ui/settings/mode", mode=mode)
@@ -323,10 +304,8 @@ async def test_the_history_has_time_and_key(settings, released):
 
 
 async def test_a_link_shows_what_its_sender_saw(settings, released):
-    async with running(settings()) as service:
-        visitor = await entered(service, settings.key())
-        for _ in range(4):
-            await service.decisions.decide("caller", HERE)
+    async with visiting(settings) as (visitor, service):
+        await fill(service)
         await released(service)
         link = "/ui/explorer?x0=0.75&x1=-1&release=0&vary=x1"
         page = (await visitor.get(link)).text
@@ -335,7 +314,7 @@ async def test_a_link_shows_what_its_sender_saw(settings, released):
         assert re.search(r'<option value="x1" selected>', page)
         assert (await visitor.get("/ui/explorer?x0=noon")).status == 422
         # Whoever is not logged in comes back to it.
-        guest = Visitor(service, app=visitor.app)
+        guest = visitor.other()
         first = (await guest.get(link)).headers["location"]
         assert first == f"/ui/login?next={quote(link, safe='')}"
         form = (await guest.get(first)).text
@@ -345,8 +324,7 @@ async def test_a_link_shows_what_its_sender_saw(settings, released):
 
 
 async def test_what_somebody_tries_is_not_logged(settings, capfd):
-    async with running(settings()) as service:
-        visitor = await entered(service, settings.key())
+    async with visiting(settings) as (visitor, _):
         await visitor.get("/ui/explorer?x0=0.123456")
         await visitor.get("/ui/explorer?x0=7.654321")
     reported = "".join(capfd.readouterr())

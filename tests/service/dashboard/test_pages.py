@@ -1,7 +1,7 @@
 """Every page: who may see it, which forms are refused, what is shown and what never is."""
 
 import re
-from contextlib import asynccontextmanager
+import time
 from dataclasses import replace
 from html import unescape
 
@@ -14,55 +14,21 @@ from discreet.service.dashboard.page_frame import Sessions
 from discreet.service.dashboard.server_pages import EVERYONE, PAGES, READERS, SIGNED_IN
 from discreet.service.storage.member_tables import SESSION_SECONDS
 from service.conftest import running
-from service.dashboard.visitor import EVERY_KIND, Visitor
+from service.dashboard.visitor import EITHER, EVERY_KIND, HERE, Visitor, at, fill, visiting
 
-HERE = [0.3, -0.2]
-SCHEMA = {
-    "kind": "Schema",
-    "fields": [
-        {"kind": "Number", "name": "hour", "low": 0, "high": 24},
-        {"kind": "Category", "name": "device", "values": ["phone", "desk"], "other": True},
-    ],
-}
 OF_MEMBERS = ("/ui/join", "/ui/account")
 """Pages that a key cannot use. [test_members.py]"""
 SHOWN = [path for path, _, _, methods in PAGES if "GET" in methods and path not in OF_MEMBERS]
-FORMS = [(path, needed) for path, _, needed, methods in PAGES if "POST" in methods]
+FORMS = [path for path, _, _, methods in PAGES if "POST" in methods]
 CLOSED = [(path, methods[0]) for path, _, needed, methods in PAGES if needed is not EVERYONE]
 
 
-def at(path):
-    return path.replace("{number:int}", "0")
-
-
-@pytest.fixture
-def database(request):
-    """SQLite, unless a test asks for both."""
-    if getattr(request, "param", "sqlite") == "sqlite":
-        return "discreet.db"
-    return request.getfixturevalue("fresh_schema")
-
-
-@asynccontextmanager
-async def visiting(settings, **changes):
-    """A visitor who is signed in as an administrator, and the service."""
-    async with running(settings(**changes)) as service:
-        visitor = Visitor(service)
-        assert (await visitor.log_in(settings.key())).status == 303
-        yield visitor, service
-
-
-async def fill(service, count, context=HERE):
-    return [await service.decisions.decide("caller", context) for _ in range(count)]
-
-
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+@EITHER
 async def test_every_page_on_either_database(settings, released):
     async with visiting(settings) as (visitor, service):
-        for each in await fill(service, 4):
-            await service.decisions.observe(each.decision, 0.5)
+        await fill(service)
         await released(service)
-        await fill(service, 1)
+        await service.decisions.decide("caller", HERE)
         for path in (*SHOWN, "/ui/releases/1"):
             reply = await visitor.get(at(path))
             assert reply.status == 200, path
@@ -87,14 +53,9 @@ async def test_without_a_log_in_there_is_nothing(settings):
 
 async def test_scopes_decide_what_is_shown(settings):
     async with visiting(settings) as (admin, service):
-        keys = {
-            scope: (await service.create_key([scope], ""))["key"]
-            for scope in ("decide", "observe", "ticket", "release:read", "audit")
-        }
-        for scope in ("decide", "observe", "ticket", "release:read"):
-            assert (await Visitor(service).log_in(keys[scope])).status == 403
-        reader = Visitor(service, app=admin.app)
-        assert (await reader.log_in(keys["audit"])).status == 303
+        for scope in ("decide", "observe", "ticket", "release:read", "audit"):
+            reader, made = admin.other(), await service.create_key([scope], "")
+            assert (await reader.log_in(made["key"])).status == (303 if scope == "audit" else 403)
         for path, _, needed, methods in PAGES:
             if path in ("/ui/login", "/ui/logout", *OF_MEMBERS):
                 continue
@@ -105,32 +66,23 @@ async def test_scopes_decide_what_is_shown(settings):
         assert "Settings" not in (await reader.get("/ui")).text
 
 
-async def forged(visitor, service):
-    """The statuses of every form with no token, a wrong one, and another session's."""
-    stranger = Visitor(service, app=visitor.app)
-    await stranger.get("/ui/login")
-    statuses = set()
-    for path, _ in FORMS:
-        for token in ({}, {"token": "x"}, {"token": ""}, {"token": stranger.token}):
-            reply = await visitor.ask("POST", path, {"mode": "frozen", **token})
-            statuses.add(reply.status)
-    return statuses
-
-
-async def test_forms_from_elsewhere_are_refused(settings):
+@pytest.mark.parametrize("checked", [True, False])
+async def test_forms_from_elsewhere_are_refused(settings, monkeypatch, checked):
+    """Those without a token, with a wrong one, or with that of another session."""
+    if not checked:  # the test can fail
+        monkeypatch.setattr(page_frame, "_refuse_foreign", lambda _: None)
     async with visiting(settings) as (visitor, service):
-        assert await forged(visitor, service) == {403}
-        assert service.state.mode == "online"
-        reply = await visitor.send("/ui/settings/mode", mode="frozen")
-        assert (reply.status, service.state.mode) == (303, "frozen")
-
-
-async def test_the_check_of_forms_can_fail(settings, monkeypatch):
-    monkeypatch.setattr(page_frame, "_refuse_foreign", lambda _: None)
-    async with visiting(settings) as (visitor, service):
-        await visitor.ask("POST", "/ui/settings/mode", {"mode": "frozen"})
-        assert service.state.mode == "frozen"
-        assert await forged(visitor, service) != {403}
+        stranger = visitor.other()
+        await stranger.get("/ui/login")
+        statuses = set()
+        for path in ("/ui/settings/mode", *FORMS):
+            for token in ({}, {"token": "x"}, {"token": ""}, {"token": stranger.token}):
+                reply = await visitor.ask("POST", path, {"mode": "frozen", **token})
+                statuses.add(reply.status)
+        assert (statuses == {403}, service.state.mode == "online") == (checked, checked)
+        if checked:
+            reply = await visitor.send("/ui/settings/mode", mode="frozen")
+            assert (reply.status, service.state.mode) == (303, "frozen")
 
 
 async def test_a_wrong_key_or_cookie_opens_nothing(settings):
@@ -164,8 +116,6 @@ async def test_a_session_ends(settings, monkeypatch):
         assert (await visitor.get("/ui")).status == 200, "a new one with the same key"
         await service.revoke_key(mine.read(text).key)
         assert (await visitor.get("/ui")).status == 303, "revoked"
-        import time
-
         began = time.time()
         monkeypatch.setattr(time, "time", lambda: began + SESSION_SECONDS - 5)
         assert mine.read(text) is not None
@@ -208,7 +158,7 @@ async def test_a_key_is_shown_once_and_works(settings):
 
 async def test_the_settings_page_changes_mode_and_release(settings, released):
     async with visiting(settings) as (visitor, service):
-        await fill(service, 4)
+        await fill(service)
         await released(service)
         assert (await visitor.send("/ui/settings/serving", release="0")).status == 303
         assert service.state.serving.served() == 0
@@ -232,7 +182,7 @@ async def test_the_settings_page_changes_mode_and_release(settings, released):
 
 async def test_a_batch_burns_only_when_its_number_is_typed(settings):
     async with visiting(settings) as (visitor, service):
-        await fill(service, 2)
+        await service.decisions.decide("caller", HERE)
         for typed in ("", "2", "yes"):
             assert (await visitor.send("/ui/settings/burn", batch="1", typed=typed)).status == 422
         (batch,) = await service.state.read(operator_pages.every_batch)
@@ -249,7 +199,7 @@ async def test_a_batch_burns_only_when_its_number_is_typed(settings):
 @pytest.mark.parametrize("spoil", ["altered", "swapped"])
 async def test_a_document_that_does_not_verify_is_named(settings, released, spoil):
     async with visiting(settings) as (visitor, service):
-        await fill(service, 4)
+        await fill(service)
         await released(service)
         bodies = dict(await service.state.read(operator_pages.bodies))
         wrong = bodies[1].replace(b'"records":4', b'"records":5')
@@ -274,20 +224,15 @@ async def test_the_explorer_has_an_input_for_every_kind_of_column(settings, rele
         made = await released(service)
         plan = service.settings.plan
         page = (await visitor.get("/ui/explorer")).text
-        assert [page.count(f'type="{kind}"') for kind in ("range", "text", "datetime-local")] == [
-            1
-        ] * 3
+        for kind in ("range", "text", "datetime-local"):
+            assert page.count(f'type="{kind}"') == 1
+        missing = {f"x{place}-given": "missing" for place in (0, 1, 3)}
+        all_given = {"n": 50, "f": False, "c": 2, "h": "Bern", "t": at}
         for form, context in (
-            (
-                {"x0": "50", "x1": "false", "x2": "2", "x3": "Bern", "x4": at},
-                {"n": 50, "f": False, "c": 2, "h": "Bern", "t": at},
-            ),
-            (
-                {"x2": "3", "x4": at, **{f"x{place}-given": "missing" for place in (0, 1, 3)}},
-                {"c": 9, "t": at},
-            ),
+            ({"x0": "50", "x1": "false", "x2": "2", "x3": "Bern"}, all_given),
+            ({"x2": "3", **missing}, {"c": 9, "t": at}),
         ):
-            given = {"token": visitor.token, "release": 1, **form}
+            given = {"token": visitor.token, "release": 1, "x4": at, **form}
             page = await visitor.ask("POST", "/ui/explorer", given, hx_request="true")
             assert page.status == 200, page.text
             expected = plan.policy.probabilities(made, plan.features.map(context))[0]
@@ -312,7 +257,7 @@ async def test_no_page_depends_on_answers(settings, monkeypatch, telling):
     if telling:  # the check can fail
         monkeypatch.setattr(operator_pages, "every_batch", counting)
     async with visiting(settings) as (visitor, service):
-        decision, *_ = await fill(service, 2)
+        decision, _ = [await service.decisions.decide("caller", HERE) for _ in range(2)]
         before = [timeless((await visitor.get(at(path))).text) for path in SHOWN]
         await service.decisions.observe(decision.decision, 1.0)
         after = [timeless((await visitor.get(at(path))).text) for path in SHOWN]
@@ -335,7 +280,7 @@ async def test_hostile_forms_get_a_page_and_no_5xx(settings):
     async with visiting(settings) as (visitor, service):
         limit = service.settings.server.body_limit
         assert (await visitor.send("/ui/login", key="x" * (limit + 1))).status == 413
-        for path, _ in FORMS:
+        for path in FORMS:
             for form in HOSTILE:
                 reply = await visitor.send(path, **form)
                 assert reply.status < 500, (path, form)
@@ -353,8 +298,7 @@ async def test_names_with_markup_are_text_in_charts_and_tables(settings, release
     plan |= {"actions": [MARKUP, "b"], "control": {"share": 0.25, "action": MARKUP}}
     async with visiting(settings, plan=plan, experiment=MARKUP) as (visitor, service):
         for _ in range(2):
-            while (made := await service.decisions.decide("caller", {MARKUP: MARKUP})).stored:
-                await service.decisions.observe(made.decision, 0.5)
+            await fill(service, {MARKUP: MARKUP})
             await released(service)
         for path in ("/ui", "/ui/explorer", "/ui/label", "/ui/releases/0"):
             page = (await visitor.get(path)).text
@@ -375,9 +319,9 @@ def words(page):
 
 
 async def read_in_words(visitor):
-    for path in ("/ui", *(f"/ui/{name}" for name in READ), "/ui/releases/0"):
-        found = words((await visitor.get(path)).text)
-        if path == "/ui/ledger":  # the guarantee itself is in exact words, for verifiers
+    for path in ("", "explorer", "history", "batches", "releases", "ledger", "releases/0"):
+        found = words((await visitor.get(f"/ui/{path}".rstrip("/"))).text)
+        if path == "ledger":  # the guarantee itself is in exact words, for verifiers
             found = found.partition("What the guarantee assumes")[0]
         old = OLD_WORDS.search(found)
         assert old is None, (path, found[max(0, old.start() - 60) : old.end() + 40])
@@ -388,10 +332,8 @@ async def test_pages_use_the_words_of_their_readers(settings, released, unit):
     """At the start, in a batch, while it waits, after its release, at an older one, at the end."""
     users = {"unit": "user", "batches_per_user": 3, "records_per_batch": 1}
     plan = {"control": {"share": 0.25, "action": 0}}
-    async with visiting(settings, plan=plan, **(users if unit == "user" else {})) as (
-        visitor,
-        service,
-    ):
+    changes = users if unit == "user" else {}
+    async with visiting(settings, plan=plan, **changes) as (visitor, service):
         await read_in_words(visitor)
         for count in (1, 3):
             for number in range(count):
@@ -407,15 +349,11 @@ async def test_pages_use_the_words_of_their_readers(settings, released, unit):
         await read_in_words(visitor)
 
 
-READ = ("explorer", "history", "batches", "releases", "ledger")
-
-
 async def test_numbers_of_releases_agree_on_every_page(settings, released):
     """A release decides from the batch on that opens after it, and pages say so alike."""
     async with visiting(settings) as (visitor, service):
         for _ in range(2):
-            while (made := await service.decisions.decide("caller", HERE)).stored:
-                await service.decisions.observe(made.decision, 0.5)
+            await fill(service)
             await released(service)
         said = "2 releases so far"
         for path in ("/ui", "/ui/releases", "/ui/label"):
@@ -435,8 +373,7 @@ async def test_numbers_of_releases_agree_on_every_page(settings, released):
 async def test_every_page_links_the_label_in_words(settings, released):
     async with visiting(settings) as (visitor, service):
         assert "Nothing was published yet" in (await visitor.get("/ui")).text
-        for each in await fill(service, 4):
-            await service.decisions.observe(each.decision, 0.5)
+        await fill(service)
         await released(service)
         ledger = await service.state.ledger()
         best = attacker(ledger.bounding_event())

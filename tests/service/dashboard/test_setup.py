@@ -6,7 +6,6 @@ import re
 import tomllib
 from contextlib import asynccontextmanager
 from html import unescape
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -81,53 +80,36 @@ SAMPLE = "device,age,email\n" + "".join(
 )
 
 
-class Form(HTMLParser):
-    """The texts that a browser would send with the form of a page."""
+INPUT = re.compile(r"<(input|textarea|select|option)\b([^>]*)>([^<]*)")
 
-    def __init__(self, page):
-        super().__init__()
-        self.fields, self._area, self._select, self._inside = {}, None, None, False
-        self.feed(page)
 
-    def _add(self, name, value):
-        self.fields.setdefault(name, []).append(value)
-
-    def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        if tag == "form":
-            self._inside = given.get("action", "").endswith("/ui/new")
-        if not self._inside:
-            return
-        if tag == "input" and (given.get("type") != "radio" or "checked" in given):
-            self._add(given["name"], given.get("value") or "")
+def fields_of(page):
+    """The texts that a browser would send with the last form of a page."""
+    fields, select = {}, ""
+    form = page.text.rpartition("<form")[2].partition("</form>")[0]
+    for tag, attributes, text in INPUT.findall(form):
+        found = re.findall(r'([\w-]+)(?:="([^"]*)")?', attributes)
+        given = {name: unescape(value) for name, value in found}
+        if tag == "select":
+            select = given["name"]
         elif tag == "textarea":
-            self._area = (given["name"], [])
-        elif tag == "select":
-            self._select = given["name"]
-        elif tag == "option" and "selected" in given:
-            self._add(self._select, given["value"])
-
-    def handle_data(self, data):
-        if self._area is not None:
-            self._area[1].append(data)
-
-    def handle_endtag(self, tag):
-        if tag == "textarea" and self._area is not None:
-            name, parts = self._area
-            self._add(name, "".join(parts).removeprefix("\n").replace("\n", "\r\n"))
-            self._area = None
-        if tag == "form":
-            self._inside = False
+            text = unescape(text).removeprefix("\n").replace("\n", "\r\n")
+            fields.setdefault(given["name"], []).append(text)
+        elif {"checked", "selected"} & {*given} or (
+            tag == "input" and given.get("type") != "radio"
+        ):
+            fields.setdefault(given.get("name", select), []).append(given.get("value", ""))
+    return fields
 
 
 def sent(page, **changes):
     """The form of a page after somebody typed; ``None`` leaves a field out."""
-    fields = Form(page.text).fields | changes
+    fields = fields_of(page) | changes
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def file_of(page):
-    return Form(page.text).fields["toml"][0].replace("\r\n", "\n")
+    return fields_of(page)["toml"][0].replace("\r\n", "\n")
 
 
 def wrong(page):
@@ -300,7 +282,7 @@ async def test_from_an_empty_form_to_an_experiment_that_decides(folder):
         assert "appears when actions and columns are complete" in page.text
         page = await asking.send("/ui/new", **sent(page, **FILLED, do="add-action"))
         assert wrong(page) == {}
-        assert Form(page.text).fields["action"] == ["none", "mail", "call", ""]
+        assert fields_of(page)["action"] == ["none", "mail", "call", ""]
         stated = re.search(r'id="forecast".*?</section>', page.text, re.S)[0]
         assert re.search(r"your data are in it \d+ times in 100; a coin gives 50", stated)
         assert "until a difference of 1 percentage point" in stated
@@ -364,7 +346,7 @@ async def test_errors_of_the_library_stand_at_their_field(folder):
             refused = await asking.send("/ui/new", **sent(page, **FILLED | changes, do="create"))
             assert refused.status == 422
             assert stated in wrong(refused)[place], wrong(refused)
-            kept = Form(refused.text).fields
+            kept = fields_of(refused)
             for name, value in changes.items():
                 texts = value if isinstance(value, list) else [value]
                 if name not in ("control_action", "rail_was"):
@@ -381,7 +363,7 @@ async def test_errors_of_the_forecast_stand_at_their_field(folder):
             page = await asking.send("/ui/new", **typed)
             assert place in wrong(page)
             assert "a coin gives 50" in page.text, "what ε means does not depend on it"
-            assert Form(page.text).fields[place] == [text]
+            assert fields_of(page)[place] == [text]
         made = await asking.send("/ui/new", **sent(page, do="create"))
         assert "dk_" in made.text, "a forecast is no setting"
 
@@ -414,8 +396,7 @@ async def test_what_was_typed_survives_every_failure(folder, monkeypatch):
 
         def kept(reply, status):
             assert (reply.status, hosted.served) == (status, {})
-            text = reply.text.replace('<form method="post">', '<form action="/ui/new">')
-            fields = Form(text).fields
+            fields = fields_of(reply)
             assert fields["question"] == [FILLED["question"]]
             return fields
 
@@ -474,14 +455,14 @@ async def test_a_sample_is_used_and_neither_stored_nor_logged(folder, capfd):
         assert "zz-marker" not in page.text, "used once, it is not sent back"
         text = unescape(page.text)
         assert "<b>email</b>: It identifies people" in text
-        names = Form(page.text).fields["col_name"]
+        names = fields_of(page)["col_name"]
         assert names == ["age", "device"], "a column that was there stays as it was"
-        assert Form(page.text).fields["col_high"][0] == "120"
+        assert fields_of(page)["col_high"][0] == "120"
         odd = SAMPLE + "phone,41\n"
         refused = await asking.send("/ui/new", **sent(page, sample=odd, do="sample"))
         assert "must have 3 columns" in wrong(refused)["sample"]
         assert "zz-marker" not in wrong(refused)["sample"]
-        assert Form(refused.text).fields["sample"][0].replace("\r\n", "\n") == odd
+        assert fields_of(refused)["sample"][0].replace("\r\n", "\n") == odd
         made = await asking.send("/ui/new", **sent(refused, do="create"))
         assert "dk_" in made.text
         assert "greeting" in hosted.served
@@ -514,7 +495,7 @@ async def test_duplicate_and_archive(folder):
     async with visiting(folder) as (asking, _):
         key = folder.keys["first"]
         form = await asking.get("/ui/new?from=first")
-        assert Form(form.text).fields["name"] == ["first-2"]
+        assert fields_of(form)["name"] == ["first-2"]
         assert "database" not in file_of(form)
         assert "# years" in file_of(form)
         assert (await asking.send("/ui/new", **sent(form, do="create"))).status == 200
@@ -526,7 +507,7 @@ async def test_duplicate_and_archive(folder):
         assert "Pause first-2" in page.text
         assert 'id="name-first"' not in page.text
         form = await asking.get("/ui/new?from=first")
-        assert Form(form.text).fields["name"] == ["first-3"]
+        assert fields_of(form)["name"] == ["first-3"]
         listed = (await asking.call("GET", "/v1/experiments", folder.key))[1]
         assert listed["archived"] == ["first"]
         document = document.text

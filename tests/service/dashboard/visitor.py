@@ -2,14 +2,28 @@
 
 import json
 import re
+from contextlib import asynccontextmanager
+from typing import NamedTuple
 from urllib.parse import urlencode
 
+import pytest
+
 from discreet.service.http.app import make_app
+from service.conftest import running
+
+EITHER = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+HERE = [0.3, -0.2]
 
 
-class Reply:
-    def __init__(self, status, headers, text):
-        self.status, self.headers, self.text = status, headers, text
+def at(path):
+    """The address of a page, for document 0 where it has a number."""
+    return path.replace("{number:int}", "0")
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    text: str
 
 
 class Visitor:
@@ -18,6 +32,10 @@ class Visitor:
     def __init__(self, service, host="127.0.0.1", app=None):
         self.app = app or make_app(service)
         self.host, self.cookie, self.token = host, None, ""
+
+    def other(self, host=None):
+        """Somebody else, by default from the same address, with the same application."""
+        return Visitor(None, self.host if host is None else host, self.app)
 
     async def ask(self, method, path, form=None, raw=None, content=None, **headers):
         sent = [
@@ -73,6 +91,21 @@ class Visitor:
         if reply.status == 303:
             await self.get("/ui")
         return reply
+
+
+@asynccontextmanager
+async def visiting(settings, **changes):
+    """A visitor who is signed in as an administrator, and the service."""
+    async with running(settings(**changes)) as service:
+        visitor = Visitor(service)
+        assert (await visitor.log_in(settings.key())).status == 303
+        yield visitor, service
+
+
+async def fill(service, context=HERE):
+    """Decide until the batch is full, and report the losses."""
+    while (made := await service.decisions.decide("caller", context)).stored:
+        await service.decisions.observe(made.decision, 0.5)
 
 
 EVERY_KIND = {

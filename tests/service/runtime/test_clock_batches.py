@@ -245,7 +245,7 @@ def test_the_status_has_the_time_at_which_a_batch_closes(weekly, play):
         (batch,) = status["batches"]
         assert status["close_every"] == WEEK
         assert batch["ticks"] == pytest.approx(batch["opened"] + WEEK)
-        assert "1 of 64 decisions so far; it closes in 48 h 0 min, full or not." in status["text"]
+        assert "1 of 64 decisions so far; it closes in 48 h, full or not." in status["text"]
         time_passes(chosen, 2 * 86_400.0)
         await service.upkeep.once()
         status = await service.status()

@@ -10,13 +10,14 @@ from discreet.client.chain import Link
 from discreet.design.action_names import action_name
 from discreet.plan.plan import Plan
 from discreet.releases.lift import Lift, within
-from discreet.service.dashboard.page_frame import counted, lasting, minute
+from discreet.service.dashboard.charts import DAY
+from discreet.service.dashboard.page_frame import counted, minute
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import ServiceStatus
 from discreet.service.storage import document_table
 from discreet.service.storage.database import Connection
 from discreet.service.storage.document_table import HOUR
-from discreet.text import about
+from discreet.text import about, duration, roughly
 
 SHORTEST = 30.0
 """Seconds without a decision that say nothing: counts are stored every ten seconds."""
@@ -56,9 +57,9 @@ def release_counts(links: Iterable[Link]) -> dict[int, int]:
 
 
 @dataclass(frozen=True)
-class LiftAnswer:
-    """Answer to "Did it help?": ``short`` is the verdict, ``text`` a sentence, ``facts`` are
-    figures with their intervals, and ``more`` says how many decisions narrow the interval."""
+class Headline:
+    """An answer in a few words and in a sentence. That to "Did it help?" may have figures with
+    their intervals, and how many ``more`` decisions narrow the interval."""
 
     short: str
     text: str
@@ -68,25 +69,25 @@ class LiftAnswer:
 
 def answer(
     lift: Lift | None, control: str | None = "", *, ended: bool = False, taken: int = 0
-) -> LiftAnswer:
+) -> Headline:
     """Describe the lift by its interval for any time, or say why there is none.
 
     ``taken`` counts the decisions since the last release.
     """
     if control is None:
-        return LiftAnswer(
+        return Headline(
             "Not compared",
             "This experiment has no control group, so there is nothing to compare with. Give the "
             "next one a control share before it begins.",
         )
     if lift is None:
-        return LiftAnswer(EARLY, "The first release compares the policy with the control group.")
+        return Headline(EARLY, "The first release compares the policy with the control group.")
     line, outcome, unsure = lift.pooled, lift.outcome, lift.pooled.helps is None
     short = "Yes" if line.helps else "No" if not unsure else "Unclear" if ended else EARLY
     more = _more(lift, taken) if unsure and not ended else ""
     if not line.known:
         text = f"So few {outcome.plural} are known that the noise exceeds every difference."
-        return LiftAnswer(short, text, more=more)
+        return Headline(short, text, more=more)
     difference, wide = outcome.difference_of(line.difference), outcome.error_of(line.anytime)
     span = outcome.high - outcome.low
     low, high = max(difference - wide, -span), min(difference + wide, span)
@@ -117,7 +118,7 @@ def answer(
         ("Relative", *lift.relative_figures),
         (f"{lift.gained_word.capitalize()} so far", *lift.gained_figures),
     )
-    return LiftAnswer(short, text, facts, more)
+    return Headline(short, text, facts, more)
 
 
 def _more(lift: Lift, taken: int) -> str:
@@ -129,12 +130,6 @@ def _more(lift: Lift, taken: int) -> str:
         until = "the interval is half as wide, if as many people answer as before and the means "
         until += "stay as they are."
     return f"About {about(max(1, lift.more_decisions - taken))} more decisions until {until}"
-
-
-@dataclass(frozen=True)
-class Headline:
-    short: str
-    text: str
 
 
 def control(plan: Plan) -> str | None:
@@ -175,40 +170,37 @@ def coming(status: ServiceStatus, next_size: int, flow: Pace) -> Headline:
     first = {batch["state"]: batch for batch in reversed(status["batches"])}
     waiting, opened = first.get("sealed"), first.get("open")
     now, number = status["now"], status["releases"] + 1
-    then = f"Then answers are awaited for {lasting(status['window'])}, then release {number} "
+    then = f"Then answers are awaited for {duration(status['window'])}, then release {number} "
     then += "changes who gets what."
     if waiting:
         left = (waiting["due"] or now) - now
-        when = f"in {lasting(math.ceil(left))}" if left > 0 else "now"
+        when = f"in {duration(math.ceil(left))}" if left > 0 else "now"
         text = f"It learns from {waiting['taken']:,} decisions and changes who gets what. Its time "
         text += "is fixed, however many people answer."
         return Headline(f"release {number} {when}", text)
     ends = (opened["ticks"] or math.inf) - now if opened else math.inf
-    rest, paused = _rounded(ends), status["ended"] or status["mode"] == "frozen"
+    paused = status["ended"] or status["mode"] == "frozen"
     if opened and not paused:
         left = opened["slots"] - opened["taken"]
         paced = left / flow.per_second if flow.per_second else math.inf
-        when = f" At the present pace that is in about {_rounded(paced)}." if paced < ends else ""
+        when = ""
         if ends < paced:  # its time limit ends it
-            when = f" The batch ends in about {rest}, full or not."
+            when = f" The batch ends in about {roughly(ends / DAY)}, full or not."
         elif flow.stopped is not None:
             when = f" No decision has come since {minute(flow.stopped)}."
-        return Headline(f"after {left:,} more decision{'s' * (left != 1)}", then + when)
+        elif paced < math.inf:
+            when = f" At the present pace that is in about {roughly(paced / DAY)}."
+        return Headline(f"after {counted(left, 'more decision')}", then + when)
     if ends < math.inf:
         text = "Nothing new is stored. The decisions stored before are released: their batch ends "
-        return Headline(f"release {number} at a fixed time", f"{text}in about {rest}.")
+        return Headline(
+            f"release {number} at a fixed time", f"{text}in about {roughly(ends / DAY)}."
+        )
     if status["ended"]:
         return Headline("nothing", "The experiment has ended: there is no further release.")
     if paused:
         return Headline("nothing", "The experiment is paused. Settings let it run again.")
-    return Headline(f"after {next_size:,} decisions", then)
-
-
-def _rounded(seconds: float) -> str:
-    """Return an estimate: days, hours or minutes, without a second unit."""
-    units = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
-    unit, length = next((each for each in units.items() if seconds >= each[1]), ("second", 1))
-    return counted(max(1, round(seconds / length)), unit) if seconds < math.inf else ""
+    return Headline(f"after {counted(next_size, 'decision')}", then)
 
 
 @dataclass(frozen=True)
@@ -222,7 +214,7 @@ class Summary:
     control: str | None
     default: str
     coming: Headline
-    helped: LiftAnswer
+    helped: Headline
     began: float
     hours: dict[int, int]
     released: dict[int, float]
@@ -239,7 +231,7 @@ class Summary:
         text = f"{counted(count, 'release')} so far"
         if now == count:
             return f"{text}."
-        decides = f"release {now} decides" if now else "decisions follow the start"
+        decides = f"release {now} decides" if now else "none of them decides"
         chosen = self.status["chosen"]
         until = ", as an operator chose" if chosen else " until the next batch opens"
         return f"{text}; {decides}{until}."
@@ -250,7 +242,7 @@ class Summary:
 
     @property
     def latest(self) -> int:
-        since = self.status["now"] - 24 * HOUR
+        since = self.status["now"] - DAY
         return sum(count for hour, count in self.hours.items() if hour > since)
 
     @property

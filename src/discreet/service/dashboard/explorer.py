@@ -12,13 +12,11 @@ from starlette.responses import Response
 from discreet.actions.decisions import explain_decision
 from discreet.client.chain import Chain
 from discreet.errors import InvalidInput
-from discreet.plan.plan import Plan
 from discreet.releases.released import Released
 from discreet.service.dashboard.charts import Chart, Line
 from discreet.service.dashboard.example_people import (
     COMPARED,
     LATEST,
-    FormInput,
     contexts,
     controls,
     example_shares,
@@ -114,8 +112,39 @@ async def explorer(page: PageRequest, service: Service) -> Response:
     find = page.given("find").strip()
     released = await whole_releases(state, chain, number)
     values = {each.name: each.read(texts[each.name]) for each in inputs}
-    until = [each for each in numbers if each <= number]
-    answer = await asyncio.to_thread(_evaluated, plan, chain, until, values, varied, find, released)
+
+    def evaluated() -> JsonObject:
+        """Return probabilities for a context, along a feature and over releases, with reasons."""
+        version = policy_version(plan, chain, number)
+        here = version.probabilities([values])
+        names = shown(here, find)
+        compared = here if len(here) <= COMPARED else names
+        along = history = None
+        if varied is not None:
+            at = np.linspace(varied.low, varied.high, POINTS).tolist()
+            curves = version.probabilities([values | {varied.name: value} for value in at])
+            words = f"Probability of each action along {varied.label}"
+            along = _chart(words, varied.label, at, [curves], names)
+        counted = release_counts(chain.links)
+        # Of the documents between two releases the last one stands for all.
+        followed = {counted[each]: each for each in numbers if each <= number}
+        latest = [*followed][-LATEST:]
+        if len(latest) > 1:
+            found = [policy_version(plan, chain, followed[each]) for each in latest]
+            columns = [each.probabilities([values]) for each in found]
+            words = "Probability of each action after each release"
+            history = _chart(words, "release", latest, columns, names)
+        context = contexts(plan, [values])[0]
+        return {
+            "shares": [(name, float(here[name][0])) for name in names],
+            "many": len(here) > SHOWN,
+            "count": len(here),
+            "why": explained(released, context, [version.actions[each] for each in compared]),
+            "along": along,
+            "history": history,
+        }
+
+    answer = await asyncio.to_thread(evaluated)
     if not page.partial:
         answer["overall"] = await asyncio.to_thread(example_shares, plan, chain, number)
     return page.render(
@@ -131,43 +160,3 @@ async def explorer(page: PageRequest, service: Service) -> Response:
         find=find,
         **answer,
     )
-
-
-def _evaluated(
-    plan: Plan,
-    chain: Chain,
-    numbers: list[int],
-    values: JsonObject,
-    varied: FormInput | None,
-    find: str,
-    released: Released,
-) -> JsonObject:
-    """Return probabilities for a context, along a feature and over releases, and their reasons."""
-    version = policy_version(plan, chain, numbers[-1])
-    here = version.probabilities([values])
-    names = shown(here, find)
-    compared = here if len(here) <= COMPARED else names
-    along = history = None
-    if varied is not None:
-        at = np.linspace(varied.low, varied.high, POINTS).tolist()
-        curves = version.probabilities([values | {varied.name: value} for value in at])
-        words = f"Probability of each action along {varied.label}"
-        along = _chart(words, varied.label, at, [curves], names)
-    counted = release_counts(chain.links)
-    # Of the documents between two releases the last one stands for all.
-    followed = {counted[number]: number for number in numbers}
-    latest = [*followed][-LATEST:]
-    if len(latest) > 1:
-        found = [policy_version(plan, chain, followed[each]) for each in latest]
-        columns = [each.probabilities([values]) for each in found]
-        words = "Probability of each action after each release"
-        history = _chart(words, "release", latest, columns, names)
-    context = contexts(plan, [values])[0]
-    return {
-        "shares": [(name, float(here[name][0])) for name in names],
-        "many": len(here) > SHOWN,
-        "count": len(here),
-        "why": explained(released, context, [version.actions[each] for each in compared]),
-        "along": along,
-        "history": history,
-    }

@@ -28,7 +28,7 @@ from discreet.service.metrics import Metrics
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import safe_name
 from discreet.service.storage.member_tables import NONE, ROLES, SESSION_SECONDS, Member
-from discreet.text import duration, listed
+from discreet.text import listed
 
 COOKIE, MEMBER_COOKIE = "discreet_session", "discreet_member"
 """Cookies of a session that an API key began, and of one that a member began. That of a member is
@@ -61,7 +61,6 @@ def templates() -> Environment:
         "moment": moment,
         "later": lambda at, than: moment(at)[11 * (moment(at)[:10] == moment(than)[:10]) :],
         "minute": minute,
-        "duration": lasting,
         "number": lambda value: f"{value:,}",
         "counted": counted,
         "share": lambda value: f"{100 * value:.1f} %",
@@ -86,11 +85,6 @@ def moment(seconds: float | None) -> str:
 def minute(seconds: float) -> str:
     """``31 Jan 2026, 09:30`` in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%-d %b %Y, %H:%M")
-
-
-def lasting(seconds: float) -> str:
-    """``15 min``: a duration without a second unit that is zero."""
-    return duration(seconds).removesuffix(" 0 s").removesuffix(" 0 min")
 
 
 @dataclass(frozen=True)
