@@ -19,6 +19,8 @@ import resource
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +29,10 @@ import discreet as dc
 from discreet.data import load
 from discreet.privacy.noise import Noise
 
-try:
-    from discreet.batch import Batch
-except ModuleNotFoundError:  # in commits before November 18, 2026
-    from discreet.rows.batch import Batch
+# In commits before November 18, 2026, it is in another module.
+Batch = import_module(
+    "discreet." + ("batch" if find_spec("discreet.batch") else "rows.batch")
+).Batch
 
 SIZES = ((2_000, 5, 20), (20_000, 5, 5), (40_000, 2, 5))
 """Rows, actions and repetitions of an evaluation with ten columns."""

@@ -76,6 +76,20 @@ def test_every_release_of_a_chain_of_clicks_is_the_literal_one(budget):
     assert signals[-1][1] < 0.15
 
 
+def test_work_that_clear_contexts_do_not_use_changes_no_bit(monkeypatch):
+    case = OracleCase(dc.PooledRidge(), dc.Budget(0.1, 1e-5))
+    batches = batches_for(case)
+    short = chain(case.calibrated, batches)
+    assert [each.statistics.signal[0] for each in short] == [1.0] * len(batches)
+    monkeypatch.setattr(pooled_statistics, "surely", lambda _: False)
+    for one, other in zip(short, chain(case.calibrated, batches), strict=True):
+        np.testing.assert_array_equal(one.predictor.weights, other.predictor.weights)
+        for name in ("following", "signal"):
+            np.testing.assert_array_equal(
+                getattr(one.statistics, name), getattr(other.statistics, name)
+            )
+
+
 NUMBERS = (0.4, 1e-6, 10.0)
 
 

@@ -187,7 +187,7 @@ def test_many_runs_at_once_are_the_runs_alone(policy):
             alone = dc.evaluate(one, x, y, seed=seed)
             assert found[place, seed, -1] == pytest.approx(alone.loss, abs=EXACT)
     mixed = [plan(1), plan(2)]
-    with pytest.raises(dc.InvalidInput, match="half_life"):
+    with pytest.raises(dc.InvalidInput, match="one schedule"):
         run(mixed, plans[0].features.map(x), y, seeds=[0])
 
 
