@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, DIMENSION, FEATURES, NONE, PRIVATE, WIDTH, OracleCase, batch_for
+from catalogue import (
+    ACTIONS,
+    DIMENSION,
+    FEATURES,
+    NONE,
+    PRIVATE,
+    SHAPES,
+    WIDTH,
+    OracleCase,
+    batch_for,
+    stacked,
+)
 from discreet.batch import Batch
 from discreet.oracles.mechanisms import geometry, perturb, pooled_statistics
 from discreet.releases.canonical import decode_array
@@ -20,7 +31,6 @@ from tolerances import SOLVER
 
 SEED = 11
 LENGTHS = (1, 3, 40, 7)
-SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 PARTS = ("features", "losses", "observed")
 CENTRE = math.sqrt(2.0)
 """The bias feature is 1/√2, so a constant c is the bias weight c·√2."""
@@ -245,10 +255,6 @@ def test_where_contexts_are_unclear_the_error_vanishes_with_the_records(offset):
 # Where it runs
 
 
-def stack_of(many):
-    return Batch(*(np.stack(parts)[:, None] for parts in zip(*map(arrays, many), strict=True)))
-
-
 @pytest.mark.parametrize("geometry", ["learned", "plain"])
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -270,7 +276,7 @@ def test_a_stacked_chain_is_its_single_chains(feedback, losses, library, geometr
     data = [batches_for(cases[0], seed=seed) for seed in seeds]
     together = chain(
         dc.stack([case.calibrated for case in cases]),
-        [stack_of(each) for each in zip(*data, strict=True)],
+        [stacked(each) for each in zip(*data, strict=True)],
         dc.SeededNoise(seeds),
         wrap,
     )
