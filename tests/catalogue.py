@@ -15,6 +15,7 @@ import pytest
 
 import discreet as dc
 from discreet.batch import Batch
+from discreet.design.schedule import Schedule
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
@@ -72,6 +73,8 @@ every_policy = [
 ]
 every_policy_stack = [pytest.param(policies, id=name) for name, policies in POLICIES.items()]
 
+SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
+"""Feedback and losses of a problem."""
 FINITE = np.random.default_rng(7).normal(size=(6, ACTIONS, WIDTH))
 """The weights of six functions for FiniteClass."""
 
@@ -189,6 +192,15 @@ def releases(
     return released
 
 
+def predicting(tables: Any, first: int = 1, gram: Gram | None = None) -> Released:
+    """Releases of batches that double; each predicts one of the tables (A,) at x = (1,)."""
+    released = Released(len(tables[0]), Schedule(first))
+    for number, losses in enumerate(tables, start=1):
+        predictor = Predictor(np.array(losses, dtype=float)[:, None], "identity")
+        released = released.add(Release(number, first << (number - 1), predictor, gram))
+    return released
+
+
 def with_signal(
     rng: np.random.Generator, clear: Any, number: int, records: int, actions: int = ACTIONS
 ) -> Statistics:
@@ -224,3 +236,9 @@ def batch(rows: int, feedback: str = "bandit", seed: int = 0, losses: str = "gen
 
 def batch_for(case: OracleCase, rows: int, seed: int = 0) -> Batch:
     return batch(rows, case.feedback, seed, case.losses)
+
+
+def stacked(batches: Any) -> Batch:
+    """Batches of several seeds as one: (S, 1, n, …)."""
+    names = ("features", "losses", "observed")
+    return Batch(*(np.stack([getattr(each, name) for each in batches])[:, None] for name in names))

@@ -100,8 +100,21 @@ def test_bounds_and_reductions():
     array = np.array([[1.0, -2.0, 3.0], [0.5, 0.5, -9.0]])
     np.testing.assert_array_equal(backend.at_most(array, 0.75), np.minimum(array, 0.75))
     np.testing.assert_array_equal(backend.at_least(array, 0.0), np.maximum(array, 0.0))
+    for number in array[0]:
+        least, most = backend.at_least(number, 0.5), backend.at_most(number, 0.5)
+        assert (least, most) == (max(number, 0.5), min(number, 0.5))
+        assert type(least) is type(most) is np.float64
     np.testing.assert_array_equal(backend.row_sum(array), [[2.0], [-8.0]])
     np.testing.assert_array_equal(backend.row_min(array), [[-2.0], [-9.0]])
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (500, 1), (2, 500, 3), (0, 2)])
+def test_sums_of_columns_have_the_bits_of_numpy_in_any_layout(shape):
+    array = np.random.default_rng(0).normal(size=shape)
+    for each in (array, backend.rows_contiguous(array)):
+        np.testing.assert_array_equal(backend.column_sums(each), each.sum(-2))
+        np.testing.assert_array_equal(each, array)
+    assert backend.rows_contiguous(array).mT.flags.c_contiguous
 
 
 @pytest.mark.torch

@@ -15,6 +15,7 @@ from catalogue import (
     batch_for,
     every_oracle,
     features,
+    stacked,
 )
 from discreet.batch import Batch
 from discreet.plan import plan as plans
@@ -180,17 +181,9 @@ def test_a_stack_fits_like_its_members(cases, also_none):
     if also_none:
         cases = [*cases, replace(cases[0], budget=dc.Budget.none())]
     seeds, runs, rows = (3, 8), len(cases), 25
-    stacked = dc.stack([case.calibrated for case in cases])
+    mechanism = dc.stack([case.calibrated for case in cases])
     data = [batch_for(cases[0], rows, seed) for seed in seeds]
-    together = stacked.fit(
-        Batch(
-            *(
-                np.stack([getattr(each, name) for each in data])[:, None]
-                for name in ("features", "losses", "observed")
-            )
-        ),
-        dc.SeededNoise(seeds, 4),
-    )
+    together = mechanism.fit(stacked(data), dc.SeededNoise(seeds, 4))
     for s, seed in enumerate(seeds):
         for r, case in enumerate(cases):
             alone = case.calibrated.fit(data[s], dc.SeededNoise(seed, 4))

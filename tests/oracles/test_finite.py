@@ -7,14 +7,13 @@ import pytest
 from scipy.stats import binom, chi2
 
 import discreet as dc
-from catalogue import ACTIONS, FINITE, NONE, ORACLES, PURE, OracleCase, batch_for
+from catalogue import ACTIONS, FINITE, NONE, ORACLES, PURE, SHAPES, OracleCase, batch_for
 from discreet.oracles.mechanisms import finite_choice
 from reference.finite import exponential_mechanism, summed_losses
 from tolerances import EXACT
 
 FALSE_ALARM = 1e-6
 """Rate of each statistical test in this file."""
-SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 
 
 def totals_of(data):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, DIMENSION, FEATURES, WIDTH, batch
+from catalogue import ACTIONS, DIMENSION, FEATURES, SHAPES, WIDTH, batch
 from discreet.batch import Batch
 from discreet.errors import PrivateData
 from discreet.features.unit_ball import with_bias
@@ -28,7 +28,6 @@ from tolerances import EXACT
 
 BOUNDS = [NORMALISED, (1.0, 1.0), (0.8, 2.5)]
 """Lengths (low, high) of M b: rows are divided by max(low, ‖M b‖), and losses not below high."""
-SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 
 
 def matrices(p, seed=0):

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalogue import ACTIONS, WIDTH
+from catalogue import ACTIONS, SHAPES, WIDTH
 from discreet.batch import Batch
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
 from discreet.oracles.mechanisms.moments import exact_moments
 
-SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 numbers = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
     st.sampled_from([np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 0.0, 1.0, 2**-0.5]),

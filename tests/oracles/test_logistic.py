@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, NONE, ORACLES, PRIVATE, WIDTH, OracleCase, batch_for
+from catalogue import ACTIONS, NONE, ORACLES, PRIVATE, SHAPES, WIDTH, OracleCase, batch_for
 from discreet.oracles.mechanisms.logistic import OUTPUT_MULTIPLIER, OUTPUT_SHARE, chaudhuri
 from discreet.oracles.mechanisms.newton import TOLERANCE
 from reference import logistic as literal
@@ -15,7 +15,6 @@ from tolerances import EXACT, SOLVER
 
 NOISE = dc.SeededNoise(21, 3)
 SIZE = ACTIONS * WIDTH
-SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 
 
 def check_minimiser(theta, data, ridge, tilt):

@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from catalogue import ACTIONS, WIDTH, batch
+from catalogue import ACTIONS, SHAPES, WIDTH, batch
 from discreet.oracles.mechanisms import moments
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, second_moments
 from discreet.privacy.sensitivities import centre
 from reference.design import design
 from tolerances import EXACT
-
-SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 
 
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)

@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, DIMENSION, FEATURES, NONE, PRIVATE, WIDTH, OracleCase, batch_for
+from catalogue import (
+    ACTIONS,
+    DIMENSION,
+    FEATURES,
+    NONE,
+    PRIVATE,
+    SHAPES,
+    WIDTH,
+    OracleCase,
+    batch_for,
+    stacked,
+)
 from discreet.batch import Batch
 from discreet.oracles.mechanisms import geometry, perturb, pooled_statistics
 from discreet.releases.canonical import decode_array
@@ -20,7 +31,6 @@ from tolerances import SOLVER
 
 SEED = 11
 LENGTHS = (1, 3, 40, 7)
-SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 PARTS = ("features", "losses", "observed")
 CENTRE = math.sqrt(2.0)
 """The bias feature is 1/√2, so a constant c is the bias weight c·√2."""
@@ -74,6 +84,20 @@ def test_every_release_of_a_chain_of_clicks_is_the_literal_one(budget):
     signals = check_chain("bandit", "general", NUMBERS, budget, "learned", clicks=True)
     assert signals[-1][0] == 0.0
     assert signals[-1][1] < 0.15
+
+
+def test_work_that_clear_contexts_do_not_use_changes_no_bit(monkeypatch):
+    case = OracleCase(dc.PooledRidge(), dc.Budget(0.1, 1e-5))
+    batches = batches_for(case)
+    short = chain(case.calibrated, batches)
+    assert [each.statistics.signal[0] for each in short] == [1.0] * len(batches)
+    monkeypatch.setattr(pooled_statistics, "surely", lambda _: False)
+    for one, other in zip(short, chain(case.calibrated, batches), strict=True):
+        np.testing.assert_array_equal(one.predictor.weights, other.predictor.weights)
+        for name in ("following", "signal"):
+            np.testing.assert_array_equal(
+                getattr(one.statistics, name), getattr(other.statistics, name)
+            )
 
 
 NUMBERS = (0.4, 1e-6, 10.0)
@@ -231,10 +255,6 @@ def test_where_contexts_are_unclear_the_error_vanishes_with_the_records(offset):
 # Where it runs
 
 
-def stack_of(many):
-    return Batch(*(np.stack(parts)[:, None] for parts in zip(*map(arrays, many), strict=True)))
-
-
 @pytest.mark.parametrize("geometry", ["learned", "plain"])
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -256,7 +276,7 @@ def test_a_stacked_chain_is_its_single_chains(feedback, losses, library, geometr
     data = [batches_for(cases[0], seed=seed) for seed in seeds]
     together = chain(
         dc.stack([case.calibrated for case in cases]),
-        [stack_of(each) for each in zip(*data, strict=True)],
+        [stacked(each) for each in zip(*data, strict=True)],
         dc.SeededNoise(seeds),
         wrap,
     )

@@ -6,14 +6,22 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, NONE, PRIVATE, WIDTH, OracleCase, batch_for, features
+from catalogue import (
+    ACTIONS,
+    NONE,
+    PRIVATE,
+    SHAPES,
+    WIDTH,
+    OracleCase,
+    batch_for,
+    features,
+)
 from reference import ridge as literal
 from reference.design import scores
 from tolerances import SOLVER
 
 SEED, BATCH = 11, 4
 NOISE = dc.SeededNoise(SEED, BATCH)
-SHAPES = [("bandit", "general"), ("full", "general"), ("full", "one_label")]
 SIZE = ACTIONS * WIDTH
 
 

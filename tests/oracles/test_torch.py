@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import batch_for, every_oracle
+from catalogue import batch_for, every_oracle, stacked
 from discreet.batch import Batch
 from libraries import NO_TORCH
 from tolerances import SOLVER
@@ -38,9 +38,5 @@ def test_one_fit(case, rows):
 @pytest.mark.parametrize("case", every_oracle)
 def test_a_stack_of_fits(case):
     seeds = (0, 1)
-    data = [batch_for(case, 20, seed) for seed in seeds]
-    arrays = (
-        np.stack([getattr(each, name) for each in data])[:, None]
-        for name in ("features", "losses", "observed")
-    )
-    check_equal(dc.stack([case.calibrated] * 3), Batch(*arrays), dc.SeededNoise(seeds, 1))
+    data = stacked([batch_for(case, 20, seed) for seed in seeds])
+    check_equal(dc.stack([case.calibrated] * 3), data, dc.SeededNoise(seeds, 1))

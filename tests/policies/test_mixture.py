@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.design.schedule import Schedule
+from catalogue import predicting
 from discreet.policies.vanilla_po import mixture_nodes
-from discreet.releases.release import Predictor, Release
-from discreet.releases.released import Released
 from reference.policy_optimisation import vanilla_component, vanilla_rate
 from reference.policy_optimisation import vanilla_po as literal
 from tolerances import EXACT
@@ -88,21 +86,13 @@ def test_the_worst_losses_we_know(length):
             assert error < 1e-12, (n_actions, size)
 
 
-def history(losses, first, count):
-    released = Released(len(losses), Schedule(first))
-    for number in range(1, count + 1):
-        predictor = Predictor(np.array(losses)[:, None], "identity")
-        released = released.add(Release(number, first << (number - 1), predictor))
-    return released
-
-
 LOSSES = [0.42, 0.11, 0.95, 0.13, 0.5]
 
 
 @pytest.mark.parametrize(("first", "count"), [(1, 5), (3, 3), (7, 1)])
 def test_the_sampler_draws_k_and_then_its_softmax(first, count):
     """All K in turn, a fine grid of the second uniform: the law given K, and their mean."""
-    released = history(LOSSES, first, count)
+    released = predicting([LOSSES] * count, first)
     policy = dc.VanillaPO(scale=40.0)
     length, grid = first << count, 2000
     rate = vanilla_rate(40.0, len(LOSSES), length)
@@ -125,7 +115,7 @@ def test_the_sampler_draws_k_and_then_its_softmax(first, count):
 @pytest.mark.parametrize("first", [1, 3, 7, 1000, 2**20 + 1])
 def test_k_stays_inside_the_batch(first):
     """The first and the last uniform give K = 0 and K = B − 1, never B."""
-    released = history([1.0, 0.0], first, 1)
+    released = predicting([[1.0, 0.0]], first)
     length = 2 * first
     policy = dc.VanillaPO(scale=2.0**-20 * length**0.5)
     rate = vanilla_rate(policy.scale, 2, length)

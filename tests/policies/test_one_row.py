@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from catalogue import POLICIES, features, releases, with_signal
+from catalogue import POLICIES, features, predicting, releases, with_signal
 from discreet.design.schedule import Schedule
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
@@ -117,9 +117,7 @@ def sampled(policy, released, x, u):
 
 def test_a_bonus_is_at_most_one():
     """It matters where losses are predicted above one, and others much below."""
-    above = Predictor(np.array([[1.1], [1.3], [1.2]]), "identity")
-    released = Released(3).add(Release(1, 3, above)).add(Release(2, 6, above))
-    check_same(BONUS, released, np.ones((1, 1)), U)
+    check_same(BONUS, predicting([[1.1, 1.3, 1.2]] * 2, first=3), np.ones((1, 1)), U)
 
 
 def test_built_in_policies_are_written_in_plain_numbers():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from catalogue import POLICIES, features, releases, signals_for
-from discreet.design.schedule import Schedule
-from discreet.releases.release import Gram, Predictor, Release
-from discreet.releases.released import Released
+from catalogue import POLICIES, features, predicting, releases, signals_for
+from discreet.releases.release import Gram
 from reference import confidence, inverse_gap, policy_optimisation
 from reference.design import scores, sigmoid
 from tolerances import EXACT
@@ -91,6 +88,11 @@ def literal_probabilities(policy, released, x):
     return np.array(table)
 
 
+def check_literal(policy, released, x):
+    found, expected = policy.probabilities(released, x), literal_probabilities(policy, released, x)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=EXACT)
+
+
 @pytest.mark.parametrize("link", ["identity", "logistic", "clip"])
 @pytest.mark.parametrize("name", POLICIES)
 def test_probabilities_are_the_literal_ones(name, link):
@@ -100,23 +102,10 @@ def test_probabilities_are_the_literal_ones(name, link):
             for grams in ("block", "shared", "dense") if policy.uses_radii else ("block",):
                 for clear in signals_for(policy):
                     released = releases(count, link, grams, seed=10 * count, clear=clear)
-                    np.testing.assert_allclose(
-                        policy.probabilities(released, x),
-                        literal_probabilities(policy, released, x),
-                        rtol=0,
-                        atol=EXACT,
-                    )
+                    check_literal(policy, released, x)
 
 
-def one_row(losses, count):
-    """``count`` releases that all predict ``losses`` at the single context x = (1,)."""
-    released = Released(len(losses))
-    blocks = np.arange(len(losses), dtype=float)[:, None, None]  # radii differ between actions
-    for number in range(1, count + 1):
-        predictor = Predictor(np.array(losses, dtype=float)[:, None], "identity")
-        gram = Gram(blocks, dense=False, step=1.0)
-        released = released.add(Release(number, 2 ** (number - 1), predictor, gram))
-    return released, np.ones((1, 1))
+ONE = np.ones((1, 1))
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
@@ -128,14 +117,9 @@ def one_row(losses, count):
 )
 def test_ties_and_predictions_outside_the_unit_interval(losses, count, name, number):
     """Eighths make exact ties and best predictions of zero and below common."""
-    released, x = one_row(losses, count)
-    policy = POLICIES[name][number]
-    np.testing.assert_allclose(
-        policy.probabilities(released, x),
-        literal_probabilities(policy, released, x),
-        rtol=0,
-        atol=EXACT,
-    )
+    blocks = np.arange(len(losses), dtype=float)[:, None, None]  # radii differ between actions
+    released = predicting([losses] * count, gram=Gram(blocks, dense=False, step=1.0))
+    check_literal(POLICIES[name][number], released, ONE)
 
 
 @pytest.mark.parametrize("rollout", ["current", "previous"])
@@ -143,38 +127,27 @@ def test_ties_and_predictions_outside_the_unit_interval(losses, count, name, num
 def test_vanilla_po_is_the_direct_sum_for_long_batches(rollout, first, count):
     """B up to several thousand, powers of two and not."""
     losses = [0.31, 0.12, 0.77, 0.1201]
-    released = Released(len(losses), Schedule(first))
-    for number in range(1, count + 1):
-        predictor = Predictor(np.array(losses)[:, None], "identity")
-        released = released.add(Release(number, first << (number - 1), predictor))
+    released = predicting([losses] * count, first)
     length = first << (count if rollout == "current" else count - 1)
     for scale in (0.5, 8.0, 512.0):
         rate = policy_optimisation.vanilla_rate(scale, len(losses), length)
         expected = policy_optimisation.vanilla_po(losses, rate, length)
-        table = dc.VanillaPO(scale=scale, rollout=rollout).probabilities(released, np.ones((1, 1)))
+        table = dc.VanillaPO(scale=scale, rollout=rollout).probabilities(released, ONE)
         np.testing.assert_allclose(table[0], expected, rtol=0, atol=1e-10)
 
 
 def test_bonus_po_uses_nominal_lengths_of_a_larger_first_batch():
     losses = [0.9, 0.2, 0.5]
-    released = Released(3, Schedule(6)).add(
-        Release(1, 6, Predictor(np.array(losses)[:, None], "identity"))
-    )
     expected = policy_optimisation.bonus_po(losses, 12, 6, 2.0, 3.0, 0.1)
-    table = dc.BonusPO(2.0, 3.0, 0.1).probabilities(released, np.ones((1, 1)))
+    table = dc.BonusPO(2.0, 3.0, 0.1).probabilities(predicting([losses], 6), ONE)
     np.testing.assert_allclose(table[0], expected, rtol=0, atol=EXACT)
 
 
 def test_replay_keeps_weights_that_an_early_update_drowned():
     """exp(−2000) is no float; kept as a logarithm, the action comes back."""
-    released = Released(2)
     tables = [[1.0, 0.0]] * 11 + [[0.0, 1.0]]
-    for number, losses in enumerate(tables, start=1):
-        predictor = Predictor(np.array(losses)[:, None], "identity")
-        released = released.add(Release(number, 2 ** (number - 1), predictor))
     policy = dc.ReplayBonusPO(learning_rate=1.0, bonus=1e-9)
-    before = policy.probabilities(replace(released, items=released.items[:11]), np.ones((1, 1)))
-    after = policy.probabilities(released, np.ones((1, 1)))
+    before, after = (policy.probabilities(predicting(tables[:m]), ONE) for m in (11, 12))
     assert before[0, 0] == 0.0
     # 2^11 − 1 against, 2^11 for: the log-odds are 1 up to the bonuses, which are below 1e-4.
     assert after[0, 0] == pytest.approx(1 / (1 + np.exp(-1.0)), abs=1e-4)

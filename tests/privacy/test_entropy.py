@@ -10,6 +10,7 @@ import hashlib
 import os
 import random
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -150,3 +151,10 @@ def test_a_seeded_source_is_noticed():
         drawn(SeededNoise(0), Stream(2), 1)["normal"].tolist()
     )
     assert wrong_with(SeededNoise(0))
+
+
+@pytest.mark.parametrize("seed", [0, 2**32 - 1, 2**32, 2**70])
+def test_a_seed_of_any_length_is_that_of_numpy(seed):
+    words = [seed, 3, zlib.crc32(b"gram")]
+    expected = np.random.default_rng(words).standard_normal(4)
+    np.testing.assert_array_equal(SeededNoise(seed, 3).normal("gram", (4,)), expected)

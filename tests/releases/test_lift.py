@@ -571,25 +571,6 @@ def test_evaluate_reports_the_lift_and_plays_the_control():
     assert dc.evaluate(dc.Plan(**parts), contexts, labels).lift is None
 
 
-def test_many_runs_at_once_play_the_control_as_one_run_does():
-    from discreet.simulate.engine import run
-
-    rng = np.random.default_rng(0)
-    contexts = rng.uniform(-0.7, 0.7, size=(600, 2))
-    labels = (contexts[:, 0] > 0).astype(int)
-    parts = {"n_actions": 2, "features": dc.UnitBall(2)}
-    plans = [
-        dc.Plan(**parts, budget=dc.Budget(e, 1e-5), control=control)
-        for e in (1.0, 8.0)
-        for control in (None, dc.Control(0.25), dc.Control(0.5, 1))
-    ]
-    together = run(plans, plans[0].features.map(contexts), labels, [3, 4])
-    for i, plan in enumerate(plans):
-        for j, seed in enumerate((3, 4)):
-            alone = dc.evaluate(plan, contexts, labels, seed=seed)
-            assert together[i, j, -1] == pytest.approx(alone.loss, abs=1e-9)
-
-
 @pytest.mark.torch
 def test_torch_plays_the_control_too():
     pytest.importorskip("torch", reason=NO_TORCH)

@@ -102,12 +102,7 @@ def test_what_is_read_is_written_again_in_the_same_bytes(release):
     read = Release.from_json(json.loads(text))
     assert canonical(read.to_json()) == text
     assert read.digest == release.digest
-
-
-@given(releases())
-@settings(max_examples=50)
-def test_the_published_values_are_the_ones_that_are_read(release):
-    """One value everywhere: the learner goes on with exactly what the file says."""
+    # One value everywhere: the learner goes on with exactly what the file says.
     made = publishable(release)
     read = Release.from_json(json.loads(canonical(made.to_json())))
     np.testing.assert_array_equal(read.predictor.weights, made.predictor.weights)
@@ -145,6 +140,7 @@ def test_the_schema_of_a_release():
 
 def test_save_and_load(released, tmp_path):
     released.save(tmp_path / "a.json")
+    assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o644
     read = Released.load(tmp_path / "a.json")
     assert [item.digest for item in read.items] == [item.digest for item in released.items]
     assert read.n_actions == 2
@@ -152,11 +148,6 @@ def test_save_and_load(released, tmp_path):
     assert Plan.from_config(read.plan) == PLAN
     read.save(tmp_path / "b.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
-
-
-def test_the_file_is_for_everyone(released, tmp_path):
-    released.save(tmp_path / "a.json")
-    assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o644
 
 
 def test_the_chain_begins_with_the_plan(released, document):

@@ -146,8 +146,8 @@ FAULTS = (
             Edit("noisy_statistics", "moments, response, noise", "moments, response, Echo(noise)"),
             Edit(
                 "noisy_gram",
-                '("gram", (blocks, rows.size), sigma * law / moments.gram_unit)',
-                '("gram", (blocks, rows.size), sigma * law / moments.gram_unit)\n'
+                '("gram", (blocks, law.size), sigma * law / moments.gram_unit)',
+                '("gram", (blocks, law.size), sigma * law / moments.gram_unit)\n'
                 "        Echo.heard = np.abs(drawn / (sigma * law / moments.gram_unit))",
             ),
             Edit(
@@ -367,7 +367,7 @@ FAULTS = (
     fault(
         "off the diagonal σ/2 in place of σ/√2",
         "svec is an isometry",
-        Edit("noisy_gram", "1.0, np.sqrt(0.5))", "1.0, 0.5)"),
+        Edit("_svec_law", "1.0, np.sqrt(0.5))", "1.0, 0.5)"),
         "privacy/test_blocks.py::test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks",
         ("ridge-structured", "exact"),
     ),

@@ -230,7 +230,11 @@ def test_a_stack_plays_the_control_of_each_evaluation():
     """Plans that differ in their horizon have different slots in the batch that ends the data."""
     contexts, labels = labelled(ROWS)
     kinds = [kind for kind in KINDS if kind.startswith("control") and "within" not in kind]
+    kinds.append("no horizon")
     plans = [plan_of_kind(kind) for kind in kinds]
+    plans += [
+        replace(plan, budget=dc.Budget(level, 1e-5)) for plan in plans for level in (1.0, 8.0)
+    ]
     features = plans[0].features.map(contexts)
     found = engine.run(plans, features, labels, [3])[:, 0, -1]
     expected = [dc.evaluate(plan, contexts, labels, seed=3).loss for plan in plans]

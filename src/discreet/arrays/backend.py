@@ -75,7 +75,7 @@ def to_numpy(array: Array) -> NumpyArray:
 
 def padded(array: Array, shape: tuple[int, ...], axes: tuple[int, ...]) -> Array:
     """Zeros behind an array along these axes, until they are as long as in ``shape``."""
-    for axis in axes:
+    for axis in axes if array.shape != shape else ():
         missing = shape[axis] - array.shape[axis]
         if missing > 0:
             xp = namespace(array)
@@ -90,16 +90,44 @@ def at_most(array: Array, bound: float, out: Array | None = None) -> Array:
 
     ``out`` is the array itself, to be changed in place.
     """
-    if isinstance(array, (np.ndarray, np.generic)):
+    if isinstance(array, np.ndarray):
         return np.minimum(array, bound, out=out)
+    if isinstance(array, np.floating):  # a call of NumPy costs more than to compare two numbers
+        return type(array)(bound) if array > bound else array
     return array.clip(max=bound) if out is None else array.clip_(max=bound)
 
 
 def at_least(array: Array, bound: float, out: Array | None = None) -> Array:
     """max(array, bound), elementwise; ``out`` as in ``at_most``."""
-    if isinstance(array, (np.ndarray, np.generic)):
+    if isinstance(array, np.ndarray):
         return np.maximum(array, bound, out=out)
+    if isinstance(array, np.floating):
+        return type(array)(bound) if array < bound else array
     return array.clip(min=bound) if out is None else array.clip_(min=bound)
+
+
+def rows_contiguous(array: Array) -> Array:
+    """The same numbers (..., n, A) with those of a column side by side in memory."""
+    if isinstance(array, np.ndarray):
+        return np.ascontiguousarray(array.mT).mT
+    return array.mT.contiguous().mT
+
+
+def surely(mask: Array) -> bool:
+    """Return whether all are true; False on a GPU, where to ask is to wait."""
+    return not getattr(mask, "is_cuda", False) and bool(mask.all())
+
+
+def column_sums(array: Array) -> Array:
+    """Sum over the rows: (..., n, A) -> (..., A)."""
+    if (
+        isinstance(array, np.ndarray)
+        and array.flags.c_contiguous
+        and array.size > array.shape[-1] > 1
+    ):
+        # Row by row as sum(-2) adds, whose loop over a few columns takes ten times as long.
+        return np.add.accumulate(array, axis=-2)[..., -1, :]
+    return array.sum(-2)
 
 
 def row_sum(array: Array) -> Array:

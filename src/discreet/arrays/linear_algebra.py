@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays.backend import apply_rows, as_like, namespace, per_run, row_sum, share_rows
+from discreet.arrays.backend import (
+    apply_rows,
+    as_like,
+    at_least,
+    namespace,
+    per_run,
+    row_sum,
+    share_rows,
+)
 from discreet.types import Array, Numbers, NumpyArray
 
 LARGE = 2000
@@ -140,8 +148,7 @@ def raised_eigenvalues(matrices: Array, floor: object) -> tuple[Array, Array]:
     """Eigenvalues, raised to at least ``floor`` (...), and eigenvectors, in float64."""
     xp = namespace(matrices)
     values, axes = xp.linalg.eigh(xp.astype(matrices, xp.float64, copy=False))
-    least = as_like(floor, axes)[..., None]
-    return xp.where(values > least, values, least + 0.0 * values), axes
+    return at_least(values, per_run(floor, axes, 1)), axes
 
 
 def solve_along(values: Array, axes: Array, vectors: Array) -> Array:

@@ -65,13 +65,12 @@ class Statistics:
         """‖√2·(M⁻¹)_0‖^k (..., 2) for k = 4 and 2: of the noise of the constant feature."""
         assert self.inverse is not None
         row = 2.0 * (self.inverse[..., 0, :] ** 2).sum(-1)
-        return namespace(row).stack([row * row, row], axis=-1)
+        return namespace(row).concat([(row * row)[..., None], row[..., None]], axis=-1)
 
     def concluded(self, following: Array | None, signal: Array | None) -> Statistics:
         """Return the statistics with what follows from them; what is known of M is kept."""
-        made = replace(self, following=following, signal=signal)
-        known = ("inverse", "constant_powers")
-        vars(made).update((name, vars(self)[name]) for name in known if name in vars(self))
+        made = object.__new__(Statistics)
+        vars(made).update(vars(self), following=following, signal=signal)
         return made
 
     def of_the_constant(self) -> Statistics:

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, at_least, at_most, namespace, padded, per_run
+from discreet.arrays.backend import at_least, at_most, namespace, padded, per_run
 from discreet.arrays.linear_algebra import identity, raised_eigenvalues
 from discreet.oracles.mechanisms.legal_rows import matrix_bits
 from discreet.releases.statistics import Statistics, remembered
@@ -79,28 +79,26 @@ class Pool:
         half = per_run((self.observed_count / p) ** 0.5, axes, 1) * raised**-0.5
         reached = at_least(((self._total @ axes) * axes).sum(-2), 0.0) / raised
         size = (p / at_least(reached.sum(-1), 1.0)) ** 0.5 / self.typical_length
-        half = half * size[..., None]
+        half = half * per_run(size, half, 1)
         made = (axes * half[..., None, :]) @ axes.mT @ self.matrix
         if share is None:
             return made
         # The constant feature is the same in every row: its direction is row 0 of the inverse.
-        along = (((self.inverse[..., :1, :] @ axes) / half[..., None, :]) @ axes.mT)[..., 0, :]
+        along = ((self._constant / half[..., None, :]) @ axes.mT)[..., 0, :]
         squares = (along * along).sum(-1)
         own = 0.5 / squares
         rest = at_least(1.0 - own, 0.05)
         stretch = at_least((share / (1.0 - share) * rest / own) ** 0.5, 1.0)
         shorter = ((rest + own) / (rest + own * stretch**2)) ** 0.5
-        direction = along / squares[..., None] ** 0.5
-        added = (direction[..., None, :] @ made) * ((stretch - 1.0)[..., None] * direction)[
-            ..., None
-        ]
-        return (made + added) * shorter[..., None, None]
+        direction = along / per_run(namespace(squares).sqrt(squares), along, 1)
+        longer = per_run(stretch - 1.0, along, 1) * direction
+        added = (direction[..., None, :] @ made) * longer[..., None]
+        return (made + added) * per_run(shorter, made)
 
     @cached_property
     def typical_length(self) -> Array:
         """c ≈ ‖M b‖ (...), read off the constant feature: c² = ½·N / (M⁻¹ T₊ M⁻ᵀ)_00."""
-        raised, axes = self._spread
-        first = (self.inverse[..., :1, :] @ axes)[..., 0, :]
+        raised, first = self._spread[0], self._constant[..., 0, :]
         return (0.5 * self.observed_count / (first * first * raised).sum(-1)) ** 0.5
 
     @cached_property
@@ -113,54 +111,11 @@ class Pool:
     @cached_property
     def variance_of_losses(self) -> Array:
         """Variance of losses (...): at most ¼ − m² with the offset m, within the noise."""
-        xp, error = namespace(self.offset), self.outcome_variance**0.5 / self.observed_count
+        error = self.outcome_variance**0.5 / self.observed_count
         bound = 0.25 - at_least(abs(self.offset) - 2.0 * error, 0.0) ** 2
         variance = 0.5 * self.outcome_sums[..., 1] / self.observed_count - self.offset**2
         variance = at_least(variance, 0.0) + 0.5 * error
-        return at_least(xp.where(variance < bound, variance, bound), LEAST_VARIANCE)
-
-    @cached_property
-    def sum_noise(self) -> Array:
-        """Standard deviation of the noise in the sum or the count of one action (..., 1)."""
-        return 2.0 * (self.outcome_variance**0.5)[..., None]
-
-    @cached_property
-    def counts(self) -> Array:
-        """Noisy numbers of losses observed of each action (..., A), at least 0."""
-        return at_least(2.0 * self.outcome_sums[..., 3::2], 0.0)
-
-    @cached_property
-    def action_means(self) -> Array:
-        """Mean losses less ½ of the actions (..., A).
-
-        An action whose count is not far above its noise is drawn toward the mean of all.
-        """
-        above, noise = self.excess_losses
-        means = self.offset[..., None] + above / (self.counts + ENOUGH * noise + 1.0)
-        return at_most(at_least(means, -0.5), 0.5)
-
-    @cached_property
-    def excess_losses(self) -> tuple[Array, Array]:
-        """Σ(y − mean loss of all) of each action (..., A), and the deviation of its noise (..., 1).
-
-        Two released numbers say it, with independent noise: the sums of losses, and the constant
-        feature of Gram blocks and responses. Each is weighted by the noise of the other.
-        [docs/privacy/ridge.md, "Predictions around action means"]
-        """
-        mean = self.offset[..., None]
-        sums = 2.0 * self.outcome_sums[..., 2::2] - mean * self.counts
-        of_sums = self.sum_noise**2 * (1.0 + mean**2)
-        response = 2.0**0.5 * (self.response @ self.inverse[..., :1, :].mT)[..., 0]
-        gram = 2.0 * self._first_rows[..., 0]
-        of_gram, of_response = self.constant_variance[..., :1], self.constant_variance[..., 1:] / 4
-        least = ENOUGH * (gram.shape[-1] * of_gram) ** 0.5 + NONE
-        total = at_least(gram.sum(-1, keepdims=True), least)
-        own = at_most(at_least(response.sum(-1, keepdims=True) / total, -0.5), 0.5)
-        scale = self.observed_count[..., None] / total
-        of_constant = scale**2 * (of_response + own**2 * of_gram)
-        share = (of_constant + _TINY) / (of_sums + of_constant + _TINY)
-        above = share * sums + (1.0 - share) * scale * (response - own * gram)
-        return above, (share * of_sums) ** 0.5
+        return at_least(at_most(variance, bound), LEAST_VARIANCE)
 
     def clear(self, weights: Array) -> Array:
         """Clearness λ of contexts (...), from 0 to 1.
@@ -172,28 +127,32 @@ class Pool:
         """
         raised, axes = self._spread
         actions = weights.shape[-2]
-        apart = weights - weights.mean(-2, keepdims=True)
-        along = (apart @ axes) ** 2 * (raised / per_run(self.observed_count, raised, 1))[
-            ..., None, :
-        ]
+        apart = weights - weights.sum(-2, keepdims=True) / actions
+        shares = raised / per_run(self.observed_count, raised, 1)
+        along = (apart @ axes) ** 2 * shares[..., None, :]
         spread = (along.sum((-2, -1)) / actions) ** 0.5
         error = 2.0 * (actions * self.outcome_variance) ** 0.5 / self.observed_count
         reward = 0.5 - self.offset + error
         return _ramp(spread / CLEAR_SPREAD) * _ramp(actions * reward / RARE_REWARD)
 
     def cautious(
-        self, values: Array, axes: Array, weights: Array, length: Array
-    ) -> tuple[Array, Array]:
+        self, values: Array, axes: Array, weights: Array, length: Array, *, errors_alone: bool
+    ) -> tuple[Array | None, Array]:
         """Weights in plain coordinates that start from action means, and errors (..., A).
 
         Slopes of the actions are drawn toward their mean, each as far as its noise asks for, and
         the constant is such that the mean prediction over the records of an action is its mean
-        loss. ``values`` and ``axes`` are those with which ``weights`` were solved.
+        loss. ``values`` and ``axes`` are those with which ``weights`` were solved. There are no
+        weights with ``errors_alone``.
         [docs/privacy/ridge.md, "Predictions around action means"]
         """
         scaled = self.matrix / per_run(length, self.matrix)
         slopes = (weights @ scaled)[..., 1:]
-        total = self._plain_spread
+        # T₊ without its floor in plain coordinates, and the mean of the columns of b.
+        raised, along = self._spread
+        half = self.inverse @ along
+        total = (half * raised[..., None, :]) @ half.mT
+        total = total - per_run(self._least, total) * identity(total.shape[-1], total)
         constant = total[..., :1, :1]
         centre = total[..., :1, 1:] / constant
         # Of the columns of b, in plain coordinates, and as a form in those of the pool.
@@ -201,29 +160,64 @@ class Pool:
         form = scaled[..., 1:] @ covariance @ scaled[..., 1:].mT
         noise = self._slope_noise(values, axes, weights, form)
         precision = 1.0 / noise
-        mean = (precision[..., None] * slopes).sum(-2) / precision.sum(-1)[..., None]
+        mean = (precision[..., None] * slopes).sum(-2) / per_run(precision.sum(-1), slopes, 1)
         apart = slopes - mean[..., None, :]
         measured = ((apart @ covariance) * apart).sum(-1)
         sharpness = (precision * precision).sum(-1)
         excess = ((measured * precision - 1.0) * precision).sum(-1) / sharpness
         doubt = DOUBT * (2.0 / slopes.shape[-1] / sharpness) ** 0.5
-        signal = 0.5 * (excess + (excess * excess + doubt * doubt) ** 0.5)[..., None]
+        signal = per_run(0.5 * (excess + (excess * excess + doubt * doubt) ** 0.5), noise, 1)
         kept = signal / (signal + noise)
+        # Row 0 of M⁻¹ S_a M⁻ᵀ (..., A, p): of the constant, in plain coordinates.
+        first = self.inverse[..., None, :1, :] @ self.gram @ self.inverse[..., None, :, :].mT
+        first = first[..., 0, :]
+        counts = at_least(2.0 * self.outcome_sums[..., 3::2], 0.0)
+        above, of_sums = self._excess_losses(2.0 * first[..., 0], counts)
+        of_sums = per_run(of_sums, counts, 1)
+        count = counts + of_sums + 1.0
+        squares = per_run(self.variance_of_losses, count, 1) / count + (of_sums / count) ** 2
+        errors = (squares + SLOPE_ERROR * kept * noise) ** 0.5
+        if errors_alone:
+            return None, errors
         slopes = mean[..., None, :] + kept[..., None] * apart
         # Mean contexts of the records of each action, drawn toward the mean of all.
-        first = self._first_rows
-        drawn = ENOUGH * self.sum_noise / self.observed_count[..., None]
-        at_all = constant[..., 0] * drawn
-        contexts = (first[..., 1:] + at_all[..., None] * centre) / at_least(
-            first[..., :1] + at_all[..., None], _TINY
-        )
+        drawn = ENOUGH * self._sum_noise / self.observed_count
+        at_all = per_run(constant[..., 0, 0] * drawn, first)
+        contexts = (first[..., 1:] + at_all * centre) / at_least(first[..., :1] + at_all, _TINY)
         contexts = at_most(at_least(contexts, -1.0), 1.0)
-        start = self.action_means - (slopes * contexts).sum(-1) * 0.5**0.5
+        # An action whose count is not far above its noise is drawn toward the mean of all.
+        means = above / (counts + ENOUGH * of_sums + 1.0)
+        means = at_most(at_least(per_run(self.offset, means, 1) + means, -0.5), 0.5)
+        start = means - (slopes * contexts).sum(-1) * 0.5**0.5
         made = namespace(weights).concat([2.0**0.5 * start[..., None], slopes], axis=-1)
-        of_sums = self.excess_losses[1]
-        count = self.counts + of_sums + 1.0
-        squares = self.variance_of_losses[..., None] / count + (of_sums / count) ** 2
-        return made, (squares + SLOPE_ERROR * kept * noise) ** 0.5
+        return made, errors
+
+    def _excess_losses(self, gram: Array, counts: Array) -> tuple[Array, Array]:
+        """Σ(y − mean loss of all) of each action (..., A), and the deviation of its noise (...).
+
+        Two released numbers say it, with independent noise: the sums of losses, and the constant
+        feature of Gram blocks, which is ``gram``, and responses. Each is weighted by the noise of
+        the other. [docs/privacy/ridge.md, "Predictions around action means"]
+        """
+        mean, noise = self.offset, self._sum_noise
+        sums = 2.0 * self.outcome_sums[..., 2::2] - per_run(mean, counts, 1) * counts
+        of_sums = noise * noise * (1.0 + mean * mean)
+        response = 2.0**0.5 * (self.response @ self.inverse[..., :1, :].mT)[..., 0]
+        of_gram, of_response = self.constant_variance[..., 0], self.constant_variance[..., 1] / 4
+        root = namespace(of_gram).sqrt
+        total = at_least(gram.sum(-1), ENOUGH * root(gram.shape[-1] * of_gram) + NONE)
+        own = at_most(at_least(response.sum(-1) / total, -0.5), 0.5)
+        scale = self.observed_count / total
+        of_constant = scale * scale * (of_response + own * own * of_gram)
+        share = (of_constant + _TINY) / (of_sums + of_constant + _TINY)
+        above = response - per_run(own, gram, 1) * gram
+        above = per_run(share, sums, 1) * sums + per_run((1.0 - share) * scale, above, 1) * above
+        return above, root(share * of_sums)
+
+    @property
+    def _sum_noise(self) -> Array:
+        """Standard deviation of the noise in the sum or the count of one action (...)."""
+        return 2.0 * self.outcome_variance**0.5
 
     def _slope_noise(self, values: Array, axes: Array, weights: Array, form: Array) -> Array:
         """Variance over contexts that noise alone gives to the predictions of an action (..., A).
@@ -231,7 +225,8 @@ class Pool:
         Of responses and of the Gram times the weights, by the privacy noise; and of the losses.
         """
         private = self.noise**2 / (2 * self.gram.shape[-1])
-        private = private * (0.25 + 0.5 * (weights * weights).sum(-1).mean(-1))
+        squares = (weights * weights).sum(-1).sum(-1) / weights.shape[-2]
+        private = private * (0.25 + 0.5 * squares)
         losses = self.variance_of_losses / at_least(self.typical_length, 1.0) ** 2
         along = (axes * (form[..., None, :, :] @ axes)).sum(-2)
         values = at_least(values, 1.0 / values.shape[-1])  # one row, as in ``_spread``
@@ -239,24 +234,32 @@ class Pool:
         return at_least((each * along).sum(-1), LEAST_VARIANCE**2)
 
     @cached_property
-    def _first_rows(self) -> Array:
-        """Row 0 of M⁻¹ S_a M⁻ᵀ (..., A, p): of the constant, in plain coordinates."""
-        inverse = self.inverse[..., None, :, :]
-        return (inverse[..., :1, :] @ self.gram @ inverse.mT)[..., 0, :]
-
-    @cached_property
-    def _plain_spread(self) -> Array:
-        """M⁻¹ T₊ M⁻ᵀ without its floor in plain coordinates."""
-        raised, axes = self._spread
-        half = self.inverse @ axes
-        total = (half * raised[..., None, :]) @ half.mT
-        return total - per_run(self._least, total) * identity(total.shape[-1], total)
+    def _constant(self) -> Array:
+        """The constant along the axes of T₊ (..., 1, p): row 0 of M⁻¹."""
+        return self.inverse[..., :1, :] @ self._spread[1]
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
         """T₊ as eigenvalues and axes: the spread of rows of all actions."""
+        return raised_eigenvalues(self._raised_total, self._floor)
+
+    def axes_of_actions(self, floor: Numbers) -> tuple[Array, Array]:
+        """Eigenvalues of the Gram (..., A or 1, p), at least ``floor`` (...), and their axes.
+
+        T₊ is decomposed in the same call, since a call costs more than a matrix.
+        """
+        total = self._raised_total[..., None, :, :]
+        xp = namespace(self.gram)
+        values, axes = xp.linalg.eigh(xp.concat([self.gram, total], axis=-3))
+        least = per_run(self._floor, values, 1)
+        vars(self)["_spread"] = at_least(values[..., -1, :], least), axes[..., -1, :, :]
+        return at_least(values[..., :-1, :], per_run(floor, values)), axes[..., :-1, :, :]
+
+    @property
+    def _raised_total(self) -> Array:
+        """T: the Gram of all actions, and the least variance in every direction."""
         least = per_run(self._least, self.matrix) * (self.matrix @ self.matrix.mT)
-        return raised_eigenvalues(self._total + least, self._floor)
+        return self._total + least
 
     @cached_property
     def _total(self) -> Array:
@@ -317,23 +320,21 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
         one_gram, one_response, squares = moved
         noise = each.variance
         if squares is not None:
-            noise = own = as_like(noise, squares)
-            noise = noise * at_least(squares / p, 1.0) ** 2
+            own = per_run(noise, squares, 0)
+            noise = own * at_least(squares / p, 1.0) ** 2
         weight = share * each.records / (each.records + clear * p * noise)
         gram = gram + per_run(weight, one_gram, 3) * one_gram
         response = response + per_run(weight, one_response, 2) * one_response
-        records, variance = records + weight * each.records, variance + weight**2 * noise
+        squared = weight**2
+        records, variance = records + weight * each.records, variance + squared * noise
         observed_count = observed_count + weight * each.observed_count
         if each.outcome_sums is not None:
-            one_sums = (
-                padded(each.outcome_sums, newest.outcome_sums.shape, (-1,))
-                if newest.outcome_sums is not None
-                else each.outcome_sums
-            )
-            outcome_sums = outcome_sums + per_run(weight, each.outcome_sums, 1) * one_sums
-            squared = weight**2 * own
-            outcome_variance = outcome_variance + squared
-            constant_variance = constant_variance + squared[..., None] * each.constant_powers
+            sums, powers = each.outcome_sums, each.constant_powers
+            if newest.outcome_sums is not None:
+                sums = padded(sums, newest.outcome_sums.shape, (-1,))
+            outcome_sums = outcome_sums + per_run(weight, sums, 1) * sums
+            outcome_variance = outcome_variance + squared * own
+            constant_variance = constant_variance + per_run(squared * own, powers, 1) * powers
     noise = (2 * p * variance) ** 0.5
     if newest.outcome_sums is None:
         return Pool(gram, response, noise, records, observed_count, matrix, newest.inverse)
@@ -371,7 +372,10 @@ def _in_newest(
         return [(gram, response, None) for _, gram, response in parts]
     alike = len({(gram.shape, response.shape) for _, gram, response in parts}) == 1
     if alike and isinstance(matrix, np.ndarray) and matrix.ndim == 2:  # one run: one call
-        return zip(*moved(*map(np.stack, zip(*parts, strict=True))), strict=True)
+        stacked = (
+            np.concatenate([each[None] for each in some]) for some in zip(*parts, strict=True)
+        )
+        return zip(*moved(*stacked), strict=True)
     return (moved(*each) for each in parts)
 
 

@@ -18,9 +18,11 @@ from discreet.arrays.backend import (
     apply_rows,
     at_least,
     at_most,
+    column_sums,
     namespace,
     per_run,
     row_blocks,
+    rows_contiguous,
     share_rows,
     weighted_sums,
 )
@@ -79,12 +81,14 @@ def floating_moments(
     if matrix is None:
         return _plain_moments(features, observed, batch.losses, middle, double)
     centred = xp.where(observed, batch.losses - middle, 0.0)  # what was not observed is not read
-    centred, weights = xp.astype(centred, xp.float64), xp.astype(observed, xp.float64)
+    centred = xp.astype(centred, xp.float64, copy=False)
+    weights = xp.astype(rows_contiguous(observed), xp.float64)
     outcome_sums = None
     if feedback == "bandit":
         squares = 2.0 * (centred**2).sum((-2, -1))[..., None]
-        counts = weights.sum(-2)
-        by_action = xp.stack([0.5 * centred.sum(-2), 0.5 * counts], axis=-1)
+        counts = column_sums(weights)
+        halves = [(0.5 * each)[..., None] for each in (column_sums(centred), counts)]
+        by_action = xp.concat(halves, axis=-1)
         by_action = by_action.reshape(*by_action.shape[:-2], -1)
         outcome_sums = xp.concat([counts.sum(-1)[..., None], squares, by_action], axis=-1)
     sums = stretched_sums(batch.features, weights, centred, matrix, bounds)

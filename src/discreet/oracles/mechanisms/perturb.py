@@ -25,7 +25,7 @@ from discreet.privacy.calibration import gaussian_multiplier, need_delta, smalle
 from discreet.privacy.events import NO_BUDGET, Event, Gaussian
 from discreet.privacy.noise import Noise
 from discreet.privacy.sensitivities import centre, ridge_sensitivity, sampler_distance
-from discreet.types import Array, Numbers
+from discreet.types import Array, Numbers, NumpyArray
 
 
 def noisy_statistics(
@@ -48,7 +48,7 @@ def noisy_statistics(
         moments = exact_moments(batch, problem.feedback, problem.losses, matrix, bounds)
     else:
         middle = centre(problem.losses, batch.n_actions)
-        double = needs_double(gram, ridge)
+        double = matrix is None and needs_double(gram, ridge)
         moments = floating_moments(batch, problem.feedback, middle, matrix, bounds, double)
     return (
         noisy_gram(moments, gram, noise),
@@ -64,14 +64,20 @@ def noisy_gram(moments: Moments, sigma: Numbers, noise: Noise) -> Array:
     off-diagonal entry itself carries σ/√2. [docs/privacy/ridge.md, "svec"]
     """
     blocks, p = moments.gram.shape[-3], moments.gram.shape[-1]
-    rows, columns = triangle(p)
-    law = np.where(rows == columns, 1.0, np.sqrt(0.5))
+    law = _svec_law(p)
     if noise.exact:
-        drawn = noise.gaussian("gram", (blocks, rows.size), sigma * law / moments.gram_unit)
+        drawn = noise.gaussian("gram", (blocks, law.size), sigma * law / moments.gram_unit)
         return _exact_sum(moments.gram, unpack(drawn, p), moments.gram_unit)
-    drawn = as_like(noise.gaussian("gram", (blocks, rows.size), law), moments.gram)
+    drawn = as_like(noise.gaussian("gram", (blocks, law.size), law), moments.gram)
     scale = per_run(np.asarray(sigma), moments.gram, 3)
     return plus_product(moments.gram, scale, unpack(drawn, p))
+
+
+@lru_cache(maxsize=256)
+def _svec_law(p: int) -> NumpyArray:
+    """1 for each entry of a packed triangle that is on the diagonal, √½ for the others."""
+    rows, columns = triangle(p)
+    return np.where(rows == columns, 1.0, np.sqrt(0.5))
 
 
 def noisy_response(moments: Moments, sigma: Numbers, noise: Noise) -> Array:

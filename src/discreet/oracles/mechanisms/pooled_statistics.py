@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from discreet.arrays.backend import as_like, at_least, at_most, namespace, padded, per_run
+from discreet.arrays.backend import (
+    as_like,
+    at_least,
+    at_most,
+    namespace,
+    padded,
+    per_run,
+    surely,
+)
 from discreet.arrays.linear_algebra import identity, raised_eigenvalues, solve_along
 from discreet.batch import Batch
 from discreet.oracles.contract import Calibrated, Problem
@@ -187,22 +195,25 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         numbers = (oracle.floor, pool.noise, oracle.ridge, pool.records)
         floor, noise, ridge, records = (per_run(each, pool.gram, 0) for each in numbers)
         floor = floor * noise + ridge * records
-        values, axes = raised_eigenvalues(pool.gram, per_run(floor, pool.gram, 1))
-        weights = solve_along(values, axes, pool.response)
         if pool.matrix is None:
-            return Solution(pool, values, axes, weights)
+            values, axes = raised_eigenvalues(pool.gram, per_run(floor, pool.gram, 1))
+            return Solution(pool, values, axes, solve_along(values, axes, pool.response))
+        values, axes = pool.axes_of_actions(floor)
+        weights = solve_along(values, axes, pool.response)
         bounds = self.row_bounds(statistics[-1].records, statistics[:-1])
         low, high = (per_run(each, pool.gram, 0) for each in bounds)
         length = at_most(at_least(pool.typical_length, low), high)
         if pool.outcome_sums is None or self.problem.joint:
             return Solution(pool, values, axes, weights, length)
-        clear = pool.clear(weights / per_run(length, weights))
-        unclear = 1.0 - clear
-        least = floor + UNCLEAR_FLOOR * unclear * noise
-        values = at_least(values, per_run(least, values, 2))
-        weights = solve_along(values, axes, pool.response)
-        share = unclear * constant_share(pool.offset)
-        cautious, errors = pool.cautious(values, axes, weights, length)
+        clear, share = pool.clear(weights / per_run(length, weights)), None
+        settled = surely(clear == 1.0)
+        if not settled:
+            unclear = 1.0 - clear
+            least = floor + UNCLEAR_FLOOR * unclear * noise
+            values = at_least(values, per_run(least, values, 2))
+            weights = solve_along(values, axes, pool.response)
+            share = unclear * constant_share(pool.offset)
+        cautious, errors = pool.cautious(values, axes, weights, length, errors_alone=settled)
         signal = namespace(clear).concat([clear[..., None], errors], axis=-1)
         return Solution(pool, values, axes, weights, length, signal, share, cautious)
 
