@@ -27,6 +27,7 @@ import discreet as dc
 from discreet.arrays import linear_algebra
 from discreet.arrays.backend import softmax
 from discreet.arrays.stacking import stack
+from discreet.data.dataset import Dataset
 from discreet.design.schedule import Schedule
 from discreet.lab.campaign.grid import Grid
 from discreet.lab.campaign.hardware import cores, one_thread
@@ -370,7 +371,8 @@ def play(job: Job, machine: Machine) -> tuple[Any, list[Any]]:
             register(kind)
         keys = [key[:2] for key, _ in grid.plans(family, actions, columns)]
         parts = ((tuple(range(len(keys))), tuple(range(grid.seeds))),)
-        done = compute(Task(name, family, grid, parts, machine, actions, contexts, labels))
+        made = Dataset(name, contexts, labels, actions)
+        done = compute(Task(name, name, family, grid, parts, rows, machine, made))
         if done.error is not None:
             raise RuntimeError(f"{name}: {done.error}")
         return done.losses[0][..., -1].astype(np.float64), keys
