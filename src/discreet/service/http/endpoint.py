@@ -104,9 +104,7 @@ def traces_of(experiment: str) -> Traces | None:
     return Traces(provider)
 
 
-def _written(
-    send: Send, status: int, headers: list[tuple[bytes, bytes]], content: bytes
-) -> bool:
+def _written(send: Send, status: int, headers: list[tuple[bytes, bytes]], content: bytes) -> bool:
     """Write an answer with ``HEADERS`` to its connection; False if that takes ``send``.
 
     ``send`` of uvicorn checks headers that come from elsewhere, and writes head and body one by

@@ -251,7 +251,7 @@ class SharedCalls(Generic[Item, Made]):
     """Joins work of concurrent requests: ``work`` is called once for many items, and each caller
     gets the result or the exception of its item.
 
-    Items wait for the end of this turn of the event loop, and for the future that ``ahead`` returns:
+    Items wait for the end of this turn of the event loop, and for the future of ``ahead``:
     while one group is committed, the next one gathers.
     """
 
