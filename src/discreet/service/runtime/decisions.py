@@ -174,10 +174,10 @@ class WorkerDecisions:
             reply = sealer.seal(sealing.REPLY, slot, json.dumps(asdict(decision)).encode())
             later = state.names.hashed(place[:2], named.request)
             item = item._replace(named=named, reply=reply, later=later)
-        written_item = state.writer.write(state.journal.decide, item)
+        writing = state.writer.write(state.journal.decide, item)
         if self._committing is None or self._committing.done():
-            self._committing = written_item
-        outcome = await written_item
+            self._committing = writing
+        outcome = await writing
         step("decide:committed")
         if outcome is KEPT:
             return decision
