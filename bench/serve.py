@@ -153,6 +153,21 @@ class Caller(asyncio.Protocol):
         self._done(None, 0.0, False, False)
 
 
+def requests(key: str) -> list[bytes]:
+    """Requests for decisions on random contexts."""
+    context = np.random.default_rng(0).normal(size=(512, 8))
+    context *= 0.5 / np.linalg.norm(context, axis=1, keepdims=True)
+    made = []
+    for row in context.round(6).tolist():
+        body = json.dumps({"context": row})
+        head = (
+            f"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        )
+        made.append(head.encode())
+    return made
+
+
 class Load:
     """Requests at a fixed rate; waiting for a free connection counts as latency."""
 
@@ -161,16 +176,7 @@ class Load:
         self.latencies: list[float] = []
         self.moments: list[float] = []
         self.errors = self.stored = 0
-        context = np.random.default_rng(0).normal(size=(512, 8))
-        context *= 0.5 / np.linalg.norm(context, axis=1, keepdims=True)
-        self._requests = []
-        for row in context.round(6).tolist():
-            body = json.dumps({"context": row})
-            head = (
-                f"POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
-                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-            )
-            self._requests.append(head.encode())
+        self._requests = requests(key)
         self._free: deque[Caller] = deque()
         self._queue: deque[float] = deque()
 

@@ -1348,11 +1348,11 @@ FAULTS = (
         "the count is on the disk before anybody hears of the slot",
         Edit(
             "WorkerDecisions._stored",
-            "outcome = await state.writer.write(state.journal.decide, item)",
+            "outcome = await writing",
             "if named is None:\n"
-            "            self.later = state.writer.write(state.journal.decide, item)\n"
+            "            self.later = writing\n"
             "            return decision\n"
-            "        outcome = await state.writer.write(state.journal.decide, item)",
+            "        outcome = await writing",
         ),
         "service/runtime/test_people.py::test_the_count_is_on_the_disk_when_the_reply_is_there",
     ),
@@ -1459,6 +1459,12 @@ FAULTS = (
             "    found = {each for each in leases if each[:2] in live or not rows}",
         ),
         "service/storage/test_anchor.py::test_ids_of_a_lost_lease_reach_no_other_slot",
+    ),
+    fault(
+        "ids of any lease while another one of the batch is used, on a server",
+        "content of a slot came by an id of its own lease",
+        Edit("_accepted", "USING (epoch, batch, nonce)", "USING (epoch, batch)"),
+        "service/storage/test_anchor.py::test_in_one_group_each_item_needs_a_lease_of_its_own",
     ),
     fault(
         "decisions and answers share a rate limit",
@@ -1923,7 +1929,7 @@ FAULTS = (
         "what is acknowledged is not burned",
         (
             Edit("Slots.lease", "        refuse_set_back(connection, self._head())\n", ""),
-            Edit("accepting", "refuse_set_back(connection, head)", "pass"),
+            Edit("_live", "refuse_set_back(connection, head)", "pass"),
         ),
         "service/runtime/test_set_back.py::test_a_database_that_is_set_back_under_a_worker_is_reported",
     ),

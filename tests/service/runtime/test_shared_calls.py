@@ -10,7 +10,11 @@ from discreet.errors import InvalidInput
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
-from discreet.service.runtime.requests import SharedCalls, features_of, features_of_many
+from discreet.service.runtime.requests import (
+    SharedCalls,
+    features_of,
+    features_of_many,
+)
 
 
 def plan(features):
@@ -54,29 +58,25 @@ def test_a_cancelled_item_disturbs_no_other():
     assert asyncio.run(scenario()) == 2
 
 
-@pytest.mark.parametrize(("busy", "calls"), [(False, 3), (True, 2)])
-def test_a_busy_one_gathers_for_a_while_and_a_lone_one_does_not(busy, calls):
+def test_items_gather_until_the_group_ahead_is_done():
     seen = []
 
     async def scenario():
-        together = SharedCalls(
-            lambda items: seen.append(items) or items, pause=0.2, others=lambda: busy
-        )
+        ahead = None
+        together = SharedCalls(lambda items: seen.append(items) or items, lambda: ahead)
         await together(1)
-        loop, ahead = asyncio.get_running_loop(), [0.0]
-        began = loop.time()
-        loop.time = lambda: began + ahead[0]  # it stands still
-        second = together(2)
+        ahead = asyncio.get_running_loop().create_future()
+        waiting = [together(2)]
         for _ in range(9):
             await asyncio.sleep(0)
-        third = together(3)
-        for _ in range(9):
-            await asyncio.sleep(0)
-        ahead[0] = 0.2
-        await asyncio.gather(second, third)
+        waiting.append(together(3))
+        assert seen == [[1]]
+        ahead.set_result(None)
+        await asyncio.gather(*waiting)
+        await together(4)  # the one ahead is done
 
     asyncio.run(scenario())
-    assert len(seen) == calls
+    assert seen == [[1], [2, 3], [4]]
 
 
 @pytest.mark.parametrize(

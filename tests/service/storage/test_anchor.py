@@ -14,7 +14,7 @@ from discreet.errors import DecisionClosed, NotReady, StateClaimed
 from discreet.privacy import events
 from discreet.privacy.accounting import epsilon
 from discreet.service.runtime import fit_process, lifecycle, release_transaction
-from discreet.service.secrets.sealing import TICKET, TOKEN, WRITTEN, DecisionIds
+from discreet.service.secrets.sealing import LOSS, TICKET, TOKEN, WRITTEN, DecisionIds
 from discreet.service.secrets.vault import NAMES, Vault
 from discreet.service.settings import Settings
 from discreet.service.storage import document_table, journal
@@ -537,6 +537,28 @@ def test_ids_of_a_lost_lease_reach_no_other_slot(settings, play, kind):
         assert await service.decisions.observe(mine, 0.25, **record)
 
     play(chosen, scenario)
+
+
+def test_in_one_group_each_item_needs_a_lease_of_its_own(settings, play):
+    async def scenario(service):
+        state = service.state
+        ids = DecisionIds(state.vault.mac)
+        made = await service.decisions.decide("caller", HERE)
+        _, epoch, batch, slot, lease, _ = ids.read(made.decision)
+        item = journal.ObservationItem(epoch, batch, slot, LOSS, b"first", lease)
+        lost = item._replace(slot=slot + 1, lease=b"lost it.")
+        again = item._replace(payload=b"again")
+        group = [item, lost, again, item._replace(slot=slot + 1, payload=b"other")]
+        made = await state.write(lambda c: state.journal.observe(c, group))
+        earlier = journal.EarlierItem(epoch, batch, slot, b"first")
+        assert made == [journal.KEPT, journal.OVER, earlier, journal.KEPT]
+        made = await state.write(lambda c: state.journal.observe(c, [again, lost]))
+        assert made == [earlier, journal.OVER]
+        kept = "SELECT slot, payload FROM answers ORDER BY slot"
+        rows = await state.read(lambda c: c.execute(kept).fetchall())
+        assert rows == [(slot, b"first"), (slot + 1, b"other")]
+
+    play(settings(window=60), scenario)
 
 
 # The moment of a release

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import struct
@@ -44,8 +45,6 @@ from discreet.service.storage.journal import (
 )
 from discreet.types import JsonMapping, NumpyArray
 
-TOGETHER = 0.005
-"""Seconds between two evaluations while requests overlap; a single request does not wait."""
 REMEMBERED = 10_000
 """How many answers without a slot are kept in case their request is sent again."""
 _ACTION = struct.Struct(">i")
@@ -78,11 +77,10 @@ class WorkerDecisions:
         self._offered = OfferedActions(state.settings, state.serving)
         self._unstored: OrderedDict[RequestName, DecisionReply] = OrderedDict()
         self._sealers: dict[tuple[int, int], Sealer] = {}
-        self._deciding = 0
+        self._committing: asyncio.Future[WriteResult] | None = None
+        """First write of the newest group of decisions."""
         self._mapped: SharedCalls[object, NumpyArray] = SharedCalls(
-            partial(features_of_many, self.plan),
-            pause=TOGETHER,
-            others=lambda: self._deciding > 1,
+            partial(features_of_many, self.plan), lambda: self._committing
         )
         state.on_change = self._forget
 
@@ -103,19 +101,15 @@ class WorkerDecisions:
         self._refuse_set_back()
         owner = self.owners.owner(user)
         named = None if idempotency is None else self._named(caller, idempotency)
-        self._deciding += 1
-        try:
-            features = await self._mapped(context)
-            offer = None
-            if ranking or actions is not None or not self.state.serving.fixed_actions:
-                offer = self._offered.read(features, actions, ranking)
-            # An invalid context or offer has taken no slot.
-            request = _Request(offer or features, owner, deferred, named, sticky)
-            reply = await self._decide(request)
-            self.state.decided += 1
-            return reply
-        finally:
-            self._deciding -= 1
+        features = await self._mapped(context)
+        offer = None
+        if ranking or actions is not None or not self.state.serving.fixed_actions:
+            offer = self._offered.read(features, actions, ranking)
+        # An invalid context or offer has taken no slot.
+        request = _Request(offer or features, owner, deferred, named, sticky)
+        reply = await self._decide(request)
+        self.state.decided += 1
+        return reply
 
     def _refuse_set_back(self) -> None:
         """Refuse to store in a database that was set back: the rows would be lost."""
@@ -180,7 +174,10 @@ class WorkerDecisions:
             reply = sealer.seal(sealing.REPLY, slot, json.dumps(asdict(decision)).encode())
             later = state.names.hashed(place[:2], named.request)
             item = item._replace(named=named, reply=reply, later=later)
-        outcome = await state.writer.write(state.journal.decide, item)
+        writing = state.writer.write(state.journal.decide, item)
+        if self._committing is None or self._committing.done():
+            self._committing = writing
+        outcome = await writing
         step("decide:committed")
         if outcome is KEPT:
             return decision

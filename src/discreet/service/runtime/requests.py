@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from discreet.batches.users import keyed_hash
 from discreet.design.control import people_in_control
@@ -251,35 +251,32 @@ class SharedCalls(Generic[Item, Made]):
     """Joins work of concurrent requests: ``work`` is called once for many items, and each caller
     gets the result or the exception of its item.
 
-    Items wait for the end of this turn of the event loop. While there are ``others``, they wait
-    until ``pause`` seconds after the last call: under load more items share a call.
+    Items wait for the end of this turn of the event loop, and for the future of ``ahead``:
+    while one group is committed, the next one gathers.
     """
 
     def __init__(
         self,
         work: Callable[[list[Item]], Sequence[Made | Exception]],
-        *,
-        pause: float = 0.0,
-        others: Callable[[], bool] = lambda: False,
+        ahead: Callable[[], asyncio.Future[Any] | None] = lambda: None,
     ) -> None:
-        self._work, self._pause, self._others = work, pause, others
+        self._work, self._ahead = work, ahead
         self._waiting: list[tuple[Item, asyncio.Future[Made]]] = []
-        self._next = 0.0
 
     def __call__(self, item: Item) -> asyncio.Future[Made]:
         """Return a future for the result of ``work`` for this item."""
         loop = running_loop()
         if not self._waiting:
-            wait = self._next - loop.time() if self._others() else 0.0
-            if wait > 0:
-                loop.call_later(wait, self._do, loop)
-            else:
-                loop.call_soon(self._do, loop)
+            ahead = self._ahead()
+            if ahead is None:
+                loop.call_soon(self._do)
+            else:  # at once if it is done
+                ahead.add_done_callback(self._do)
         done: asyncio.Future[Made] = loop.create_future()
         self._waiting.append((item, done))
         return done
 
-    def _do(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _do(self, _ahead: object = None) -> None:
         waiting, self._waiting = self._waiting, []
         try:
             made = self._work([item for item, _ in waiting])
@@ -292,4 +289,3 @@ class SharedCalls(Generic[Item, Made]):
                 done.set_exception(one)
             else:
                 done.set_result(one)
-        self._next = loop.time() + self._pause

@@ -27,6 +27,18 @@ Its batches are the first of this epoch."""
 Head = tuple[int, str]
 """Number and digest of the newest document that a process knows."""
 HAS_HEAD = "SELECT 1 FROM documents WHERE number = ? AND digest = ?"
+LeasePlace = tuple[int, int, bytes]
+"""Epoch, batch and nonce of a lease."""
+ACCEPTING = f"""SELECT leases.epoch, leases.batch, leases.nonce FROM leases
+    JOIN batches ON batches.epoch = leases.epoch AND batches.id = leases.batch
+    WHERE leases.nonce {{nonces}}
+    AND {UNDER_WAY} AND (closes IS NULL OR closes > {{now}}) {{held}}"""
+HELD = f"AND EXISTS ({HAS_HEAD})"
+INSERTED = {
+    "records": ("epoch", "batch", "slot", "payload"),
+    "answers": ("epoch", "batch", "slot", "kind", "payload"),
+}
+"""Columns of the tables of content."""
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,20 @@ class Database(ABC):
             self.roll_back(connection)
             raise
 
+    def insert_accepted(
+        self,
+        connection: Connection,  # noqa: ARG002
+        table: str,  # noqa: ARG002
+        rows: Sequence[tuple[Any, ...]],  # noqa: ARG002
+        head: tuple[int, str] | None,  # noqa: ARG002
+    ) -> tuple[set[tuple[int, int, bytes]], int] | None:
+        """Insert rows of leases that accept content, in a transaction of one statement.
+
+        A row ends with the nonce of its lease. Returns these leases and how many rows are new;
+        None if the database does not wait for answers, so that several statements are as fast.
+        """
+        return None
+
     def unsynced(self, connection: Connection) -> int | None:  # noqa: ARG002
         """Return the open file that must reach the disk before the writes of this connection are
         durable; None if they are, or if it was returned before."""

@@ -7,14 +7,22 @@ cannot know releases that were published after the backup: these count as entere
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import Enum, auto
 from itertools import chain
 from typing import Any, NamedTuple
 
 from discreet.batches.users import Count, PeopleCounts
 from discreet.privacy.budget import Participation
-from discreet.service.storage.batches import HAS_HEAD, UNDER_WAY, Head, refuse_set_back
+from discreet.service.storage.batches import (
+    ACCEPTING,
+    HELD,
+    INSERTED,
+    UNDER_WAY,
+    Head,
+    LeasePlace,
+    refuse_set_back,
+)
 from discreet.service.storage.database import Connection, Database, insert, marks, step
 from discreet.service.storage.idempotency import RequestNames, remember
 
@@ -93,19 +101,25 @@ def accepting(
 ) -> list[bool]:
     """Return for each item whether its lease accepts content until this transaction ends."""
     leases = {(item.epoch, item.batch, item.lease) for item in items}
-    held = "" if head is None else f"AND EXISTS ({HAS_HEAD})"
+    held, nonces = "" if head is None else HELD, f"IN {marks([[*leases]])}"
     rows = connection.execute(
-        f"""SELECT leases.epoch, leases.batch, leases.nonce FROM leases
-            JOIN batches ON batches.epoch = leases.epoch AND batches.id = leases.batch
-            WHERE leases.nonce IN {marks([[*leases]])}
-            AND {UNDER_WAY} AND (closes IS NULL OR closes > {database.now}) {held}
-            {database.share}""",
+        f"{ACCEPTING.format(nonces=nonces, now=database.now, held=held)} {database.share}",
         [*(nonce for _, _, nonce in leases), *(head or ())],
     ).fetchall()
     found = leases & {*rows}
-    if found != leases:
+    return _live(connection, items, found, head)
+
+
+def _live(
+    connection: Connection,
+    items: Collection[DecisionItem | ObservationItem],
+    found: set[LeasePlace],
+    head: Head | None,
+) -> list[bool]:
+    live = [(item.epoch, item.batch, item.lease) in found for item in items]
+    if not all(live):
         refuse_set_back(connection, head)
-    return [(item.epoch, item.batch, item.lease) in found for item in items]
+    return live
 
 
 class OwnedSlot(NamedTuple):
@@ -199,11 +213,38 @@ class Journal:
 
     def decide(self, connection: Connection, items: list[DecisionItem]) -> list[WriteResult]:
         """Write decisions; a known request name returns the earlier reply and takes no slot."""
+        step("decide:before-write")
+        written = None
+        if self._people is None and all(item.named is None for item in items):
+            written = self._inserted(connection, "records", items)
+        if written is not None:
+            outcomes: dict[int, WriteResult] = {
+                place: OVER for place, good in enumerate(written[0]) if not good
+            }
+        else:
+            outcomes = self._decide(connection, items)
+        step("decide:written")
+        return [outcomes.get(place, KEPT) for place in range(len(items))]
+
+    def _inserted(
+        self,
+        connection: Connection,
+        table: str,
+        items: Sequence[DecisionItem | ObservationItem],
+    ) -> tuple[list[bool], int] | None:
+        """Insert items at once; return whether the lease of each accepts content, and how many are
+        new; None if the database takes several statements."""
+        head = self._head()
+        rows = [item[: len(INSERTED[table]) + 1] for item in items]
+        done = self._database.insert_accepted(connection, table, rows, head)
+        return None if done is None else (_live(connection, items, done[0], head), done[1])
+
+    def _decide(self, connection: Connection, items: list[DecisionItem]) -> dict[int, WriteResult]:
+        """Write decisions in several statements; return the results of those that are not kept."""
         live = accepting(self._database, connection, items, self._head())
         outcomes: dict[int, WriteResult] = {
             place: OVER for place, good in enumerate(live) if not good
         }
-        step("decide:before-write")
         named = {
             item.named: place
             for place, item in reversed(list(enumerate(items)))
@@ -222,8 +263,7 @@ class Journal:
         rows = [(*item[:3], item.row) for item in kept if item.row is not None]
         if rows:  # a conflict is the same row again, after a COMMIT whose answer was lost
             insert(connection, "records", rows, "ON CONFLICT DO NOTHING")
-        step("decide:written")
-        return [outcomes.get(place, KEPT) for place in range(len(items))]
+        return outcomes
 
     def _replies(
         self, connection: Connection, items: list[DecisionItem], named: dict[RequestName, int]
@@ -261,21 +301,26 @@ class Journal:
 
     def observe(self, connection: Connection, items: list[ObservationItem]) -> list[WriteResult]:
         """Write observations; the first of each kind for a slot stays, and later ones return it."""
-        live = accepting(self._database, connection, items, self._head())
         step("observe:before-write")
+        written = self._inserted(connection, "answers", items)
+        if written is None:
+            live = accepting(self._database, connection, items, self._head())
+        else:
+            live, new = written
         first: dict[AnswerPlace, ObservationItem] = {}
         for item, good in zip(items, live, strict=True):
             if good:
                 first.setdefault(item[:4], item)
         before: dict[AnswerPlace, bytes] = {}
         if first:
-            rows = [item[:5] for item in first.values()]
-            answer = insert(connection, "answers", rows, "ON CONFLICT DO NOTHING")
+            if written is None:
+                rows = [item[:5] for item in first.values()]
+                new = insert(connection, "answers", rows, "ON CONFLICT DO NOTHING").rowcount
             step("observe:written")
-            if answer.rowcount < len(rows):  # what is there and differs was there before
+            if new < len(first):  # what is there and differs was there before
                 found = self._stored(connection, first).items()
                 before = {place: each for place, each in found if each != first[place].payload}
-            elif len(rows) == len(items):
+            elif len(first) == len(items):
                 return [KEPT] * len(items)
         outcomes: list[WriteResult] = []
         for item, good in zip(items, live, strict=True):
