@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from discreet.errors import ServiceError
 from discreet.service.access import ANSWER, UNLIMITED, Access, problem_of
@@ -36,7 +35,6 @@ HEADERS: Headers = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
-_LINES = b"".join(b"%b: %b\r\n" % pair for pair in HEADERS)
 REQUEST, JSON = b"x-request-id", b"application/json"
 _ID = re.compile(rb"[0-9A-Fa-f-]{16,64}")
 MOST_CALLERS = 1000
@@ -104,26 +102,6 @@ def traces_of(experiment: str) -> Traces | None:
     return Traces(provider)
 
 
-def _written(send: Send, status: int, headers: list[tuple[bytes, bytes]], content: bytes) -> bool:
-    """Write an answer with ``HEADERS`` to its connection; False if that takes ``send``.
-
-    ``send`` of uvicorn checks headers that come from elsewhere, and writes head and body one by
-    one; each write is a system call that wakes the client.
-    """
-    cycle = getattr(send, "__self__", None)  # none: the application is wrapped
-    if not isinstance(cycle, RequestResponseCycle) or not cycle.keep_alive:
-        return False
-    if cycle.disconnected or cycle.response_started or cycle.flow.write_paused:
-        return False
-    lines = [b"%b: %b\r\n" % pair for pair in (*cycle.default_headers, *headers)]
-    cycle.response_started = cycle.response_complete = True
-    cycle.waiting_for_100_continue = False
-    cycle.transport.write(b"".join([STATUS_LINE[status], *lines, _LINES, b"\r\n", content]))
-    cycle.message_event.set()
-    cycle.on_response()
-    return True
-
-
 class HttpAnswer(NamedTuple):
     """A whole answer before it is sent; ``HEADERS`` are added to each."""
 
@@ -153,22 +131,18 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope["client"]
-        answer = await self.answer(
+        status, content, kind, extra, request = await self.answer(
             dict(scope["headers"]),
             receive,
             client[0] if client else "",
             scope.get("path_params"),
             scope["query_string"],
         )
-        content, kind = answer.content, answer.kind
-        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(content))]
-        headers += answer.extra
-        if answer.request:
-            headers.append((REQUEST, answer.request))
-        if self.takes_body and _written(send, answer.status, headers, content):
-            return
-        headers += HEADERS
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(content)), *HEADERS]
+        headers += extra
+        if request:
+            headers.append((REQUEST, request))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
     async def answer(
