@@ -25,6 +25,11 @@ class Reply(NamedTuple):
     headers: dict[str, str]
     text: str
 
+    @property
+    def body(self):
+        """The JSON of the answer; None if it is empty."""
+        return json.loads(self.text) if self.text else None
+
 
 class Visitor:
     """Requests to the application of a started service, as from ``host``."""

@@ -82,9 +82,7 @@ class Caller(Visitor):
         headers = {"ocp_apim_subscription_key": key or self.key}
         if body is not None:
             headers["content_type"] = JSON
-        reply = await self.ask("POST", f"/personalizer/v1.0{path}", raw=body, **headers)
-        reply.body = json.loads(reply.text) if reply.text else None
-        return reply
+        return await self.ask("POST", f"/personalizer/v1.0{path}", raw=body, **headers)
 
     async def rank(self, **changes):
         body = {"contextFeatures": CONTEXT, "actions": ACTIONS} | changes
