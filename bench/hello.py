@@ -6,11 +6,14 @@
 
 One program sends requests as fast as answers come, each connection one at a time, first to the
 hello-world, then to the service with SQLite, with PostgreSQL and one worker, and with PostgreSQL
-and two; turns alternate, and ratios compare turns of one round. The hello-world is one route on
-uvicorn, and gets the same bytes: a decision of eight numbers. Every decision of the service is
-durable before its answer. Afterwards each service gets the same load while it fits a release of
-100,000 rows, which were stored before: the 99th percentile is that from the end of the batch to one
-second after the release, but of 20 seconds at most.
+and two; turns alternate, and ratios compare turns of one round. There are two peers, each one route
+of Starlette on uvicorn that gets the same bytes, a decision of eight numbers: ``hello`` answers
+without reading them, and ``json`` decodes the body and encodes it again. Every decision of the
+service is durable before its answer.
+
+Afterwards each service gets the same load while it fits a release of 100,000 rows, which were
+stored before: the 99th percentile is that from the end of the batch to one second after the
+release, but of 20 seconds at most.
 
 All programs of a run, also those beside it, are in one session, so that the scheduler divides
 processors among processes; only the processes of PostgreSQL make sessions of their own. Where
@@ -45,7 +48,8 @@ SERVICES = {"sqlite": 1, "postgresql-1": 1, "postgresql-2": 2}
 """Workers of each service."""
 ROWS, LONGEST = 100_000, 20.0
 """Rows of the release, and the most seconds for which it is measured."""
-HELLO = """
+PEERS = ("hello", "json")
+PEER = """
 import sys, uvicorn
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
@@ -54,7 +58,10 @@ from starlette.routing import Route
 async def hello(request):
     return JSONResponse({"hello": "world"})
 
-app = Starlette(routes=[Route("/v1/decide", hello, methods=["POST"])])
+async def json(request):
+    return JSONResponse(await request.json())
+
+app = Starlette(routes=[Route("/v1/decide", globals()[sys.argv[2]], methods=["POST"])])
 uvicorn.run(app, port=int(sys.argv[1]), access_log=False, log_level="warning")
 """
 
@@ -170,12 +177,12 @@ def release(service: Service, connections: int) -> dict[str, object]:
 
 
 @contextmanager
-def hello():
-    """The peer, on a free port."""
+def peer(name: str):
+    """A peer, on a free port."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    process = subprocess.Popen([sys.executable, "-c", HELLO, str(port)])
+    process = subprocess.Popen([sys.executable, "-c", PEER, str(port), name])
     try:
         while True:
             try:
@@ -234,7 +241,7 @@ def measured(options: argparse.Namespace) -> dict[str, dict[str, object]]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="discreet-")))
         places = Places(folder, stack)
-        running = {"hello": (stack.enter_context(hello()), "none")}
+        running = {name: (stack.enter_context(peer(name)), "none") for name in PEERS}
         large = {}
         for name in options.only:
             large[name] = places.experiment(name, first_batch=ROWS, window=1)
@@ -259,7 +266,12 @@ def measured(options: argparse.Namespace) -> dict[str, dict[str, object]]:
         for name in running:
             results[name] = {
                 "decisions/s": statistics.median(each[name]["rate"] for each in turns),
-                "ratio": statistics.median(e[name]["rate"] / e["hello"]["rate"] for e in turns),
+                **{
+                    f"ratio_to_{other}": statistics.median(
+                        each[name]["rate"] / each[other]["rate"] for each in turns
+                    )
+                    for other in PEERS
+                },
                 "p50_ms": statistics.median(each[name]["p50_ms"] for each in turns),
                 "p99_ms": statistics.median(each[name]["p99_ms"] for each in turns),
             }
