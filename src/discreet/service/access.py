@@ -37,6 +37,7 @@ from discreet.service.storage import api_keys
 from discreet.service.storage.api_keys import DATABASE, VAULT, Key
 from discreet.service.storage.database import Connection, create_tables
 from discreet.service.storage.sqlite import Sqlite
+from discreet.types import JsonObject
 
 T = TypeVar("T")
 # Privacy: whether somebody answers is protected, and whether a decision gets a slot is public. So
@@ -149,6 +150,8 @@ class Access(ABC):
         self.rate, self.refusals = RateLimit(settings.rate_limit), Refusals(log)
         self.public_releases = False
         self.storage_errors: tuple[type[Exception], ...] = ()
+        self.labels: dict[str, JsonObject] = {}
+        """Values of the privacy label by the digest of the newest document."""
 
     @property
     @abstractmethod

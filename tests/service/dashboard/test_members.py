@@ -12,7 +12,7 @@ import pytest
 from discreet.errors import InvalidInput
 from discreet.service import membership
 from discreet.service.dashboard.page_frame import Sessions
-from discreet.service.dashboard.server_pages import (
+from discreet.service.dashboard.page_routes import (
     ADMIN,
     EVERYONE,
     OWNERS,

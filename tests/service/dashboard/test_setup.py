@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Budget, Plan, UnitBall
-from discreet.errors import InvalidInput
 from discreet.service.dashboard import experiment_form
 from discreet.service.dashboard.experiment_form import Edit, shown
-from discreet.service.dashboard.setup_pages import arranged, drafted, outlook
+from discreet.service.dashboard.server_pages import Setup, arranged
 from discreet.service.experiment_file import EXPERIMENT_EXAMPLE, FORM_EXAMPLE, rewritten
 from discreet.service.runtime.hosted_experiments import HostedExperiments
 from discreet.service.settings import Settings
@@ -371,9 +370,11 @@ async def test_errors_of_the_forecast_stand_at_their_field(folder):
 def test_the_mean_of_an_amount_is_no_percentage():
     fields = {"mean": ["0.2"], "difference": ["0.1"], "per_day": ["1e-300"]}
     plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget(4.0, 1e-6))  # losses in [0, 1]
-    amount, clicks = (outlook(plan, fields, each).sentences[0] for each in (False, True))
-    assert "a difference of 10 percentage points" in amount
-    assert "a difference of 0.1 percentage points" in clicks
+    for kind, points in (("Loss", "10"), ("Reward", "0.1")):
+        outcome = {"kind": kind, "low": 0, "high": 1}
+        setup = Setup("", document={"plan": {"outcome": outcome}})
+        setup.foresee(plan, fields)
+        assert f"a difference of {points} percentage points" in setup.forecast[0]
 
 
 async def test_a_text_that_is_no_toml_stays_as_it_was_typed(folder):
@@ -476,13 +477,16 @@ async def test_a_sample_is_used_and_neither_stored_nor_logged(folder, capfd):
 
 def test_a_sample_in_json_lines():
     for sample in ("", "a,b\n1\n", '{"a": [1]}', "{", "1,2\n3,4", "id\n1"):
-        with pytest.raises(InvalidInput, match="must"):
-            drafted(sample, [])
+        setup = Setup("", sample=sample)
+        setup.draft()
+        assert "must" in setup.problems["sample"]
+        assert setup.sample == sample
     rows = [f'{{"age": {20 + i * i % 37}, "paid": {["true", "false"][i % 2]}}}' for i in range(30)]
-    found = drafted("\n".join([*rows, '{"paid": null, "age": 1e999}']), [])
-    kinds = {each["name"]: each["kind"] for each in found.columns}
-    assert kinds == {"age": "Number", "paid": "Flag"}
-    assert all(each["indicator"] for each in found.columns), "both are missing once"
+    setup = Setup("", sample="\n".join([*rows, '{"paid": null, "age": 1e999}']))
+    setup.draft()
+    columns = setup.document["plan"]["features"]["fields"]
+    assert {each["name"]: each["kind"] for each in columns} == {"age": "Number", "paid": "Flag"}
+    assert all(each["indicator"] for each in columns), "both are missing once"
 
 
 async def test_duplicate_and_archive(folder):

@@ -11,7 +11,7 @@ import pytest
 
 from discreet.errors import InvalidInput, StateClaimed
 from discreet.service.dashboard.experiment_summary import summary
-from discreet.service.dashboard.server_pages import PAGES
+from discreet.service.dashboard.page_routes import PAGES
 from discreet.service.http.bodies import Bodies
 from discreet.service.http.handlers import ExperimentHandlers
 from discreet.service.http.routes import PUBLIC, experiment_routes

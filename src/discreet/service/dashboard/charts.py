@@ -1,4 +1,5 @@
-"""Charts as SVG that the server draws: they need no script, and print in every colour scheme.
+"""Charts over time as SVG that the server draws: they need no script, and print in every colour
+scheme.
 
 Heights are pixels and widths per cents, so that letters keep their size on a phone.
 """
@@ -31,7 +32,7 @@ Tick = tuple[float, str]
 
 @dataclass(frozen=True)
 class Line:
-    """Values at each x, within ``low`` and ``high`` if there is an interval."""
+    """Values at each time, within ``low`` and ``high`` if there is an interval."""
 
     label: str
     values: Values
@@ -47,38 +48,24 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Points of a line, the outline of its band, and arrows where they leave the scale."""
-
-    label: str
-    points: str
-    band: str
-    dots: tuple[tuple[float, float, str], ...]
-    arrows: tuple[tuple[float, bool], ...]
-
-
-@dataclass(frozen=True)
 class Chart:
-    """Lines over numbers or times; ``words`` describe it to those who do not see it.
+    """Lines, or bars of a single line, at times ``x``; ``note`` explains how to read it.
 
-    The scale holds ``ends``, or else the values and intervals of the later half of the points, so
-    that early wide intervals do not flatten the rest: arrows mark what is outside.
+    The scale holds the values and intervals of the later half of the points, so that early wide
+    intervals do not flatten the rest: arrows mark what is outside. ``releases`` are pairs of a time
+    and a number.
     """
 
-    words: str
-    along: str
+    title: str
+    note: str
     x: Values
     lines: tuple[Line, ...]
-    time: bool = False
     bars: bool = False
     zero: bool = False
-    ends: tuple[float, float] | None = None
     releases: tuple[tuple[float, int], ...] = ()
 
     @property
     def scale(self) -> tuple[float, float]:
-        if self.ends is not None:
-            return self.ends
         parts = [part for line in self.lines for part in (line.values, line.low, line.high)]
         held = [value for part in parts for value in part[len(self.x) // 2 :]] or [0.0, 1.0]
         low, high = min(held), max(held)
@@ -93,7 +80,7 @@ class Chart:
 
     @property
     def _width(self) -> float:
-        """The length of the horizontal axis; a bar is beside its x."""
+        """Length of the horizontal axis; a bar extends to the right of its time."""
         return max(self.x) - min(self.x) + (self._step if self.bars else 0.0)
 
     def place(self, x: float) -> float:
@@ -115,33 +102,39 @@ class Chart:
             (self.place(x), wide, self.height(y), f"{self.name(x)}: {short(y)}") for x, y in values
         ]
 
-    @property
-    def shapes(self) -> list[Shape]:
-        return [*map(self._shape, self.lines)]
+    def points(self, values: Values) -> str:
+        """Return the points of a line, ten units per per cent of the width."""
+        pairs = zip(self.x, values, strict=True)
+        return " ".join(f"{10 * self.place(x):g},{self.height(y):g}" for x, y in pairs)
 
-    def _shape(self, line: Line) -> Shape:
-        (low, high), places = self.scale, [*map(self.place, self.x)]
+    def band(self, line: Line) -> str:
+        """Return the outline of the interval."""
+        back = self.points(line.high).split()[::-1] if line.low else []
+        return " ".join([self.points(line.low), *back]) if line.low else ""
 
-        def outline(values: Values) -> list[str]:
-            return [f"{10 * x:g},{self.height(y):g}" for x, y in zip(places, values, strict=True)]
-
-        band = outline(line.low) + outline(line.high)[::-1] if line.low else []
-        arrows = [
-            *((x, True) for x, y in zip(places, line.high or line.values, strict=True) if y > high),
-            *((x, False) for x, y in zip(places, line.low or line.values, strict=True) if y < low),
+    def dots(self, line: Line) -> list[tuple[float, float, str]]:
+        """Return place, height and words of the points; none if there are many."""
+        if len(self.x) > TABLE:
+            return []
+        low, high = self.scale
+        return [
+            (self.place(x), self.height(y), f"{line.label}, {self.name(x)}: {text}")
+            for x, y, text in zip(self.x, line.values, line.texts, strict=True)
+            if low <= y <= high
         ]
-        dots = [
-            (place, self.height(y), f"{line.label}, {self.name(x)}: {text}")
-            for place, x, y, text in zip(places, self.x, line.values, line.texts, strict=True)
-            if len(self.x) <= TABLE and low <= y <= high
+
+    def arrows(self, line: Line) -> list[tuple[float, bool]]:
+        """Return the places where the line or its interval leaves the scale, and if upwards."""
+        low, high = self.scale
+        above = zip(self.x, line.high or line.values, strict=True)
+        below = zip(self.x, line.low or line.values, strict=True)
+        return [
+            *((self.place(x), True) for x, y in above if y > high),
+            *((self.place(x), False) for x, y in below if y < low),
         ]
-        points = " ".join(outline(line.values))
-        return Shape(line.label, points, " ".join(band), tuple(dots), tuple(arrows))
 
     def name(self, x: float) -> str:
-        """A point of the horizontal axis in words."""
-        if not self.time:
-            return f"{self.along} {short(x)}"
+        """Return a time in words, with its release."""
         number = dict(self.releases).get(x)
         return minute(x) if number is None else f"release {number}, {minute(x)}"
 
@@ -155,15 +148,31 @@ class Chart:
 
     @property
     def across(self) -> list[Tick]:
+        """Round moments and their names: days, or times of a day."""
         first, last = min(self.x), max(self.x)
-        if self.time:
-            return [(self.place(x), text) for x, text in _moments(first, last)]
-        least = 1.0 if all(x == round(x) for x in self.x) else 0.0  # no half releases
-        return [(self.place(x), short(x)) for x in _round_numbers(first, last, least)]
+        steps = (*STEPS, *(DAY * days for days in DAYS))
+        step = next((each for each in steps if (last - first) / each <= 5), steps[-1])
+        found: list[Tick] = []
+        before = ""
+        for count in range(math.ceil(first / step), math.floor(last / step) + 1):
+            moment = datetime.fromtimestamp(count * step, UTC)
+            day = moment.strftime("%-d %b")
+            clock = moment.strftime("%H:%M" if step >= 60 else "%H:%M:%S")
+            word = day if step >= DAY or day != before else clock
+            found.append((self.place(count * step), word))
+            before = day
+        alone = datetime.fromtimestamp(first, UTC).strftime("%-d %b")
+        return found or [(self.place(first), alone)]
 
     @property
     def upward(self) -> list[Tick]:
-        return [(self.height(y), short(y)) for y in _round_numbers(*self.scale)]
+        """A few round numbers of the scale."""
+        low, high = self.scale
+        least = (high - low) / 4
+        unit = 10.0 ** math.floor(math.log10(least))
+        step = next(each * unit for each in (1, 2, 5, 10) if each * unit >= least)
+        counts = range(math.ceil(low / step), math.floor(high / step) + 1)
+        return [(self.height(step * each), short(step * each)) for each in counts]
 
     @property
     def marks(self) -> list[Tick]:
@@ -179,32 +188,7 @@ class Chart:
 
 
 def short(value: float) -> str:
-    """Three digits; whole thousands."""
+    """Return three digits; whole thousands."""
     rounded = float(f"{value:.3g}")
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{rounded:.6f}".rstrip("0").rstrip(".")
     return text.replace("-", "−") if text != "-0" else "0"
-
-
-def _round_numbers(low: float, high: float, least: float = 0.0) -> list[float]:
-    """A few round numbers between two, at least so far apart."""
-    if high <= low:
-        return [low]
-    least = max(least, (high - low) / 4)
-    unit = 10.0 ** math.floor(math.log10(least))
-    step = next(each * unit for each in (1, 2, 5, 10) if each * unit >= least)
-    return [step * each for each in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def _moments(first: float, last: float) -> list[Tick]:
-    """A few round moments between two, with their names: days, or times of a day."""
-    steps = (*STEPS, *(DAY * days for days in DAYS))
-    step = next((each for each in steps if (last - first) / each <= 5), steps[-1])
-    found: list[Tick] = []
-    before = ""
-    for count in range(math.ceil(first / step), math.floor(last / step) + 1):
-        moment = datetime.fromtimestamp(count * step, UTC)
-        day = moment.strftime("%-d %b")
-        clock = moment.strftime("%H:%M" if step >= 60 else "%H:%M:%S")
-        found.append((count * step, day if step >= DAY or day != before else clock))
-        before = day
-    return found or [(first, datetime.fromtimestamp(first, UTC).strftime("%-d %b"))]

@@ -25,8 +25,6 @@ from discreet.plan.plan import Plan
 from discreet.releases.policy_view import PolicyView
 from discreet.types import NumpyArray
 
-LATEST = 16
-"""How many releases the chart over time covers."""
 EXAMPLES = 400
 """Made-up people; fewer where there are many actions."""
 MOST_PAIRS = 400_000
@@ -68,7 +66,7 @@ def policy_version(plan: Plan, chain: Chain, number: int) -> PolicyVersion:
     return PolicyVersion(until.links[-1].digest, until, plan)
 
 
-@lru_cache(LATEST + 2)
+@lru_cache(4)
 def _read(version: PolicyVersion) -> tuple[PolicyView, AvailableActions]:
     """Return the releases of a chain and its actions, cached for all moves of a slider."""
     return version.chain.deciding, version.chain.available_actions

@@ -1,31 +1,26 @@
-"""A page with sliders for a context: how likely each action is, under any release."""
+"""Page with inputs for a context: how likely each action is, under any release, and why."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
 
-import numpy as np
 from starlette.responses import Response
 
 from discreet.actions.decisions import explain_decision
 from discreet.client.chain import Chain
 from discreet.errors import InvalidInput
 from discreet.releases.released import Released
-from discreet.service.dashboard.charts import Chart, Line
 from discreet.service.dashboard.example_people import (
     COMPARED,
-    LATEST,
     contexts,
     controls,
     example_shares,
     label,
     policy_version,
 )
-from discreet.service.dashboard.experiment_summary import document_names, release_counts
-from discreet.service.dashboard.page_frame import PageRequest
-from discreet.service.runtime.service import Service
+from discreet.service.dashboard.experiment_summary import document_names
+from discreet.service.dashboard.page_frame import ExperimentPage
 from discreet.service.runtime.worker_state import WorkerState
 from discreet.service.storage import document_table
 from discreet.types import JsonObject, NumpyArray
@@ -34,8 +29,6 @@ SHOWN = 20
 """The most actions that a page shows; a search finds the others."""
 LINES = 12
 """The most effects that a page shows."""
-POINTS = 41
-"""Points of the curve along the varied feature."""
 KINDS = ("genesis", "release", "actions")
 """Documents after which probabilities differ."""
 Columns = dict[str, NumpyArray]
@@ -49,16 +42,6 @@ def shown(columns: Columns, wanted: str) -> list[str]:
     if len(found) <= SHOWN:
         return found
     return sorted(found, key=lambda name: -float(columns[name][0]))[:SHOWN]
-
-
-def _chart(
-    words: str, label: str, x: Sequence[float], found: list[Columns], names: list[str]
-) -> Chart:
-    """Return a line for each name; an action that was not there has probability zero."""
-    length = len(x) // len(found)
-    parts = {name: [each.get(name, np.zeros(length)) for each in found] for name in names}
-    lines = (Line(name, np.concatenate(part).tolist()) for name, part in parts.items())
-    return Chart(words, label, x, tuple(lines), ends=(0.0, 1.0))
 
 
 async def whole_releases(state: WorkerState, chain: Chain, number: int) -> Released:
@@ -97,8 +80,8 @@ def explained(released: Released, context: object, names: list[object]) -> JsonO
     }
 
 
-async def explorer(page: PageRequest, service: Service) -> Response:
-    state, plan = service.state, service.settings.plan
+async def explorer(page: ExperimentPage) -> Response:
+    state, plan = page.site.state, page.site.settings.plan
     inputs, chain = controls(plan), state.serving.chain
     numbers = [link.number for link in chain.links if link.kind in KINDS]
     texts = {each.name: page.given(each.name) or each.first for each in inputs}
@@ -106,42 +89,22 @@ async def explorer(page: PageRequest, service: Service) -> Response:
     release = page.given("release") or str(served)
     if not release.isdecimal() or int(release) not in numbers:
         raise InvalidInput("release must be one of those listed; none has this number. Choose one.")
-    number = int(release)
-    sliders = {each.name: each for each in inputs if each.kind == "range"}
-    varied = sliders.get(page.given("vary")) or next(iter(sliders.values()), None)
-    find = page.given("find").strip()
+    number, find = int(release), page.given("find").strip()
     released = await whole_releases(state, chain, number)
     values = {each.name: each.read(texts[each.name]) for each in inputs}
 
     def evaluated() -> JsonObject:
-        """Return probabilities for a context, along a feature and over releases, with reasons."""
+        """Return the probabilities of actions for the described person, and the reasons."""
         version = policy_version(plan, chain, number)
-        here = version.probabilities([values])
-        names = shown(here, find)
-        compared = here if len(here) <= COMPARED else names
-        along = history = None
-        if varied is not None:
-            at = np.linspace(varied.low, varied.high, POINTS).tolist()
-            curves = version.probabilities([values | {varied.name: value} for value in at])
-            words = f"Probability of each action along {varied.label}"
-            along = _chart(words, varied.label, at, [curves], names)
-        counted = release_counts(chain.links)
-        # Of the documents between two releases the last one stands for all.
-        followed = {counted[each]: each for each in numbers if each <= number}
-        latest = [*followed][-LATEST:]
-        if len(latest) > 1:
-            found = [policy_version(plan, chain, followed[each]) for each in latest]
-            columns = [each.probabilities([values]) for each in found]
-            words = "Probability of each action after each release"
-            history = _chart(words, "release", latest, columns, names)
+        probabilities = version.probabilities([values])
+        names = shown(probabilities, find)
+        compared = probabilities if len(probabilities) <= COMPARED else names
         context = contexts(plan, [values])[0]
         return {
-            "shares": [(name, float(here[name][0])) for name in names],
-            "many": len(here) > SHOWN,
-            "count": len(here),
+            "shares": [(name, float(probabilities[name][0])) for name in names],
+            "many": len(probabilities) > SHOWN,
+            "count": len(probabilities),
             "why": explained(released, context, [version.actions[each] for each in compared]),
-            "along": along,
-            "history": history,
         }
 
     answer = await asyncio.to_thread(evaluated)
@@ -154,8 +117,6 @@ async def explorer(page: PageRequest, service: Service) -> Response:
         numbers=numbers[::-1],
         names=document_names(chain.links),
         release=number,
-        sliders=sliders.values(),
-        varied=varied,
         served=served,
         find=find,
         **answer,

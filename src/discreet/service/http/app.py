@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from discreet.service.access import Access, ErrorDetail, ExperimentAccess, ServerAccess
-from discreet.service.dashboard.server_pages import pages, server_pages
+from discreet.service.dashboard.page_routes import page_routes
 from discreet.service.http.bodies import Bodies, Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint, ExperimentApp, Traces
 from discreet.service.http.handlers import Call, ExperimentHandlers, ServerHandlers
@@ -117,7 +117,7 @@ def experiment_app(
     """Return the routes and pages of a started experiment; ``members`` are those of its server."""
     access = ExperimentAccess(service, members)
     table = experiment_routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
-    own = personalizer_paths(service, access, metrics) + pages(service, access, metrics)
+    own = personalizer_paths(service, access, metrics) + page_routes(service, access, metrics)
     return routed(table, own, access, metrics, service.settings.experiment, ANY, traces)
 
 
@@ -221,7 +221,7 @@ def make_folder_app(
     hosted, access = HostedExperiments(folder, mount, workers=workers), ServerAccess(folder.server)
     metrics = Metrics(internal=False, families=families, experiment="")
     table = server_routes(ServerHandlers(hosted, families))
-    own_pages = server_pages(hosted, access, metrics)
+    own_pages = page_routes(hosted, access, metrics)
     own = routed(table, own_pages, access, metrics, "experiments", (SERVER,))
 
     async def stop() -> None:
