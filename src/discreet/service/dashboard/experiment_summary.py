@@ -47,15 +47,6 @@ def document_names(links: Iterable[Link]) -> dict[int, str]:
     return found
 
 
-def release_counts(links: Iterable[Link]) -> dict[int, int]:
-    """Return the count of releases up to each document, by number."""
-    found, count = {}, 0
-    for link in links:
-        count = link.release.number if link.release is not None else count
-        found[link.number] = count
-    return found
-
-
 @dataclass(frozen=True)
 class Headline:
     """An answer in a few words and in a sentence. That to "Did it help?" may have figures with
@@ -245,19 +236,13 @@ class Summary:
         since = self.status["now"] - DAY
         return sum(count for hour, count in self.hours.items() if hour > since)
 
-    @property
-    def counted_since(self) -> int | None:
-        """Return the time from which decisions are counted, if it is later than the beginning."""
-        first = min(self.hours, default=None)
-        return first if first is not None and first > self.began else None
-
 
 async def summary(service: Service) -> Summary:
     """Read the summary from the database and the newest release."""
     plan, status, lift = service.settings.plan, await service.status(), service.lift()
     began, batches, hours, latest, times = await service.state.read(_facts)
     default, named = service.settings.default_name, control(plan)
-    links, unstored = service.state.serving.chain.links, service.state.decided
+    chain, unstored = service.state.serving.chain, service.state.decided
     if unstored:  # by this worker, in the last seconds
         latest, hour = status["now"], int(status["now"] // HOUR) * HOUR
         hours[hour] = hours.get(hour, 0) + unstored
@@ -279,10 +264,10 @@ async def summary(service: Service) -> Summary:
         hours=hours,
         released={
             link.release.number: times[link.number]
-            for link in links
+            for link in chain.links
             if link.release is not None and link.number in times
         },
-        deciding=release_counts(links)[status["serving"]],
+        deciding=len(chain.until(status["serving"]).releases),
     )
 
 

@@ -11,8 +11,8 @@ from discreet.design.outcome import Outcome
 from discreet.releases.lift import Lift
 from discreet.releases.quality import Quality, quality
 from discreet.service.dashboard.charts import Chart, Line
-from discreet.service.dashboard.example_people import example_shares
 from discreet.service.dashboard.experiment_summary import summary
+from discreet.service.dashboard.explorer import example_shares
 from discreet.service.dashboard.page_frame import ExperimentPage
 from discreet.service.storage.document_table import HOUR
 from discreet.types import JsonObject, NumpyArray

@@ -14,12 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
 from discreet.service.access import ServerAccess
-from discreet.service.http.app import CrossOrigin, make_app, make_folder_app
-from discreet.service.http.endpoint import ExperimentApp, traces_of
+from discreet.service.http.app import make_app, make_folder_app
+from discreet.service.http.endpoint import traces_of
 from discreet.service.logs import Log, ServerMessages
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.runtime.hosted_experiments import settle_memory
@@ -164,7 +165,7 @@ def preflight(settings: Settings) -> None:
             raise
 
 
-def from_environment() -> CrossOrigin | ExperimentApp:
+def from_environment() -> ASGIApp:
     """Return the application of a worker process: of a folder, or of a single experiment."""
     # Threads switch more often, so that a commit does not wait for requests.
     sys.setswitchinterval(0.001)
