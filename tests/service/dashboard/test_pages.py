@@ -326,25 +326,18 @@ async def read_in_words(visitor):
         assert old is None, (path, found[max(0, old.start() - 60) : old.end() + 40])
 
 
-@pytest.mark.parametrize("unit", ["decision", "user"])
-async def test_pages_use_the_words_of_their_readers(settings, released, unit):
-    """At the start, in a batch, while it waits, after its release, at an older one, at the end."""
+async def test_pages_use_the_words_of_their_readers(settings, released):
+    """At the start, in a batch, after its release, at an older one."""
     users = {"unit": "user", "batches_per_user": 3, "records_per_batch": 1}
     plan = {"control": {"share": 0.25, "action": 0}}
-    changes = users if unit == "user" else {}
-    async with visiting(settings, plan=plan, **changes) as (visitor, service):
+    async with visiting(settings, plan=plan, **users) as (visitor, service):
         await read_in_words(visitor)
-        for count in (1, 3):
-            for number in range(count):
-                person = {"user": f"u{count}{number}"} if unit == "user" else {}
-                await service.decisions.decide("caller", HERE, **person)
+        for number in range(4):
+            await service.decisions.decide("caller", HERE, user=f"u{number}")
             await read_in_words(visitor)
         await released(service)
         await read_in_words(visitor)
         await service.set_serving(0)
-        await read_in_words(visitor)
-        await service.set_serving(None)
-        await service.set_mode("frozen")
         await read_in_words(visitor)
 
 

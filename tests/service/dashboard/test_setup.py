@@ -161,19 +161,15 @@ async def test_a_file_comes_back_from_the_form_byte_by_byte(folder):
     ("name", "typed", "keys", "value"),
     [
         ("epsilon", "0.5", ("plan", "budget", "epsilon"), 0.5),
-        ("name", "other", ("experiment",), "other"),
         ("question", "", ("question",), None),
         ("share", "30", ("plan", "control", "share"), 0.3),
         ("control_action", "call", ("plan", "control", "action"), "call"),
-        ("close_every", "1d", ("plan", "close_every"), "1d"),
         ("window", "6h", ("window",), "6h"),
         ("first_batch", "many", ("plan", "first_batch"), "many"),
         ("outcome", "click", ("plan", "outcome"), {"kind": "Reward", "low": 0, "high": 1}),
         ("high", "60", ("plan", "outcome"), {"kind": "Reward", "low": 0, "high": 60}),
-        ("control", "none", ("plan", "control"), None),
         ("unit", "user", ("unit",), "user"),
         ("action", ["none", " mail ", ""], ("plan", "actions"), ["none", "mail"]),
-        ("missing_loss", "1", ("plan", "missing_loss"), 1),
         ("guardrails_share", "20", ("plan", "guardrails_share"), 0.2),
         ("rail_name", [], ("plan", "guardrails"), None),
     ],
@@ -309,30 +305,21 @@ async def test_from_an_empty_form_to_an_experiment_that_decides(folder):
 
 ERRORS = [
     ({"name": "Not Good"}, "name", "small letters"),
-    ({"epsilon": "-1"}, "epsilon", "above 0"),
     ({"epsilon": "1,5"}, "epsilon", "number"),
-    ({"epsilon": "50"}, "epsilon", "at most 20"),
     ({"delta": "2"}, "delta", "[0, 1)"),
     ({"action": ["only"]}, "actions", "two or more"),
     ({"share": "120"}, "share", "below 1"),
-    ({"share": "lots"}, "share", "number"),
     ({"control_action": "other"}, "control_action", "an action of the plan"),
-    ({"first_batch": "0"}, "first_batch", "at least 1"),
     ({"longest_batch": "3"}, "longest_batch", "in [64"),
     ({"close_every": "soon"}, "close_every", "with a unit"),
-    ({"window": "-3"}, "window", "in [0.01"),
     ({"unit": "user", "batches_per_user": "x"}, "batches_per_user", "whole number"),
     ({"outcome": "reward", "low": "5", "high": "1"}, "outcome", "low < high"),
-    ({"question": "?" * 501}, "question", "500"),
     ({"col_high": ["-5"]}, "col-0", "low < high"),
-    ({"col_kind": ["Category"]}, "col-0", "list of distinct words"),
     ({"col_name": ["age"] * 2, "col_kind": ["Flag"] * 2}, "columns", "distinct names"),
     ({"actions_kind": "items", "items": "id,year\nM"}, "items", "line 2"),
     ({"actions_kind": "count", "n_actions": "1"}, "n_actions", "at least 2"),
-    (rails(name=["two words"]), "rail-0", "letter"),
     (rails(name=["ok", "m"], low=["0", "5"]), "rail-1", "low < high"),
     (rails(name=["a", "b", "c", "d"]), "guardrails", "one to 3"),
-    (rails(name=["a"]) | {"control": "none"}, "guardrails", "control share"),
     (rails(name=["a"]) | {"guardrails_share": "0"}, "guardrails_share", "positive"),
 ]
 """What is typed, the field that is wrong, and a part of the message."""
@@ -476,11 +463,9 @@ async def test_a_sample_is_used_and_neither_stored_nor_logged(folder, capfd):
 
 
 def test_a_sample_in_json_lines():
-    for sample in ("", "a,b\n1\n", '{"a": [1]}', "{", "1,2\n3,4", "id\n1"):
-        setup = Setup("", sample=sample)
-        setup.draft()
-        assert "must" in setup.problems["sample"]
-        assert setup.sample == sample
+    setup = Setup("", sample='{"a": [1]}')
+    setup.draft()
+    assert ("must" in setup.problems["sample"], setup.sample) == (True, '{"a": [1]}')
     rows = [f'{{"age": {20 + i * i % 37}, "paid": {["true", "false"][i % 2]}}}' for i in range(30)]
     setup = Setup("", sample="\n".join([*rows, '{"paid": null, "age": 1e999}']))
     setup.draft()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from discreet.service.dashboard.page_frame import minute
+from discreet.client.pages import minute
 
 TOP, BOTTOM = 18.0, 192.0
 """Pixels from the upper edge to the upper and lower end of the scale."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from discreet.client.chain import Link
+from discreet.client.pages import counted, minute
 from discreet.design.action_names import action_name
 from discreet.plan.plan import Plan
 from discreet.releases.lift import Lift, within
 from discreet.service.dashboard.charts import DAY
-from discreet.service.dashboard.page_frame import counted, minute
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import ServiceStatus
 from discreet.service.storage import document_table

@@ -34,7 +34,6 @@ from discreet.service.runtime.status import faults
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import safe_name
 from discreet.service.storage.member_tables import NONE, ROLES, SESSION_SECONDS, Member
-from discreet.text import listed
 from discreet.types import JsonObject
 
 COOKIE, MEMBER_COOKIE = "discreet_session", "discreet_member"
@@ -55,42 +54,14 @@ HOME, LOG_IN = "/ui", "/ui/login"
 Site = TypeVar("Site", bound=Service | HostedExperiments)
 
 
-def counted(count: int, word: str) -> str:
-    """``1 release``, or ``1,000 releases``."""
-    return f"{count:,} {word}{'s' * (count != 1)}"
-
-
 @cache
 def templates() -> Environment:
     made = environment("discreet.service.dashboard")
-    made.filters |= {
-        "moment": moment,
-        "later": lambda at, than: moment(at)[11 * (moment(at)[:10] == moment(than)[:10]) :],
-        "minute": minute,
-        "number": lambda value: f"{value:,}",
-        "counted": counted,
-        "share": lambda value: f"{100 * value:.1f} %",
-        "listed": listed,
-        "sentence": lambda text: text[:1].upper() + text[1:],
-        "plain": lambda value: f"{value:g}".replace("e-0", "e-").replace("e+0", "e"),
-    }
     vendored = files(__package__).joinpath("static/vendored.json").read_text(encoding="utf-8")
     made.globals["checksum"] = {
         name: digest for each in json.loads(vendored) for name, digest in each["files"].items()
     }
     return made
-
-
-def moment(seconds: float | None) -> str:
-    """``2026-01-31 09:30:00`` in UTC, or a dash."""
-    if seconds is None:
-        return "–"
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def minute(seconds: float) -> str:
-    """``31 Jan 2026, 09:30`` in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%-d %b %Y, %H:%M")
 
 
 @dataclass(frozen=True)
