@@ -16,18 +16,8 @@ from typing import TypeVar
 
 import msgspec
 
-from discreet.errors import (
-    BudgetExceeded,
-    CorruptRelease,
-    DecisionClosed,
-    DiscreetError,
-    InvalidInput,
-    LossConflict,
-    NotReady,
-    ServiceError,
-    StateClaimed,
-    UnknownDecision,
-)
+from discreet import errors
+from discreet.errors import DiscreetError, ServiceError, StateClaimed
 from discreet.service.logs import Log
 from discreet.service.membership import Members
 from discreet.service.runtime.service import Service
@@ -45,14 +35,14 @@ T = TypeVar("T")
 DECIDE, TICKET, ANSWER, OTHER, UNLIMITED = "decide", "ticket", "answer", "other", ""
 """The bucket that a route takes from; health checks have no limit."""
 _STATUS: dict[type[DiscreetError], tuple[int, str]] = {
-    InvalidInput: (422, "invalid"),
-    UnknownDecision: (404, "unknown_decision"),
-    LossConflict: (409, "conflict"),
-    DecisionClosed: (410, "over"),
-    BudgetExceeded: (409, "budget_exceeded"),
-    CorruptRelease: (503, "corrupt_release"),
-    NotReady: (503, "not_ready"),
-    StateClaimed: (503, "state_claimed"),
+    errors.InvalidInput: (422, "invalid"),
+    errors.UnknownDecision: (404, "unknown_decision"),
+    errors.LossConflict: (409, "conflict"),
+    errors.DecisionClosed: (410, "over"),
+    errors.BudgetExceeded: (409, "budget_exceeded"),
+    errors.CorruptRelease: (503, "corrupt_release"),
+    errors.NotReady: (503, "not_ready"),
+    errors.StateClaimed: (503, "state_claimed"),
 }
 
 

@@ -11,15 +11,15 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.service import membership
-from discreet.service.dashboard.page_frame import Sessions
-from discreet.service.dashboard.page_routes import (
+from discreet.service.dashboard.page_frame import (
     ADMIN,
     EVERYONE,
     OWNERS,
-    PAGES,
     READERS,
     SIGNED_IN,
+    Sessions,
 )
+from discreet.service.dashboard.page_routes import PAGES
 from discreet.service.experiment_file import FOLDER_EXAMPLE
 from discreet.service.membership import (
     PER_ADDRESS,

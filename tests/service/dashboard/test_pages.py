@@ -9,8 +9,8 @@ import pytest
 
 from discreet.privacy.attacker import attacker, hundredths, odds_text
 from discreet.service.dashboard import operator_pages, page_frame
-from discreet.service.dashboard.page_frame import Sessions
-from discreet.service.dashboard.page_routes import EVERYONE, PAGES, READERS, SIGNED_IN
+from discreet.service.dashboard.page_frame import EVERYONE, READERS, SIGNED_IN, Sessions
+from discreet.service.dashboard.page_routes import PAGES
 from discreet.service.storage.member_tables import SESSION_SECONDS
 from service.conftest import running
 from service.dashboard.visitor import EITHER, EVERY_KIND, HERE, Visitor, at, fill, visiting

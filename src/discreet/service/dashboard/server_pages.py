@@ -27,17 +27,8 @@ from discreet.plan.plan import BUDGETS, FEATURES, GUARDRAILS, Plan
 from discreet.privacy.accounting import person_event
 from discreet.privacy.attacker import attacker, hundredths, odds_text
 from discreet.privacy.budget import ONCE
-from discreet.service.dashboard.experiment_form import (
-    ROWS,
-    SIMPLE,
-    Edit,
-    Fields,
-    share_of,
-    shown,
-    table_at,
-    tables_in,
-    value_of,
-)
+from discreet.service.dashboard import experiment_form as form
+from discreet.service.dashboard.experiment_form import Edit, Fields, table_at, tables_in
 from discreet.service.dashboard.experiment_summary import Summary, summary
 from discreet.service.dashboard.page_frame import ADMIN, HOME, OWNERS, READERS, ServerPage
 from discreet.service.experiment_file import FORM_EXAMPLE, rewritten
@@ -56,7 +47,7 @@ EXPECTED = ("per_day", "mean", "difference")
 """Fields of the forecast, which are not settings of the experiment."""
 RETURN = f"{NO_FEATURE} If people return, protect one person below, and send it as the user."
 FIELD_OF = {
-    **{name: name for name in (*SIMPLE, "n_actions", "actions", "items", "unit", "share")},
+    **{name: name for name in (*form.SIMPLE, "n_actions", "actions", "items", "unit", "share")},
     "experiment": "name",
     "action": "control_action",
     "control": "share",
@@ -114,11 +105,11 @@ async def change(page: ServerPage) -> Response:
 
 def arranged(fields: Fields, do: str) -> Fields:
     """Return the rows of a list after a button that moves a row up or removes it."""
-    found = re.fullmatch(rf"(up|remove)-({'|'.join(ROWS)})-(\d{{1,4}})", do)
+    found = re.fullmatch(rf"(up|remove)-({'|'.join(form.ROWS)})-(\d{{1,4}})", do)
     if found is None:
         return fields
     made, place = dict(fields), int(found[3])
-    for name in ROWS[found[2]]:
+    for name in form.ROWS[found[2]]:
         row = list(fields.get(name, ()))
         if place < len(row):
             each = row.pop(place)
@@ -222,7 +213,7 @@ class Setup:
     def foresee(self, plan: Plan, fields: Fields) -> None:
         """Add the meaning of ε, and the forecast for the expected traffic."""
         outcome = plan.outcome
-        clicks = shown(self.document)["outcome"] == "click"  # their means are in per cent
+        clicks = form.shown(self.document)["outcome"] == "click"  # their means are in per cent
         given: dict[str, Any] = {
             "per_day": 1_000.0,
             "mean": 0.1 if clicks else (outcome.low + outcome.high) / 2,
@@ -230,7 +221,9 @@ class Setup:
         }
         for name in EXPECTED:
             if text := fields.get(name, [""])[0].strip():
-                given[name] = share_of(text) if clicks and name != "per_day" else value_of(text)
+                given[name] = (
+                    form.share_of(text) if clicks and name != "per_day" else form.value_of(text)
+                )
         best = attacker(person_event(plan.event, plan.participation or ONCE))
         right = hundredths(best.success, best.exact)
         self.privacy = odds_text("user", right, exact=best.exact)
@@ -311,7 +304,7 @@ def _form(page: ServerPage, setup: Setup, code: int = 200) -> Response:
         "setup.html",
         code,
         setup=setup,
-        form=shown(setup.document) | setup.edit.texts,
+        form=form.shown(setup.document) | setup.edit.texts,
         problems=setup.problems,
         blank=setup.edit.blank,
         expected={name: page.given(name) for name in EXPECTED},
