@@ -14,9 +14,9 @@ from discreet.design.outcome import Loss, Reward
 from discreet.releases.lift import Lift, LiftLine
 from discreet.releases.quality import Quality
 from discreet.service.dashboard import experiment_summary, explorer, overview
-from discreet.service.dashboard.charts import Chart, Line, short
 from discreet.service.dashboard.experiment_summary import Pace, answer, pace
 from discreet.service.dashboard.explorer import example_shares
+from discreet.service.dashboard.overview import Chart, Line, short
 from discreet.service.dashboard.page_frame import templates
 from service.dashboard.visitor import EVERY_KIND, HERE, fill, visiting
 

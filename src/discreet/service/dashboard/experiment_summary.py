@@ -11,7 +11,6 @@ from discreet.client.pages import counted, minute
 from discreet.design.action_names import action_name
 from discreet.plan.plan import Plan
 from discreet.releases.lift import Lift, within
-from discreet.service.dashboard.charts import DAY
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import ServiceStatus
 from discreet.service.storage import document_table
@@ -19,6 +18,7 @@ from discreet.service.storage.database import Connection
 from discreet.service.storage.document_table import HOUR
 from discreet.text import about, duration, roughly
 
+DAY = 86_400
 SHORTEST = 30.0
 """Seconds without a decision that say nothing: counts are stored every ten seconds."""
 UNLIKELY = -math.log(0.001)
