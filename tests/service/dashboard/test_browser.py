@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from client.browser import chromium, needs_chromium
+from client.browser import chromium, needs_chromium, violations
 from discreet.client import Client
 from discreet.design.outcome import declared
 from discreet.lab.traffic import Habits, contexts, labels, play
 from discreet.service.runtime import lifecycle
 from discreet.service.settings import Settings
-from service.dashboard.accessibility import violations
 from service.served import Server
 from waiting import PATIENCE
 
