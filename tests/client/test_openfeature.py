@@ -300,7 +300,7 @@ def test_a_service_that_is_away_at_the_start_is_found_later(service, opened):
     found = api.get_client().get_string_details("flag", "default", ANN)
     assert (found.value, found.error_code) == ("default", ErrorCode.PROVIDER_NOT_READY)
     service.failure.clear()
-    opened.provider._flags["flag"].looked = -10.0
+    opened.provider._flags["flag"].refreshed = -10.0
     until(lambda: api.get_client().get_string_value("flag", "default", ANN) == "mail")
 
 

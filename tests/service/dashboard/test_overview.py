@@ -115,7 +115,9 @@ def test_early_wide_intervals_do_not_flatten_the_rest():
     chart = charted([-50, -10, -1, -0.5, -0.25, -0.2], [50, 10, 1, 0.5, 0.25, 0.2])
     assert chart.scale == pytest.approx((-0.58, 0.58))
     (line,) = chart.lines
-    assert chart.arrows(line) == [(chart.place(x), up) for up in (True, False) for x in chart.x[:3]]
+    assert chart.arrows(line) == [
+        (chart.position(x), up) for up in (True, False) for x in chart.x[:3]
+    ]
     heights = [float(each.split(",")[1]) for each in chart.band(line).split()]
     assert min(heights) >= 18, "what is outside of the scale is cut off"
     assert max(heights) <= 192
@@ -135,7 +137,7 @@ def test_a_chart_has_dates_and_the_numbers_of_releases():
     hours = Chart("", "", [0.0, 7200.0], (Line("", [1, 2]),))
     assert [text for _, text in hours.across] == ["1 Jan", "01:00", "02:00"]
     alone = Chart("", "", [5.0], (Line("", [0.5]),))
-    assert (alone.place(5.0), alone.across[0][1]) == (53.5, "1 Jan")
+    assert (alone.position(5.0), alone.across[0][1]) == (53.5, "1 Jan")
     assert [short(x) for x in (0, -0.0, -0.12345, 1234.5, 1e6, 12.0)] == [
         *("0", "0", "−0.123", "1,234", "1,000,000", "12")
     ]

@@ -275,6 +275,6 @@ def _facts(c: Connection) -> tuple[float, int, dict[int, int], float | None, dic
     """Read the beginning, batches that were not given up, and times of decisions and releases."""
     # The first key is made in the transaction that begins the experiment.
     began = float(c.execute("SELECT min(created) FROM keys").fetchone()[0])
-    kept = int(c.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0])
+    unburned = int(c.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0])
     hours, times = document_table.decisions_by_hour(c), document_table.release_times(c)
-    return began, kept, hours, document_table.last_decision(c), times
+    return began, unburned, hours, document_table.last_decision(c), times

@@ -146,7 +146,7 @@ def controls(plan: Plan) -> list[FormInput]:
         each = range(plan.contexts.dimension)
         return [FormInput(f"x{i}", f"number {i}", low=-1.0, high=1.0) for i in each]
     found = []
-    for place, feature in enumerate(plan.contexts.fields):
+    for number, feature in enumerate(plan.contexts.fields):
         more: Row = {"kind": "text", "start": "any word"}
         if isinstance(feature, Number):
             more = {"low": feature.low, "high": feature.high}
@@ -158,10 +158,10 @@ def controls(plan: Plan) -> list[FormInput]:
             more = {"kind": "list", "values": tuple(values)}
         elif isinstance(feature, Date):
             more = {"kind": "datetime-local", "start": "2026-01-01T12:00"}
-        found.append(FormInput(f"x{place}", feature.name, feature, **more))
+        found.append(FormInput(f"x{number}", feature.name, feature, **more))
         if feature.indicator or feature.stand_in is not None:
             given = (("given", "given"), ("missing", "missing"))
-            name = f"x{place}-given"
+            name = f"x{number}-given"
             found.append(FormInput(name, f"{feature.name} is", values=given, kind="list"))
     return found
 
@@ -176,7 +176,7 @@ def _other(feature: Category) -> str:
 def contexts(plan: Plan, rows: list[Row]) -> list[object]:
     if isinstance(plan.contexts, UnitBall):
         return [[*row.values()] for row in rows]
-    names = {f"x{place}": each.name for place, each in enumerate(plan.contexts.fields)}
+    names = {f"x{number}": each.name for number, each in enumerate(plan.contexts.fields)}
     return [
         {title: row[name] for name, title in names.items() if row.get(f"{name}-given") != "missing"}
         for row in rows

@@ -43,8 +43,8 @@ def bodies(connection: Connection) -> list[tuple[int, bytes]]:
 async def batches(page: ExperimentPage) -> Response:
     service = page.site
     found, slots = await service.state.read(every_batch), service.state.slots
-    kept = sum(batch.state != "burned" for batch in found)
-    sizes = [slots.size(kept + step) for step in (1, 2, 3)]  # which the plan fixes
+    unburned = sum(batch.state != "burned" for batch in found)
+    sizes = [slots.size(unburned + step) for step in (1, 2, 3)]  # which the plan fixes
     return page.render(
         "batches.html",
         batches=found[::-1],

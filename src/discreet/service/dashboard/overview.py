@@ -98,7 +98,7 @@ class Chart:
         """Length of the horizontal axis; a bar extends to the right of its time."""
         return max(self.x) - min(self.x) + (self._step if self.bars else 0.0)
 
-    def place(self, x: float) -> float:
+    def position(self, x: float) -> float:
         if not self._width:
             return (LEFT + RIGHT) / 2
         return round(LEFT + (RIGHT - LEFT) * (x - min(self.x)) / self._width, 2)
@@ -114,13 +114,14 @@ class Chart:
         wide = round(0.85 * (RIGHT - LEFT) * self._step / self._width, 2)
         values = zip(self.x, self.lines[0].values, strict=True)
         return [
-            (self.place(x), wide, self.height(y), f"{self.name(x)}: {short(y)}") for x, y in values
+            (self.position(x), wide, self.height(y), f"{self.name(x)}: {short(y)}")
+            for x, y in values
         ]
 
     def points(self, values: Values) -> str:
         """Return the points of a line, ten units per per cent of the width."""
         pairs = zip(self.x, values, strict=True)
-        return " ".join(f"{10 * self.place(x):g},{self.height(y):g}" for x, y in pairs)
+        return " ".join(f"{10 * self.position(x):g},{self.height(y):g}" for x, y in pairs)
 
     def band(self, line: Line) -> str:
         """Return the outline of the interval."""
@@ -128,24 +129,24 @@ class Chart:
         return " ".join([self.points(line.low), *back]) if line.low else ""
 
     def dots(self, line: Line) -> list[tuple[float, float, str]]:
-        """Return place, height and words of the points; none if there are many."""
+        """Return position, height and words of the points; none if there are many."""
         if len(self.x) > TABLE:
             return []
         low, high = self.scale
         return [
-            (self.place(x), self.height(y), f"{line.label}, {self.name(x)}: {text}")
+            (self.position(x), self.height(y), f"{line.label}, {self.name(x)}: {text}")
             for x, y, text in zip(self.x, line.values, line.texts, strict=True)
             if low <= y <= high
         ]
 
     def arrows(self, line: Line) -> list[tuple[float, bool]]:
-        """Return the places where the line or its interval leaves the scale, and if upwards."""
+        """Return the positions where the line or its interval leaves the scale, and if upwards."""
         low, high = self.scale
         above = zip(self.x, line.high or line.values, strict=True)
         below = zip(self.x, line.low or line.values, strict=True)
         return [
-            *((self.place(x), True) for x, y in above if y > high),
-            *((self.place(x), False) for x, y in below if y < low),
+            *((self.position(x), True) for x, y in above if y > high),
+            *((self.position(x), False) for x, y in below if y < low),
         ]
 
     def name(self, x: float) -> str:
@@ -174,10 +175,10 @@ class Chart:
             day = moment.strftime("%-d %b")
             clock = moment.strftime("%H:%M" if step >= 60 else "%H:%M:%S")
             word = day if step >= DAY or day != before else clock
-            found.append((self.place(count * step), word))
+            found.append((self.position(count * step), word))
             before = day
         alone = datetime.fromtimestamp(first, UTC).strftime("%-d %b")
-        return found or [(self.place(first), alone)]
+        return found or [(self.position(first), alone)]
 
     @property
     def upward(self) -> list[Tick]:
@@ -196,7 +197,7 @@ class Chart:
         free = math.inf
         for x, number in reversed(self.releases):
             if 0 <= x - min(self.x) <= self._width:
-                at = self.place(x)
+                at = self.position(x)
                 found.append((at, str(number) if free - at >= APART else ""))
                 free = at if found[-1][1] else free
         return found
@@ -257,7 +258,7 @@ def outcomes(found: list[Quality], times: dict[int, float]) -> Chart | None:
 
 
 def lift_so_far(lift: Lift, times: dict[int, float]) -> Chart | None:
-    """Return the lift after each release that tells it, with its interval for any time."""
+    """Return the lift after each release for which it is known, with its interval for any time."""
     columns = _known(lift, times)
     if not columns["number"].size:
         return None

@@ -108,13 +108,13 @@ def arranged(fields: Fields, do: str) -> Fields:
     found = re.fullmatch(rf"(up|remove)-({'|'.join(form.ROWS)})-(\d{{1,4}})", do)
     if found is None:
         return fields
-    made, place = dict(fields), int(found[3])
+    made, number = dict(fields), int(found[3])
     for name in form.ROWS[found[2]]:
         row = list(fields.get(name, ()))
-        if place < len(row):
-            each = row.pop(place)
+        if number < len(row):
+            each = row.pop(number)
             if found[1] == "up":
-                row.insert(max(0, place - 1), each)
+                row.insert(max(0, number - 1), each)
         made[name] = row
     return made
 
@@ -238,7 +238,7 @@ class Setup:
 
 
 async def new(page: ServerPage) -> Response:
-    """Show the form, or do what its button says; only "create" stores anything."""
+    """Show the form, or act on its button; only "create" stores anything."""
     hosted = page.site
     if page.request.method == "GET":
         given = page.given("from")

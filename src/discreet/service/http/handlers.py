@@ -25,7 +25,7 @@ from discreet.service.runtime.status import actions_in_use
 MOST_SHOWN = 10_000
 """The most actions in one list."""
 UNCHANGING = b"public, max-age=31536000, immutable"
-"""The document of a number never changes: a browser need not ask again."""
+"""The document of a number never changes: a browser may cache it."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 

@@ -44,7 +44,7 @@ LARGEST = 100_000
 
 
 def serve(
-    place: Path, *, host: str | None, port: int | None, workers: int, folder: bool = False
+    path: Path, *, host: str | None, port: int | None, workers: int, folder: bool = False
 ) -> None:
     """Serve the experiment of a file, or all experiments of a folder, until SIGTERM or Ctrl-C.
 
@@ -52,7 +52,7 @@ def serve(
     one that cannot start must not keep the others.
     """
     if folder:
-        server = ServerSettings.read(place)
+        server = ServerSettings.read(path)
         _refuse_workers(workers, server.database is not None, server.folder / SERVER_FILE)
         ServerAccess(server).close()  # its keys must be there
         listening = _listening(server, host, port)
@@ -64,14 +64,14 @@ def serve(
             os.environ["DISCREET_FOLDER"] = str(server.folder)
             _run("experiments", listening, workers)
         return
-    text = read_experiment_file(place)
-    settings = Settings.of_text(text, place)
+    text = read_experiment_file(path)
+    settings = Settings.of_text(text, path)
     if workers > 1 and len(text.encode()) > LARGEST:
         raise InvalidInput(
             f"experiment file must have at most {LARGEST} bytes for several workers; it has more. "
             "Shorten it, or serve it with one worker."
         )
-    _refuse_workers(workers, settings.postgres, place)
+    _refuse_workers(workers, settings.postgres, path)
     preflight(settings)
     listening = _listening(settings.server, host, port)
     anchor = anchor_of(settings).path
@@ -81,7 +81,7 @@ def serve(
             "notice that a copy of the folder was put back. Keep it on another disk: anchor = '…'"
         )
         print(warning, file=sys.stderr, flush=True)
-    os.environ["DISCREET_CONFIG"] = str(place.resolve())
+    os.environ["DISCREET_CONFIG"] = str(path.resolve())
     # The text as it is now, so that a worker that starts later serves the same plan.
     os.environ["DISCREET_EXPERIMENT"] = text
     os.environ.pop("DISCREET_FOLDER", None)
