@@ -160,13 +160,10 @@ async def test_requests_that_are_refused(settings):
     async with running(settings(plan=PLAN)) as service:
         caller = Caller(service, settings.key())
         for changes in (
-            {"actions": []},
             {"actions": ()},
-            {"actions": [{"features": []}]},
             {"actions": [ACTIONS[0], ACTIONS[0]]},
             {"excludedActions": [each["id"] for each in ACTIONS]},
             {"contextFeatures": []},
-            {"contextFeatures": [{"user": {"age": 31}}, {"user": {"age": 32}}]},
             {"eventId": "x" * 257},
         ):
             reply = await caller.rank(**changes)
