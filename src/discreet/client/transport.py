@@ -8,6 +8,7 @@ import json
 import math
 import random
 import re
+import ssl
 import time
 import urllib.parse
 from collections import deque
@@ -117,7 +118,7 @@ class Transport:
         except BaseException as error:
             connection.close()
             # The service had closed the persistent connection: this was no attempt.
-            if reused and isinstance(error, (ConnectionResetError, BrokenPipeError)):
+            if reused and isinstance(error, (ConnectionError, ssl.SSLError)):
                 return self._attempt(method, path, body, headers, timeout)
             raise
         self._idle.append(connection)
