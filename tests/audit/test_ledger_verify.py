@@ -130,6 +130,7 @@ def service():
         def do_GET(self):
             state["keys"].append(self.headers.get("Authorization"))
             self.send_response(state["code"])
+            self.send_header("Content-Length", str(len(state["answer"])))
             self.end_headers()
             self.wfile.write(state["answer"])
 

@@ -164,7 +164,7 @@ def test_a_signed_label_verifies_and_an_altered_one_does_not(here, call):
         b"[]",
         b"no",
     ):
-        with refused(CorruptRelease, "signed by the expected key"):
+        with refused(CorruptRelease, "label must be"):
             verified(altered, KEY)
     with refused(CorruptRelease, "signed by the expected key"):
         verified(content, KEY[::-1])

@@ -22,3 +22,10 @@ def chromium():
             yield browser
         finally:
             browser.close()
+
+
+def violations(page):
+    """What it finds, of any impact: contrast, labels, roles, order of headings."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    return [(each["id"], each["impact"]) for each in Axe().run(page).response["violations"]]

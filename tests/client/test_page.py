@@ -119,20 +119,6 @@ def test_the_page_personalises_itself_and_sends_nothing(browser, site):
         page.close()
 
 
-def test_a_page_that_would_send_the_context_is_caught(browser, site):
-    """The check above can fail: here the page tells its server what a slider says."""
-    script = (site / "page.js").read_text()
-    leak = "const visitor = context();\n  fetch(`releases.jsonl?hour=${visitor.hour}`);"
-    (site / "page.js").write_text(script.replace("const visitor = context();", leak))
-    with served(site) as (url, asked):
-        page, requests, _ = opened(browser, url)
-        with page.expect_response(re.compile("hour=")):
-            move(page, 4, 5, "science")
-        assert {request.url.removeprefix(url.rstrip("/")) for request in requests} != FILES
-        assert {path for _, path, _ in asked} != FILES
-        page.close()
-
-
 @pytest.mark.parametrize("spoil", ["altered", "cut", "another key"])
 def test_releases_that_do_not_verify_are_not_used(browser, site, spoil):
     lines = (site / "releases.jsonl").read_bytes().splitlines()

@@ -20,29 +20,25 @@ from discreet.privacy.ledger import Ledger
 pytest.importorskip("jinja2")
 yaml = pytest.importorskip("yaml")
 
-STATUS = ("Converted", "Draft", "Pending", "Changes Required", "Approved")
-PRODUCTS = ("Summary statistics", "Machine learning model", "Dataset", "Synthetic data")
-SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
-VARIANTS = ("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom")
 TEXTS = [str]
 """A list of text with at least one item."""
 SCHEMA = {
     "url_slug*": str,
-    "status*": STATUS,
+    "status*": ("Converted", "Draft", "Pending", "Changes Required", "Approved"),
     "tier*": (1, 2, 3),
     "deployment*": {
         "basic*": {
             "name*": str,
             "data_curators*": TEXTS,
             "intended_use*": str,
-            "data_product_type*": PRODUCTS,
+            "data_product_type*": ("Summary statistics", "Machine learning model", "Dataset"),
             "data_product_region*": str,
             "description*": str,
             "publication_date*": datetime.date,
-            "data_product_sector": SECTORS,
+            "data_product_sector": ("Technology", "Healthcare", "Education", "Government"),
         },
         "dp_variant": {
-            "variant_name": VARIANTS,
+            "variant_name": ("Pure DP", "Approximate DP", "Zero-concentrated DP"),
             "data_domain": str,
             "unprotected_quantities": str,
         },
@@ -54,14 +50,11 @@ SCHEMA = {
         },
         "deployment_model": {
             "model_name": ("Local", "Central", "Shuffle", "Federated", "Varies"),
-            "model_name_details": str,
             "actors": str,
             "release_type": ("One release", "Many releases"),
             "release_type_details": str,
             "data_source_type": ("Static", "Dynamic"),
-            "data_source_type_details": str,
             "access_type": ("Interactive", "Non-interactive"),
-            "access_type_details": str,
         },
         "accounting": {"post_processing": str, "composition": str},
         "implementation": {
@@ -69,9 +62,10 @@ SCHEMA = {
             "mechanisms": str,
             "justification": str,
         },
-        "administrative": {"sources": str, "notes": str, "registry_authors*": TEXTS},
+        "administrative": {"sources": str, "registry_authors*": TEXTS},
     },
 }
+"""The fields that we write, and all that are required."""
 FACTS = """
 operator = "City \\"Library\\" é"
 purpose = "Chooses: which reading list comes first."

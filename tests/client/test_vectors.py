@@ -134,48 +134,28 @@ def test_javascript_agrees():
 
 MUTANTS = {
     "return secure.verify(": "return true || secure.verify(",
-    "(4 * k ** 2 - 1)": "(4 * k ** 2 - 1.0001)",
     "previous === last.digest": "true",
     "epoch > last.document.epoch": "true",
     "links.at(-1).digest === kept.digest": "true",
     "M === null && k === null": "true",
     "max_batches === null": "true",
-    "M > 0 && k > 0": "true",
     "rest[name] === first[name]": "true",
     "canonical(signed) === text": "true",
-    "Math.ceil(+growth": "Math.round(+growth",
-    "Math.min(n, longest)": "n",
     "fits(links, rest.release)": "true",
-    "records <= nominal(plan, next + burned)": "true",
+    "previous === links.findLast((link) => link.inner).inner": "true",
+    "removed.every((name) => used.has(name))": "true",
+    "Math.ceil(+growth": "Math.round(+growth",
     "-5 * plan.half_life - 1": "0",
-    "share * (wide[k][place] ?? 0)": "(wide[k][place] ?? 0)",
     "const records = item.share * item.records": "const records = item.records",
-    "2 * shift || step": "3 * shift || step",
-    "1e-12 * (1 +": "1e-2 * (1 +",
     "second < rules.clear": "first < rules.clear",
-    "parameters.scale * (errors[place] ??": "(errors[place] ??",
-    "?? Math.max(...errors)": "?? Math.min(...errors)",
     "error(b.places[i])) ** 2": "error(i)) ** 2",
-    "-0.5 * ((loss": "-1 * ((loss",
     "Math.floor(first * length)": "Math.round(first * length)",
     "(h ^ (h >>> 13), 0xc2b2ae35)": "(h ^ (h >>> 12), 0xc2b2ae35)",
-    "(date.getUTCDay() + 6) % 7": "date.getUTCDay()",
     "[number, low, high].map(Math.log)": "[number, low, high]",
-    "need(!gap || indicator": "need(true",
-    "...units.values(), squared, ...areas": "...units.values(), squared, areas.length",
-    "return offer.names[this.index(offer, u)]": "return this.index(offer, u)",
     "weights[place] ?? (item.mean ??= mean())": "weights[place] ?? weights[0]",
-    "i < own && j < own ? values[i * own + j] : 0": "values[i * own + j] ?? 0",
-    "sizes[(places[k] = rank % width)]++": "sizes[(places[k] = k % width)]++",
-    "/ (made.length ? 3 : 2)": "/ 3",
-    "offering = (count) => Object.create(this, { actions: { value: count } })": (
-        "offering = () => Object.create(this, { actions: { value: 3 } })"
-    ),
     "if (first < even) return": "if (first < 0) return",
-    "previous === links.findLast((link) => link.inner).inner": "true",
-    "weights.shape[0] >= before && possible.includes(weights.shape[0])": "true",
-    "removed.every((name) => used.has(name))": "true",
 }
+"""Lines whose change the vectors must notice: each part of a verification, and of an evaluation."""
 
 
 @needs_node

@@ -2289,7 +2289,11 @@ FAULTS = (
     fault(
         "faults on pages that need no key",
         "only who has a key reads what is wrong",
-        Edit("pages.shared_values", "(service.state) if logged_in else []", "(service.state)"),
+        Edit(
+            "PageRequest._values_of_experiment",
+            "faults(service.state) if self.may(READERS) else []",
+            "faults(service.state)",
+        ),
         "service/runtime/test_set_back.py::test_an_operator_reads_what_is_wrong_and_what_to_do",
     ),
     fault(
@@ -2375,10 +2379,9 @@ FAULTS = (
         "a pasted sample in a file",
         "rows that somebody pastes to draft columns are not stored",
         Edit(
-            "SetupViews._read",
-            "self._draft(setup)",
-            '(self._hosted.folder.path / "sample.csv").write_text(setup.sample)\n'
-            "            self._draft(setup)",
+            "read_setup",
+            "setup.draft()",
+            '(hosted.folder.path / "sample.csv").write_text(setup.sample)\n        setup.draft()',
         ),
         "service/dashboard/test_setup.py::test_a_sample_is_used_and_neither_stored_nor_logged",
     ),
@@ -2386,9 +2389,9 @@ FAULTS = (
         "a pasted sample in the log",
         "rows that somebody pastes to draft columns are not logged",
         Edit(
-            "SetupViews._read",
-            "self._draft(setup)",
-            "print(setup.sample)\n            self._draft(setup)",
+            "read_setup",
+            "setup.draft()",
+            "print(setup.sample)\n        setup.draft()",
         ),
         "service/dashboard/test_setup.py::test_a_sample_is_used_and_neither_stored_nor_logged",
     ),
@@ -2503,7 +2506,7 @@ FAULTS = (
     fault(
         "an admin key for editors",
         "keys are the business of owners",
-        Edit("SetupViews.new", "if not page.may(OWNERS):", "if False:"),
+        Edit("server_pages:new", "if not page.may(OWNERS):", "if False:"),
         "service/dashboard/test_members.py::test_only_editors_of_the_server_begin_experiments",
     ),
     fault(

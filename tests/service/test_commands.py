@@ -46,6 +46,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_init_writes_what_only_the_owner_may_read(here, capsys):
+    assert "discreet serve --init" in refused(capsys, "serve")
     assert run(capsys, "serve", "--init")[0] == 0
     assert (here / "discreet.db").stat().st_mode & 0o077 == 0
     assert (here / "vault").stat().st_mode & 0o077 == 0
@@ -302,10 +303,6 @@ def test_a_lost_anchor_is_replaced_on_request(here, capsys):
     assert "anchor must be at" in refused(capsys, "restore")
     assert run(capsys, "restore", "--anchor-lost")[0] == 0
     assert path.is_file()
-
-
-def test_the_error_of_a_missing_file_has_the_next_step(here, capsys):  # noqa: ARG001
-    assert "discreet serve --init" in refused(capsys, "serve")
 
 
 def test_workers_need_a_file_that_fits_into_the_environment(here, capsys):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.audit import second_accountant
-from discreet.client.billboard import address_of, fetch_object, is_address, signed_documents
+from discreet.client.billboard import fetch_object, is_address, signed_documents
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.attacker import attacker
@@ -45,7 +45,7 @@ class Source(NamedTuple):
 def read(source: str) -> Source:
     """Return the kind of a source and the document of its ledger."""
     if is_address(source):
-        document = fetch_object(address_of(source, "/v1/ledger"), "ledger", "audit")
+        document = fetch_object(source, "/v1/ledger", "audit")
         return Source("service", document, {})
     if zipfile.is_zipfile(source):
         return Source("saved learner", _saved(source), {})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from discreet.client.chain import Chain
 from discreet.client.documents import FORMAT, checked_public_key, digest
 from discreet.client.recomputation import recompute
 from discreet.client.transport import Transport, as_json
-from discreet.errors import CorruptRelease, InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput, ServiceError
 from discreet.privacy.budget import Budget
 from discreet.releases.released import Released
 from discreet.types import JsonMapping
@@ -158,8 +158,7 @@ class Billboard:
 
 
 SECONDS = 10
-LARGEST = 2**26
-"""Largest number of bytes of one document."""
+"""Timeout of a request for documents."""
 
 
 def is_address(source: str) -> bool:
@@ -167,36 +166,30 @@ def is_address(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 
 
-def address_of(url: str, path: str) -> str:
-    """Return the address of a document, from the address of its service."""
-    named = urlsplit(url).path.rstrip("/")  # a service may lie below a path of its proxy
-    return url if named.endswith(path) else f"{url.rstrip('/')}{path}"
+def fetch(url: str, path: str, scope: str) -> bytes:
+    """Return the body of a path of a service; ``url`` may end with the path of a list.
 
-
-def fetch(url: str, what: str, scope: str) -> bytes:
-    """Return the bytes at an address; a key of the environment is sent."""
-    from urllib.request import Request, urlopen
-
-    key = os.environ.get("DISCREET_API_KEY")
-    request = Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
+    The key in the environment variable DISCREET_API_KEY is sent.
+    """
+    service = re.sub("(/v1/(releases|ledger))?/?$", "", url)
+    transport = Transport(service, os.environ.get("DISCREET_API_KEY"), timeout=SECONDS, retries=0)
     try:
-        with urlopen(request, timeout=SECONDS) as answer:
-            return bytes(answer.read(LARGEST))
-    except OSError as error:
-        reason = getattr(error, "code", None) or getattr(error, "reason", None) or error
+        return transport.get(path)
+    except ServiceError as error:
         raise InvalidInput(
-            f"service must answer with its {what}; {url} does not ({reason}). Check the address, "
-            f"and DISCREET_API_KEY for a key with the scope {scope}."
+            f"service must answer GET {path}; {url} does not ({error.status or 'no answer'}). "
+            f"Check the address, and DISCREET_API_KEY for a key with the scope {scope}."
         ) from None
 
 
-def fetch_object(url: str, what: str, scope: str) -> JsonMapping:
-    content = fetch(url, what, scope)
+def fetch_object(url: str, path: str, scope: str) -> JsonMapping:
+    """Return the JSON object of a path of a service."""
+    content = fetch(url, path, scope)
     with suppress(ValueError):
         document = json.loads(content)
         if isinstance(document, dict):
             return document
-    raise CorruptRelease(f"{what} must be a JSON object; {url} sends none. Check the address.")
+    raise CorruptRelease(f"{path} must be a JSON object; {url} sends none. Check the address.")
 
 
 def signed_documents(path: str) -> list[bytes] | None:
@@ -220,9 +213,8 @@ def read_released(source: str) -> Released:
 
 def _published(url: str) -> list[bytes]:
     """Return the signed documents of a service, in order."""
-    list_of_all = address_of(url, "/v1/releases")
-    entries, _ = _listed(fetch_object(list_of_all, "releases", "release:read"))
-    return [fetch(f"{list_of_all}/{number}", "releases", "release:read") for number, _ in entries]
+    entries, _ = _listed(fetch_object(url, "/v1/releases", "release:read"))
+    return [fetch(url, f"/v1/releases/{number}", "release:read") for number, _ in entries]
 
 
 def _listed(answer: Any) -> tuple[list[tuple[int, str]], int]:

@@ -123,9 +123,9 @@ class Chain:
         chain = self
         for content in contents:
             document = verify(content, self.key)
-            place = document["kind"], document["number"], document["epoch"]
+            identity = document["kind"], document["number"], document["epoch"]
             add = chain._next if chain.links else chain._first
-            chain = add(Link(digest(content), *place), document)
+            chain = add(Link(digest(content), *identity), document)
         return chain
 
     def _first(self, link: Link, document: JsonMapping) -> Chain:
@@ -149,12 +149,12 @@ class Chain:
         return replace(self, links=(link,), genesis=document, declared=PublicActions(plan))
 
     def _next(self, link: Link, document: JsonMapping) -> Chain:
-        last, kept = self.links[-1], self
+        last, base = self.links[-1], self
         if link.kind == "restore":
-            kept = self.until(document["kept"]["number"])
+            base = self.until(document["kept"]["number"])
             gap = link.number - last.number  # above 1: we never saw documents that were lost
             follows = (
-                kept.links[-1].digest == document["kept"]["digest"]
+                base.links[-1].digest == document["kept"]["digest"]
                 and link.epoch > last.epoch
                 and (gap > 1 or (gap == 1 and document["previous"] == last.digest))
             )
@@ -165,15 +165,15 @@ class Chain:
                 link = replace(link, change=self._next_change(document["change"]))
             elif link.kind == "burn":
                 link = replace(link, burned=len(document["burned"]))
-            place = (link.number, link.epoch, document["previous"])
-            follows = place == (last.number + 1, last.epoch, last.digest)
+            position = (link.number, link.epoch, document["previous"])
+            follows = position == (last.number + 1, last.epoch, last.digest)
         common = ("experiment", "unit", "schema")
         if not (follows and all(document[name] == self.genesis[name] for name in common)):
             raise CorruptRelease(
                 f"document {link.number} must follow document {last.number}; it does not. "
                 "A document is missing, doubled or of another experiment: fetch them again."
             )
-        return replace(self, links=(*kept.links, link))
+        return replace(self, links=(*base.links, link))
 
     def _next_release(self, document: JsonMapping) -> Release:
         """The release of a document, which must follow the release before it."""
@@ -214,7 +214,7 @@ class Chain:
     @property
     def _burned(self) -> int:
         """Batches burned since the last restore, which burned all that was under way."""
-        restores = [place for place, link in enumerate(self.links) if link.kind == "restore"]
+        restores = [index for index, link in enumerate(self.links) if link.kind == "restore"]
         return sum(link.burned for link in self.links[max(restores, default=0) :])
 
     @property
@@ -240,9 +240,9 @@ class Chain:
 
     def until(self, number: int) -> Chain:
         """The chain as it was when that document was the newest."""
-        for place, link in enumerate(self.links, start=1):
+        for length, link in enumerate(self.links, start=1):
             if link.number == number:
-                return replace(self, links=self.links[:place])
+                return replace(self, links=self.links[:length])
         raise CorruptRelease(
             f"document {number!r} must be in the chain; the chain lacks it. "
             "It was lost in a restore, or never published: fetch the documents again."

@@ -19,7 +19,7 @@ from discreet.plan.plan import Plan
 from discreet.releases.action_change import ActionChange
 from discreet.releases.canonical import canonical, digest_of
 from discreet.releases.release import Release
-from discreet.types import JsonObject
+from discreet.types import JsonMapping, JsonObject
 
 
 def new_private_key() -> bytes:
@@ -163,11 +163,16 @@ def _after(previous: bytes, kind: str, **fields: object) -> JsonObject:
     return {**shared, **fields}
 
 
-def sign(document: JsonObject, private_key: bytes) -> bytes:
-    """The bytes to publish: canonical JSON with the signature of the document without it."""
+def with_signature(document: JsonMapping, private_key: bytes) -> bytes:
+    """Canonical JSON of a document with the signature of the document without it."""
     signed = {**document, "signature": signature(canonical(document), private_key)}
-    content = canonical(signed)
-    verify(content, public_key(private_key))  # never publish what a client would refuse
+    return canonical(signed)
+
+
+def sign(document: JsonObject, private_key: bytes) -> bytes:
+    """The bytes to publish; a document that a client would refuse is refused."""
+    content = with_signature(document, private_key)
+    verify(content, public_key(private_key))
     return content
 
 
@@ -178,14 +183,7 @@ def digest(content: bytes) -> str:
 
 def verify(content: bytes, key: str) -> JsonObject:
     """The document in published bytes, without its signature; CorruptRelease if it is not valid."""
-    key = checked_public_key(key)
-    document = _parsed(content)
-    signed = document.pop("signature", None)
-    if not is_signed(canonical(document), signed, key):
-        raise CorruptRelease(
-            "document must be signed by the expected key; its signature is not. "
-            "It was altered or comes from another service: fetch it again, check the public key."
-        )
+    document = signed_by(key, content, "document")
     kind = str(document.get("kind"))
     fields = _SHARED | FIELDS.get(kind, set())
     known = document.get("format") == FORMAT and kind in FIELDS and document.keys() == fields
@@ -197,16 +195,27 @@ def verify(content: bytes, key: str) -> JsonObject:
     return document
 
 
-def _parsed(content: bytes) -> JsonObject:
-    """Parse canonical JSON only, so that every language reads the same content."""
+def signed_by(key: str, content: bytes, what: str) -> JsonObject:
+    """The content of signed bytes without its signature; CorruptRelease for another signature.
+
+    Only canonical JSON is accepted, so that every language reads the same content.
+    """
+    key = checked_public_key(key)
+    document: object = None
     with suppress(ValueError, RecursionError):
         document = json.loads(content, parse_float=_whole, parse_int=_whole, parse_constant=_whole)
-        if isinstance(document, dict) and canonical(document) == content:
-            return document
-    raise CorruptRelease(
-        "document must be one canonical JSON object without decimals; these bytes are not. "
-        "It was cut short or altered: fetch it again."
-    )
+    if not isinstance(document, dict) or canonical(document) != content:
+        raise CorruptRelease(
+            f"{what} must be one canonical JSON object without decimals; these bytes are not. "
+            "It was cut short or altered: fetch it again."
+        )
+    signed = document.pop("signature", None)
+    if not is_signed(canonical(document), signed, key):
+        raise CorruptRelease(
+            f"{what} must be signed by the expected key; its signature is not. It was altered or "
+            "comes from another service: fetch it again, check the public key."
+        )
+    return document
 
 
 def _whole(text: str) -> int:

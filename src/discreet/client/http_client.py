@@ -207,7 +207,7 @@ class Client:
         return self._get("/v1/ledger")
 
     def close(self) -> None:
-        """Close the kept connections."""
+        """Close the idle connections."""
         self._deadline.close()
         self._transport.close()
 
@@ -310,7 +310,7 @@ class AsyncClient:
     ledger = _coroutine(Client.ledger)
 
     async def close(self) -> None:
-        """Close the kept connections."""
+        """Close the idle connections."""
         self._deadline.close()
         self._client.close()
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from discreet import __version__
-from discreet.client.documents import checked_public_key, is_signed, public_key, signature
+from discreet.client.documents import public_key, signed_by, with_signature
 from discreet.client.pages import rendered
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan.config import build
 from discreet.privacy.attacker import attacker, hundredths, odds_text
 from discreet.privacy.events import flattened
 from discreet.privacy.ledger import Ledger
-from discreet.releases.canonical import canonical, read_document
+from discreet.releases.canonical import read_document
 from discreet.text import epsilon_text, guarantee_text, read_toml
 from discreet.types import JsonMapping, JsonObject
 from discreet.validate import one_of
@@ -168,28 +168,21 @@ def label_document(
 
 def signed(document: JsonMapping, private_key: bytes) -> bytes:
     """Canonical bytes with the public key and the signature of the document without it."""
-    with_key = {**document, "key": public_key(private_key)}
-    content = canonical({**with_key, "signature": signature(canonical(with_key), private_key)})
-    verified(content, with_key["key"])  # never publish what a reader would refuse
+    key = public_key(private_key)
+    content = with_signature({**document, "key": key}, private_key)
+    verified(content, key)  # never publish what a reader would refuse
     return content
 
 
 def verified(content: bytes, key: str) -> JsonObject:
     """The label in signed bytes, without its signature; CorruptRelease if it is not valid."""
-    key = checked_public_key(key)
-    try:
-        document = json.loads(content)
-        written = document.pop("signature")
-        whole = canonical(document)
-        valid = document["format"] == FORMAT and document["key"] == key
-    except (ValueError, KeyError, AttributeError, TypeError):
-        valid, whole, written = False, b"", None
-    if not (valid and is_signed(whole, written, key)):
+    document = signed_by(key, content.rstrip(b"\n"), "label")
+    if (document.get("format"), document.get("key")) != (FORMAT, key):
         raise CorruptRelease(
-            "label must be signed by the expected key; this one is not. It was altered or is of "
-            "another experiment: fetch it again, and check the public key."
+            f"label must be of format {FORMAT!r} and name the expected key; this one does not. It "
+            "is of another experiment: fetch it again, and check the public key."
         )
-    return document  # type: ignore[no-any-return]
+    return document
 
 
 UNITS = {"decision": "one decision", "user": "one person"}

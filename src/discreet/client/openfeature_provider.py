@@ -132,11 +132,11 @@ class FlagDecisions:
         self.name, self.flag = name, flag
         self.client = Client(flag.url, flag.key, deadline=flag.deadline)
         self.facts: ServiceFacts | None = None
-        self.looked, self.state = time.monotonic(), ProviderEvent.PROVIDER_READY
+        self.refreshed, self.state = time.monotonic(), ProviderEvent.PROVIDER_READY
         self._held: OrderedDict[str, tuple[Decision, int]] = OrderedDict()
-        self._lock, self.looking = threading.Lock(), threading.Lock()
+        self._lock, self.refreshing = threading.Lock(), threading.Lock()
 
-    def look(self) -> bool:
+    def refresh(self) -> bool:
         """Fetch the served release; return whether it is another than before."""
         before, facts = self.facts, ServiceFacts.of(self.client)
         if self.flag.values is not None and not set(facts.actions) <= set(self.flag.values):
@@ -236,7 +236,7 @@ class DiscreetProvider(AbstractProvider):
     """Flags that experiments of ``discreet serve`` decide.
 
     ``flags`` maps each flag to its experiment. A person, named by the targeting key, keeps
-    the decision until a new release is served. The provider looks for one at most every
+    the decision until a new release is served. The provider checks for one at most every
     ``refresh`` seconds. Background threads do this and send outcomes.
     """
 
@@ -256,7 +256,7 @@ class DiscreetProvider(AbstractProvider):
             if each.flag.fixed is None:
                 each.state = ProviderEvent.PROVIDER_ERROR
                 try:
-                    each.look()
+                    each.refresh()
                 except DiscreetError as error:  # fatal where only an operator can help
                     kind = ProviderFatalError if is_refused(error) else ProviderNotReadyError
                     raise kind(f"flag {each.name!r}: {error}") from error
@@ -311,9 +311,9 @@ class DiscreetProvider(AbstractProvider):
             value = flag.value(flag.fixed, kinds)
             return FlagResolutionDetails(value, reason=Reason.STATIC, variant=str(flag.fixed))
         now, facts = time.monotonic(), each.facts
-        if now - each.looked >= (1.0 if facts is None else self._refresh):
-            each.looked = now
-            self._send(partial(self._look, each))
+        if now - each.refreshed >= (1.0 if facts is None else self._refresh):
+            each.refreshed = now
+            self._send(partial(self._refresh_flag, each))
         if facts is None:
             raise ProviderNotReadyError("experiment must have answered once; it has not yet.")
         for action in facts.actions:  # before a slot is taken
@@ -331,14 +331,14 @@ class DiscreetProvider(AbstractProvider):
             flag_metadata={"release": decision.release, "stored": decision.stored},
         )
 
-    def _look(self, each: FlagDecisions) -> None:
-        """Look for a newer release in the background, one at a time: no older answer comes last."""
-        if not each.looking.acquire(blocking=False):
+    def _refresh_flag(self, each: FlagDecisions) -> None:
+        """Check for a newer release, one request at a time: no older answer comes last."""
+        if not each.refreshing.acquire(blocking=False):
             return
         changed, state, message = False, ProviderEvent.PROVIDER_READY, None
         try:
             try:
-                changed = each.look()
+                changed = each.refresh()
             except DiscreetError as error:
                 refused = each.facts is None or is_refused(error)
                 state = ProviderEvent.PROVIDER_ERROR if refused else ProviderEvent.PROVIDER_STALE
@@ -351,7 +351,7 @@ class DiscreetProvider(AbstractProvider):
             if changed:
                 self.emit_provider_configuration_changed(details)
         finally:
-            each.looking.release()
+            each.refreshing.release()
 
     def _send(self, work: Callable[[], object]) -> None:
         if not self._places.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""HTTP with kept connections, timeouts, retries and a deadline."""
+"""HTTP with persistent connections, timeouts, retries and a deadline."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 import http.client
 import json
 import math
-import queue
 import random
 import re
-import selectors
+import ssl
 import time
 import urllib.parse
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -56,36 +56,39 @@ class Transport:
             self._headers["Authorization"] = f"Bearer {key}"
         self._timeout, self._retries = timeout, retries
         self._deadline = math.inf if deadline is None else deadline
-        self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
+        self._idle: deque[http.client.HTTPConnection] = deque()  # safe for threads
 
     def get(self, path: str) -> bytes:
-        """The body of a good answer; ServiceError otherwise."""
+        """Return the body of a successful response; ServiceError otherwise."""
         return self._request("GET", path, None, {})
 
     def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Any:
-        """The JSON of a good answer to a JSON body; ServiceError otherwise."""
+        """Send a JSON body and return the JSON of a successful response."""
         sent = {"Content-Type": "application/json", **(headers or {})}
         return as_json(self._request("POST", path, _encoded(body), sent))
 
     def close(self) -> None:
-        while not self._idle.empty():
-            self._idle.get_nowait().close()
+        while self._idle:
+            self._idle.pop().close()
 
     def _request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> bytes:
         end = time.monotonic() + self._deadline
-        for attempt in range(self._retries + 1):
+        attempt = 0
+        while True:
+            attempt += 1
+            retry_after = ""
+            timeout = min(self._timeout, max(end - time.monotonic(), 1e-3))
             cause: Exception | None = None
             try:
-                timeout = min(self._timeout, max(end - time.monotonic(), 1e-3))
-                status, retry_after, content = self._once(method, path, body, headers, timeout)
+                status, retry_after, content = self._attempt(method, path, body, headers, timeout)
             except (OSError, http.client.HTTPException) as error:
+                cause = error
                 failure = ServiceError(
-                    f"service must answer; {method} {path} failed {attempt + 1} times "
+                    f"service must answer; {method} {path} failed {attempt} times "
                     f"({type(error).__name__}). Check that it runs and the address is right."
                 )
-                retry_after, cause = "", error
             else:
                 if status < 300:
                     return content
@@ -93,17 +96,17 @@ class Transport:
                 if status not in BUSY:
                     raise failure
             wait = _wait(attempt, retry_after)
-            if attempt == self._retries or time.monotonic() + wait >= end:
+            if attempt > self._retries or time.monotonic() + wait >= end:
                 raise failure from cause
             time.sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
 
-    def _once(
+    def _attempt(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float
     ) -> tuple[int, str, bytes]:
-        """Status, Retry-After and body of one attempt."""
+        """Return status, Retry-After and body of one attempt."""
         connection = self._connection()
-        connection.timeout, kept = timeout, connection.sock is not None
+        connection.timeout = timeout
+        reused = connection.sock is not None
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
@@ -114,32 +117,19 @@ class Transport:
                 raise http.client.HTTPException("the answer has no end")
         except BaseException as error:
             connection.close()
-            # The service ended a kept connection just when it was used again: no attempt was made.
-            if kept and isinstance(error, (ConnectionResetError, BrokenPipeError)):
-                return self._once(method, path, body, headers, timeout)
+            # The service had closed the persistent connection: this was no attempt.
+            if reused and isinstance(error, (ConnectionError, ssl.SSLError)):
+                return self._attempt(method, path, body, headers, timeout)
             raise
-        self._idle.put(connection)
+        self._idle.append(connection)
         return answer.status, answer.getheader("Retry-After") or "", content
 
     def _connection(self) -> http.client.HTTPConnection:
-        """A kept connection that is still open, or a new one."""
-        with suppress(queue.Empty):
-            while True:
-                kept = self._idle.get_nowait()
-                if not _ended(kept):
-                    return kept
-                kept.close()
+        """Return an idle connection, or a new one."""
+        with suppress(IndexError):
+            return self._idle.pop()
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         return kind(self._host, self._port, timeout=self._timeout)
-
-
-def _ended(connection: http.client.HTTPConnection) -> bool:
-    """Return whether the service closed a kept connection, which is readable only then."""
-    if connection.sock is None:
-        return True
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(connection.sock, selectors.EVENT_READ)
-        return bool(waiting.select(0))
 
 
 def _address(url: str) -> tuple[bool, str, int | None, str]:
@@ -182,8 +172,8 @@ def _plain(value: object) -> object:
 
 
 def _wait(attempt: int, retry_after: str) -> float:
-    """Seconds until the next attempt: doubling with jitter, or ``Retry-After``."""
-    wait = math.ldexp(FIRST_WAIT, attempt) * random.uniform(0.5, 1.0)
+    """Return the seconds until the next attempt: doubling with jitter, or ``Retry-After``."""
+    wait = math.ldexp(FIRST_WAIT, attempt - 1) * random.uniform(0.5, 1.0)
     return min(max(wait, float(retry_after) if retry_after.isdecimal() else 0.0), LONGEST_WAIT)
 
 

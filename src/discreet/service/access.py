@@ -16,18 +16,8 @@ from typing import TypeVar
 
 import msgspec
 
-from discreet.errors import (
-    BudgetExceeded,
-    CorruptRelease,
-    DecisionClosed,
-    DiscreetError,
-    InvalidInput,
-    LossConflict,
-    NotReady,
-    ServiceError,
-    StateClaimed,
-    UnknownDecision,
-)
+from discreet import errors
+from discreet.errors import DiscreetError, ServiceError, StateClaimed
 from discreet.service.logs import Log
 from discreet.service.membership import Members
 from discreet.service.runtime.service import Service
@@ -37,6 +27,7 @@ from discreet.service.storage import api_keys
 from discreet.service.storage.api_keys import DATABASE, VAULT, Key
 from discreet.service.storage.database import Connection, create_tables
 from discreet.service.storage.sqlite import Sqlite
+from discreet.types import JsonObject
 
 T = TypeVar("T")
 # Privacy: whether somebody answers is protected, and whether a decision gets a slot is public. So
@@ -44,14 +35,14 @@ T = TypeVar("T")
 DECIDE, TICKET, ANSWER, OTHER, UNLIMITED = "decide", "ticket", "answer", "other", ""
 """The bucket that a route takes from; health checks have no limit."""
 _STATUS: dict[type[DiscreetError], tuple[int, str]] = {
-    InvalidInput: (422, "invalid"),
-    UnknownDecision: (404, "unknown_decision"),
-    LossConflict: (409, "conflict"),
-    DecisionClosed: (410, "over"),
-    BudgetExceeded: (409, "budget_exceeded"),
-    CorruptRelease: (503, "corrupt_release"),
-    NotReady: (503, "not_ready"),
-    StateClaimed: (503, "state_claimed"),
+    errors.InvalidInput: (422, "invalid"),
+    errors.UnknownDecision: (404, "unknown_decision"),
+    errors.LossConflict: (409, "conflict"),
+    errors.DecisionClosed: (410, "over"),
+    errors.BudgetExceeded: (409, "budget_exceeded"),
+    errors.CorruptRelease: (503, "corrupt_release"),
+    errors.NotReady: (503, "not_ready"),
+    errors.StateClaimed: (503, "state_claimed"),
 }
 
 
@@ -149,6 +140,8 @@ class Access(ABC):
         self.rate, self.refusals = RateLimit(settings.rate_limit), Refusals(log)
         self.public_releases = False
         self.storage_errors: tuple[type[Exception], ...] = ()
+        self.labels: dict[str, JsonObject] = {}
+        """Values of the privacy label by the digest of the newest document."""
 
     @property
     @abstractmethod

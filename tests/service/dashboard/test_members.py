@@ -11,15 +11,14 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.service import membership
-from discreet.service.dashboard.page_frame import Sessions
-from discreet.service.dashboard.server_pages import (
+from discreet.service.dashboard.page_frame import (
     ADMIN,
     EVERYONE,
     OWNERS,
-    PAGES,
     READERS,
     SIGNED_IN,
 )
+from discreet.service.dashboard.page_routes import PAGES
 from discreet.service.experiment_file import FOLDER_EXAMPLE
 from discreet.service.membership import (
     PER_ADDRESS,
@@ -216,17 +215,6 @@ async def test_after_a_sign_in_no_other_site(settings):
                 reply = await visitor.send("/ui/login", next=link, **way)
                 place = link if link in own else "/ui"
                 assert (reply.status, reply.headers["location"]) == (303, place), link
-
-
-async def test_a_cookie_opens_pages_of_the_server_that_made_it(settings):
-    async with serving(settings(), Ada="owner") as (guest, service):
-        visitor = await signed_in(guest, "Ada")
-        name, _, text = visitor.cookie.partition("=")
-        mine = service.state.vault.mac
-        id = Sessions(mine).read(text).key
-        for secret, status in ((mine, 200), (b"of another server", 303)):
-            visitor.cookie = f"{name}={Sessions(secret).begin(id)[1]}"
-            assert (await visitor.get("/ui")).status == status
 
 
 async def test_forms_of_members_need_the_token_of_their_session(settings):

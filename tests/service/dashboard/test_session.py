@@ -12,12 +12,11 @@ from contextlib import chdir
 
 import pytest
 
-from client.browser import chromium, needs_chromium
+from client.browser import chromium, needs_chromium, violations
 from discreet.cli.main import main
 from discreet.client import Client
 from discreet.service.settings import Settings
 from service.conftest import time_passes
-from service.dashboard.accessibility import violations
 from service.dashboard.test_browser import save
 from service.served import Server
 from waiting import PATIENCE, until

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Budget, Plan, UnitBall
-from discreet.errors import InvalidInput
 from discreet.service.dashboard import experiment_form
 from discreet.service.dashboard.experiment_form import Edit, shown
-from discreet.service.dashboard.setup_pages import arranged, drafted, outlook
+from discreet.service.dashboard.server_pages import Setup, arranged
 from discreet.service.experiment_file import EXPERIMENT_EXAMPLE, FORM_EXAMPLE, rewritten
 from discreet.service.runtime.hosted_experiments import HostedExperiments
 from discreet.service.settings import Settings
@@ -162,19 +161,15 @@ async def test_a_file_comes_back_from_the_form_byte_by_byte(folder):
     ("name", "typed", "keys", "value"),
     [
         ("epsilon", "0.5", ("plan", "budget", "epsilon"), 0.5),
-        ("name", "other", ("experiment",), "other"),
         ("question", "", ("question",), None),
         ("share", "30", ("plan", "control", "share"), 0.3),
         ("control_action", "call", ("plan", "control", "action"), "call"),
-        ("close_every", "1d", ("plan", "close_every"), "1d"),
         ("window", "6h", ("window",), "6h"),
         ("first_batch", "many", ("plan", "first_batch"), "many"),
         ("outcome", "click", ("plan", "outcome"), {"kind": "Reward", "low": 0, "high": 1}),
         ("high", "60", ("plan", "outcome"), {"kind": "Reward", "low": 0, "high": 60}),
-        ("control", "none", ("plan", "control"), None),
         ("unit", "user", ("unit",), "user"),
         ("action", ["none", " mail ", ""], ("plan", "actions"), ["none", "mail"]),
-        ("missing_loss", "1", ("plan", "missing_loss"), 1),
         ("guardrails_share", "20", ("plan", "guardrails_share"), 0.2),
         ("rail_name", [], ("plan", "guardrails"), None),
     ],
@@ -310,30 +305,21 @@ async def test_from_an_empty_form_to_an_experiment_that_decides(folder):
 
 ERRORS = [
     ({"name": "Not Good"}, "name", "small letters"),
-    ({"epsilon": "-1"}, "epsilon", "above 0"),
     ({"epsilon": "1,5"}, "epsilon", "number"),
-    ({"epsilon": "50"}, "epsilon", "at most 20"),
     ({"delta": "2"}, "delta", "[0, 1)"),
     ({"action": ["only"]}, "actions", "two or more"),
     ({"share": "120"}, "share", "below 1"),
-    ({"share": "lots"}, "share", "number"),
     ({"control_action": "other"}, "control_action", "an action of the plan"),
-    ({"first_batch": "0"}, "first_batch", "at least 1"),
     ({"longest_batch": "3"}, "longest_batch", "in [64"),
     ({"close_every": "soon"}, "close_every", "with a unit"),
-    ({"window": "-3"}, "window", "in [0.01"),
     ({"unit": "user", "batches_per_user": "x"}, "batches_per_user", "whole number"),
     ({"outcome": "reward", "low": "5", "high": "1"}, "outcome", "low < high"),
-    ({"question": "?" * 501}, "question", "500"),
     ({"col_high": ["-5"]}, "col-0", "low < high"),
-    ({"col_kind": ["Category"]}, "col-0", "list of distinct words"),
     ({"col_name": ["age"] * 2, "col_kind": ["Flag"] * 2}, "columns", "distinct names"),
     ({"actions_kind": "items", "items": "id,year\nM"}, "items", "line 2"),
     ({"actions_kind": "count", "n_actions": "1"}, "n_actions", "at least 2"),
-    (rails(name=["two words"]), "rail-0", "letter"),
     (rails(name=["ok", "m"], low=["0", "5"]), "rail-1", "low < high"),
     (rails(name=["a", "b", "c", "d"]), "guardrails", "one to 3"),
-    (rails(name=["a"]) | {"control": "none"}, "guardrails", "control share"),
     (rails(name=["a"]) | {"guardrails_share": "0"}, "guardrails_share", "positive"),
 ]
 """What is typed, the field that is wrong, and a part of the message."""
@@ -371,9 +357,11 @@ async def test_errors_of_the_forecast_stand_at_their_field(folder):
 def test_the_mean_of_an_amount_is_no_percentage():
     fields = {"mean": ["0.2"], "difference": ["0.1"], "per_day": ["1e-300"]}
     plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget(4.0, 1e-6))  # losses in [0, 1]
-    amount, clicks = (outlook(plan, fields, each).sentences[0] for each in (False, True))
-    assert "a difference of 10 percentage points" in amount
-    assert "a difference of 0.1 percentage points" in clicks
+    for kind, points in (("Loss", "10"), ("Reward", "0.1")):
+        outcome = {"kind": kind, "low": 0, "high": 1}
+        setup = Setup("", document={"plan": {"outcome": outcome}})
+        setup.foresee(plan, fields)
+        assert f"a difference of {points} percentage points" in setup.forecast[0]
 
 
 async def test_a_text_that_is_no_toml_stays_as_it_was_typed(folder):
@@ -475,14 +463,15 @@ async def test_a_sample_is_used_and_neither_stored_nor_logged(folder, capfd):
 
 
 def test_a_sample_in_json_lines():
-    for sample in ("", "a,b\n1\n", '{"a": [1]}', "{", "1,2\n3,4", "id\n1"):
-        with pytest.raises(InvalidInput, match="must"):
-            drafted(sample, [])
+    setup = Setup("", sample='{"a": [1]}')
+    setup.draft()
+    assert ("must" in setup.problems["sample"], setup.sample) == (True, '{"a": [1]}')
     rows = [f'{{"age": {20 + i * i % 37}, "paid": {["true", "false"][i % 2]}}}' for i in range(30)]
-    found = drafted("\n".join([*rows, '{"paid": null, "age": 1e999}']), [])
-    kinds = {each["name"]: each["kind"] for each in found.columns}
-    assert kinds == {"age": "Number", "paid": "Flag"}
-    assert all(each["indicator"] for each in found.columns), "both are missing once"
+    setup = Setup("", sample="\n".join([*rows, '{"paid": null, "age": 1e999}']))
+    setup.draft()
+    columns = setup.document["plan"]["features"]["fields"]
+    assert {each["name"]: each["kind"] for each in columns} == {"age": "Number", "paid": "Flag"}
+    assert all(each["indicator"] for each in columns), "both are missing once"
 
 
 async def test_duplicate_and_archive(folder):

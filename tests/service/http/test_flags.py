@@ -28,16 +28,16 @@ def service(server, written):
     return f"http://127.0.0.1:{running.port}", key, running.windows_end
 
 
-def looked(url, key):
+def started(url, key):
     """A process of an application that has just started."""
     decisions = FlagDecisions("flag", ExperimentFlag(url, key, deadline=PATIENCE))
-    decisions.look()
+    decisions.refresh()
     return decisions
 
 
 def test_a_person_takes_one_slot_of_a_release(service):
     url, key, windows_end = service
-    first, second = looked(url, key), looked(url, key)
+    first, second = started(url, key), started(url, key)
     made, how = first.decide(first.facts, "ann", HERE)
     assert (made.stored, how) == (True, Reason.SPLIT)
     assert first.decide(first.facts, "ann", HERE) == (made, Reason.CACHED)
@@ -51,12 +51,12 @@ def test_a_person_takes_one_slot_of_a_release(service):
         for _ in range(3):  # fill the batch, until its release decides
             client.decide(HERE["features"])
     windows_end()
-    until(first.look)
+    until(first.refresh)
     again, how = first.decide(first.facts, "ann", HERE)
     assert how == Reason.SPLIT
     assert again.id != made.id
     # A process that has not heard of the release asks under the old name: the person counted.
-    third = looked(url, key)
+    third = started(url, key)
     old = third.facts._replace(release=0)
     late, _ = third.decide(old, "ann", HERE)
     assert late.stored is False
@@ -66,7 +66,7 @@ def test_javascript_takes_the_same_slot(service):
     if shutil.which("node") is None:
         pytest.skip("node must be installed for clients/js")
     url, key, _ = service
-    python = looked(url, key)
+    python = started(url, key)
     made, _ = python.decide(python.facts, "ann", HERE)
     code = (
         f'import {{ DiscreetProvider }} from "{ROOT}/clients/js/openfeature.js";\n'

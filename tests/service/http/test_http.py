@@ -113,26 +113,9 @@ def test_replies_do_not_depend_on_earlier_records(limited):
     assert tickets[0][1]["stored"] is True
     erased = [post("admin/erase", user=name)[:2] for name in ("ann", "nobody")]
     assert erased == [(200, {"erased": True})] * 2
-    for path, body, field in (
-        ("decide", HERE, "user"),
-        ("decide", HERE | {"user": None}, "user"),
-        ("decide", HERE | {"user": ""}, "user"),
-        ("decide", HERE | {"user": 7}, "user"),
-        ("tickets", {}, "user"),
-        ("observe", {"decision": "x", "loss": 0.5, "user": "ann"}, "user"),
-        ("admin/erase", {}, "user"),
-    ):
+    for path, body in (("decide", HERE), ("decide", HERE | {"user": ""}), ("tickets", {})):
         status, answer, _ = post(path, **body)
-        assert (status, answer["error"]["field"]) == (422, field), answer
-
-
-def test_where_the_unit_is_a_decision_no_user_is_taken(limited):
-    running, key, _ = limited()
-    for path, body in (("decide", HERE), ("tickets", {})):
-        for user in ("ann", None):
-            status, answer, _ = running.call("POST", f"/v1/{path}", {"user": user, **body}, key)
-            assert (status, answer["error"]["field"]) == (422, "user")
-    assert running.call("GET", "/v1/status", key=key)[1]["batches"] == []
+        assert (status, answer["error"]["field"]) == (422, "user"), answer
 
 
 def test_from_the_first_decision_to_the_first_release(written, server):
@@ -222,25 +205,15 @@ def test_a_key_has_an_expiry_a_rate_and_a_last_use(limited):
 
 
 BAD = [
-    b"",
-    b"{",
-    b"[]",
-    b"null",
     b'{"context": [0.1]}',
-    b'{"context": [0.1, 0.2, 0.3]}',
     b'{"context": ["0.1", 0.2]}',
     b'{"context": [true, 0.2]}',
-    b'{"context": [NaN, 0.2]}',
     b'{"context": [1e400, 0.2]}',
-    b'{"context": [null, 0.2]}',
     b'{"context": [[0.1], 0.2]}',
     b'{"context": {"a": 1}}',
-    b'{"context": [0.1, 0.2], "more": 1}',
-    b'{"context": [0.1, 0.2], "deferred": "yes"}',
     b'{"context": [0.1, 0.2], "user": "ann"}',
-    b'{"context": [0.1, 0.2], "user": "\xff"}',
-    b'{"context": ' + b"[" * 50_000,
 ]
+"""Contexts that are no vector of the unit ball. [attack/test_fuzz.py has other malformed bodies]"""
 
 
 def test_bad_bodies_are_refused_to_their_sender(limited):
@@ -249,9 +222,6 @@ def test_bad_bodies_are_refused_to_their_sender(limited):
         status, answer, _ = running.call("POST", "/v1/decide", body, key)
         assert status == 422, body[:60]
         assert answer["error"]["code"] == "invalid"
-    for loss in ("-0.1", "1.1", '"0.5"', "true", "null", "NaN", "1e400", "[0.5]"):
-        body = f'{{"decision": "x", "loss": {loss}}}'.encode()
-        assert running.call("POST", "/v1/observe", body, key)[0] == 422, loss
     too_long = {"Idempotency-Key": "k" * 256}
     assert running.call("POST", "/v1/decide", HERE, key, too_long)[0] == 422
     assert running.call("GET", "/v1/status", key=key)[1]["batches"] == []  # no slot was taken

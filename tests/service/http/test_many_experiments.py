@@ -11,7 +11,7 @@ import pytest
 
 from discreet.errors import InvalidInput, StateClaimed
 from discreet.service.dashboard.experiment_summary import summary
-from discreet.service.dashboard.server_pages import PAGES
+from discreet.service.dashboard.page_routes import PAGES
 from discreet.service.http.bodies import Bodies
 from discreet.service.http.handlers import ExperimentHandlers
 from discreet.service.http.routes import PUBLIC, experiment_routes
@@ -40,23 +40,14 @@ def test_each_stores_its_own(folder):
         for path in ("decide", "v1/decide"):
             status, reported = await asking.decide("a", folder.keys["a"], path)
             assert (status, reported["stored"]) == (200, True)
-        found = await asking.call("GET", "/v1/experiments/a/status", folder.keys["a"])
-        assert (found[0], found[1]["batches"][0]["taken"]) == (200, 2)
-        assert (await asking.call("GET", "/v1/experiments/a/releases/0", folder.keys["a"]))[
-            0
-        ] == 200
-        decision = reported["decision"]
+        body = {"decision": reported["decision"], "loss": 0.5}
         for name, expected in (("b", 404), ("a", 200)):  # an id is of one experiment
-            body = {"decision": decision, "loss": 0.5}
-            reply = await asking.call(
-                "POST", f"/v1/experiments/{name}/observe", folder.keys[name], body
-            )
-            assert reply[0] == expected
+            path = f"/v1/experiments/{name}/observe"
+            assert (await asking.call("POST", path, folder.keys[name], body))[0] == expected
         return [hosted.served[name].service.settings for name in ("a", "b")]
 
     first, second = host(folder, scenario)
     assert (rows_of(first, "records"), rows_of(second, "records")) == (2, 0)
-    assert first.vault == second.vault == "vault"
     assert first.place("vault") != second.place("vault")
     assert anchor_of(first).path != anchor_of(second).path
 
@@ -138,18 +129,8 @@ def test_pause_resume_end_and_archive_touch_one(folder):
             assert (status, reported["state"]) == (200, state)
             assert (await stored("a"), await stored("b")) == (takes, True), what
         assert (await change("resume"))[0] == 422  # the end is for good
-        mode = await asking.call(
-            "POST", "/v1/experiments/a/admin/mode", folder.keys["a"], {"mode": "online"}
-        )
-        assert mode[0] == 422
-        found = (await asking.call("GET", "/v1/experiments/a/status", folder.keys["a"]))[1]
-        assert found["ended"]
-        assert "An operator has ended" in found["text"]
         status, reported = await change("archive", {})
-        assert status == 422
-        assert "burn" in reported["error"]["message"]
-        assert await stored("b")
-        assert not await stored("a")
+        assert (status, "burn" in reported["error"]["message"]) == (422, True)
         status, reported = await change("archive", {"burn": True})
         assert (status, reported["archived"]) == (200, "archive/a")
         assert (await asking.decide("a", folder.keys["a"]))[0] == 410
@@ -398,9 +379,6 @@ schema = { kind = "Schema", fields = [{ kind = "Number", name = "price", low = 0
 
 def test_settings_of_a_server(tmp_path, monkeypatch):
     (tmp_path / "server.toml").write_text("port = 1\n")
-    assert ServerSettings.read(tmp_path).port == 1
-    monkeypatch.setenv("DISCREET_PORT", "2")
-    assert ServerSettings.read(tmp_path).port == 2
     monkeypatch.setenv("DISCREET_VAULT", "x")
     with pytest.raises(InvalidInput, match="DISCREET_VAULT must be left out"):
         ServerSettings.read(tmp_path)

@@ -1,7 +1,5 @@
 """An experiment with named actions and rewards, over HTTP and on its pages."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -62,26 +60,15 @@ def test_names_and_rewards_over_http(running, tmp_path, capsys):
         assert (status, problem["code"]) == (422, "invalid"), wrong
         assert ("send 'reward' instead" in problem["message"]) == ("loss" in wrong)
     assert post("observe", decision=decision, reward=12.5) == (200, {"stored": True})
-    assert post("observe", decision=decision, reward=12.5) == (200, {"stored": True})
-    status, problem = post("observe", decision=decision, reward=12.0)
-    assert (status, problem["message"].split()[0]) == (409, "reward")
-    other = post("decide", context=HERE)[1]["decision"]
-    status, reported = post("observe:batch", observations=[{"decision": other, "loss": 0.5}])
-    assert (status, "send 'reward' instead" in reported["message"]) == (422, True)
-    reported = post("observe:batch", observations=[{"decision": other, "reward": -10}])[1]
-    assert reported["results"] == [{"status": 200, "stored": True}]
-
+    assert post("observe", decision=decision, reward=12.0)[0] == 409
     ticket = post("tickets")[1]["ticket"]
     whole = {"decision": ticket, "context": HERE, "reward": 3}
-    for action in ("Mail", 1, ""):
-        assert post("observe", **whole, action=action)[0] == 422
-    assert post("observe", **whole, action="mail") == (200, {"stored": True})
+    for action, expected in (("Mail", 422), (1, 422), ("mail", 200)):
+        assert post("observe", **whole, action=action)[0] == expected
 
     schema = service.call("GET", "/v1/schema", key=key)[1]
     assert schema["actions"] == ["none", "mail", "call"]
     assert schema["outcome"] == {"kind": "Reward", "low": "-10.0", "high": "50.0", "clip": False}
-    status = service.call("GET", "/v1/status", key=key)[1]
-    assert (status["actions"], status["outcome"]) == (schema["actions"], schema["outcome"])
     shapes = service.call("GET", "/openapi.json", key=key)[1]["components"]["schemas"]
     assert "loss" not in shapes["Observe"]["properties"]
     limits = shapes["Observe"]["properties"]["reward"]
@@ -91,25 +78,18 @@ def test_names_and_rewards_over_http(running, tmp_path, capsys):
     url = f"http://127.0.0.1:{service.port}"
     with Client(url, key) as client:
         first, second = client.decide(HERE), client.decide(HERE)
-        assert first.action in schema["actions"]
         client.observe(first, reward=0.0)
         assert client.observe_many(rewards=[(second, 50)]) == [{"status": 200, "stored": True}]
         with pytest.raises(ServiceError, match="send 'reward' instead"):
             client.observe(first, 0.5)
     board = Billboard(url, public_key(Vault(tmp_path / "vault").signing), key=key)
-    assert board.actions == ("none", "mail", "call")
-    assert board.sample(HERE) in board.actions
-    assert set(board.sample([HERE] * 50)) <= set(board.actions)
+    assert set(board.sample([HERE] * 50)) <= set(board.actions) == {"none", "mail", "call"}
 
     data = load("linear", rows=12)
     np.savez(tmp_path / "play.npz", X=data.contexts[:, :2], y=data.labels)
-    arguments = ["--url", url, "--key", key, "--data", str(tmp_path / "play.npz"), "--json"]
+    arguments = ["--url", url, "--key", key, "--data", str(tmp_path / "play.npz")]
     assert main(["simulate-traffic", *arguments]) == 0
-    reported = json.loads(capsys.readouterr().out)
-    assert reported["answers"] == {"decide": {"200": 12}, "observe": {"200": 12}}
-    assert main(["simulate-traffic", *arguments[:-1]]) == 0
-    assert "mean reward " in (stated := capsys.readouterr().out)
-    assert "(by chance 10.000" in stated  # a third of the answers at 50, two thirds at −10
+    assert "(by chance 10.000" in capsys.readouterr().out  # a third at 50, two thirds at −10
 
 
 async def test_a_release_has_the_mean_reward(settings, released):

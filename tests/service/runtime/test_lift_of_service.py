@@ -166,7 +166,7 @@ def test_the_lift_over_http(settings, play, released, monkeypatch, capsys):
     url = "http://localhost:8000"
     nothing = b'{"error": {"code": "not_found"}}'
     monkeypatch.setattr(
-        billboard, "fetch", lambda path, *_: answers.get(path.removeprefix(url), nothing)
+        billboard, "fetch", lambda at, path, _: answers[path] if at == url else nothing
     )
     assert main(["lift", url, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(answers["/v1/lift"])

@@ -57,7 +57,7 @@ ROWS = {
 }
 """Inputs of each row of a list; a browser sends one text per row and input."""
 TYPED = ("name", "low", "high", "values", "width", "limit")
-"""Inputs of a row that are empty, or as they were, where nobody typed anything."""
+"""Inputs of a row that are empty, or as they were, that nobody has filled."""
 
 
 def text_of(value: object) -> str:
@@ -70,7 +70,7 @@ def text_of(value: object) -> str:
 
 
 def value_of(text: str) -> int | float | str:
-    """Return the number of a text; a text that is no number is kept, for the library to refuse."""
+    """Return the number of a text; another text is returned, for the library to refuse."""
     for read in (int, float):
         with suppress(ValueError):
             return read(text)
@@ -182,7 +182,7 @@ def _rail(guardrail: JsonObject) -> dict[str, str]:
 class Edit:
     """Values of a file after somebody sent its form; texts that were not changed change nothing.
 
-    ``texts`` are those that the file cannot hold, ``blank`` counts empty rows of each list.
+    ``texts`` are those that were sent, ``blank`` counts empty rows of each list.
     """
 
     def __init__(self, document: JsonObject, fields: Fields) -> None:
@@ -192,12 +192,15 @@ class Edit:
         if not isinstance(self.document.get("plan"), dict):
             self.document["plan"] = {}
         self.plan: JsonObject = self.document["plan"]
-        for part in ("simple", "actions", "outcome", "control", "guardrails", "columns"):
-            getattr(self, f"_{part}")()
-        after, kept = shown(self.document), (*SIMPLE, "n_actions", "items", "low", "high", "share")
-        self.texts: JsonObject = {
-            name: self.typed(name) for name in kept if self.typed(name) != after[name]
-        }
+        self._simple()
+        self._actions()
+        self._outcome()
+        self._control()
+        self._guardrails()
+        self._columns()
+        after = shown(self.document)
+        single = (*SIMPLE, "n_actions", "items", "low", "high", "share")
+        self.texts: JsonObject = {name: self.typed(name) for name in single if name in fields}
         if "action" in fields and not after["action"]:  # names, while other actions are chosen
             self.texts["action"] = [*filter(None, map(str.strip, fields["action"]))]
 
@@ -306,8 +309,8 @@ class Edit:
                 name.removeprefix(f"{group}_"): text.strip().replace("\r\n", "\n")
                 for name, text in texts.items()
             }
-            place = row["was"]
-            was = int(place) if place.isascii() and place.isdecimal() else len(before)
+            index = row["was"]
+            was = int(index) if index.isascii() and index.isdecimal() else len(before)
             old = before[was] if was < len(before) else {}
             shown_before = texts_of(old)
             if not old and all(row.get(key, "") in ("", shown_before.get(key)) for key in TYPED):
@@ -343,10 +346,10 @@ def _items(text: str, columns: list[JsonObject]) -> list[JsonObject]:
     """Return the items of a CSV text, with values as their columns read them."""
     known = {each.get("name"): each for each in columns}
     rows = [[*map(str.strip, row)] for row in csv.reader(io.StringIO(text)) if row]
-    for place, row in enumerate(rows, start=1):
+    for line, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise InvalidInput(
-                f"items, line {place} must have {len(rows[0])} values, as the first line; it has "
+                f"items, line {line} must have {len(rows[0])} values, as the first line; it has "
                 f"{len(row)}. Quote values that contain commas."
             )
     pairs = (zip(rows[0], row, strict=True) for row in rows[1:])

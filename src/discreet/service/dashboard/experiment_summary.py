@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from discreet.client.chain import Link
+from discreet.client.pages import counted, minute
 from discreet.design.action_names import action_name
 from discreet.plan.plan import Plan
 from discreet.releases.lift import Lift, within
-from discreet.service.dashboard.charts import DAY
-from discreet.service.dashboard.page_frame import counted, minute
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import ServiceStatus
 from discreet.service.storage import document_table
@@ -19,6 +18,7 @@ from discreet.service.storage.database import Connection
 from discreet.service.storage.document_table import HOUR
 from discreet.text import about, duration, roughly
 
+DAY = 86_400
 SHORTEST = 30.0
 """Seconds without a decision that say nothing: counts are stored every ten seconds."""
 UNLIKELY = -math.log(0.001)
@@ -44,15 +44,6 @@ def document_names(links: Iterable[Link]) -> dict[int, str]:
         else:
             after = f" after release {count}" if count else ""
             found[link.number] = DOCUMENT_KINDS.get(link.kind, link.kind) + after
-    return found
-
-
-def release_counts(links: Iterable[Link]) -> dict[int, int]:
-    """Return the count of releases up to each document, by number."""
-    found, count = {}, 0
-    for link in links:
-        count = link.release.number if link.release is not None else count
-        found[link.number] = count
     return found
 
 
@@ -245,19 +236,13 @@ class Summary:
         since = self.status["now"] - DAY
         return sum(count for hour, count in self.hours.items() if hour > since)
 
-    @property
-    def counted_since(self) -> int | None:
-        """Return the time from which decisions are counted, if it is later than the beginning."""
-        first = min(self.hours, default=None)
-        return first if first is not None and first > self.began else None
-
 
 async def summary(service: Service) -> Summary:
     """Read the summary from the database and the newest release."""
     plan, status, lift = service.settings.plan, await service.status(), service.lift()
     began, batches, hours, latest, times = await service.state.read(_facts)
     default, named = service.settings.default_name, control(plan)
-    links, unstored = service.state.serving.chain.links, service.state.decided
+    chain, unstored = service.state.serving.chain, service.state.decided
     if unstored:  # by this worker, in the last seconds
         latest, hour = status["now"], int(status["now"] // HOUR) * HOUR
         hours[hour] = hours.get(hour, 0) + unstored
@@ -279,10 +264,10 @@ async def summary(service: Service) -> Summary:
         hours=hours,
         released={
             link.release.number: times[link.number]
-            for link in links
+            for link in chain.links
             if link.release is not None and link.number in times
         },
-        deciding=release_counts(links)[status["serving"]],
+        deciding=len(chain.until(status["serving"]).releases),
     )
 
 
@@ -290,6 +275,6 @@ def _facts(c: Connection) -> tuple[float, int, dict[int, int], float | None, dic
     """Read the beginning, batches that were not given up, and times of decisions and releases."""
     # The first key is made in the transaction that begins the experiment.
     began = float(c.execute("SELECT min(created) FROM keys").fetchone()[0])
-    kept = int(c.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0])
+    unburned = int(c.execute("SELECT count(*) FROM batches WHERE state <> 'burned'").fetchone()[0])
     hours, times = document_table.decisions_by_hour(c), document_table.release_times(c)
-    return began, kept, hours, document_table.last_decision(c), times
+    return began, unburned, hours, document_table.last_decision(c), times

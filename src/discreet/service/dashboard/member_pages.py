@@ -14,7 +14,7 @@ from discreet.service.dashboard.page_frame import (
     MEMBER_COOKIE,
     OWNERS,
     READERS,
-    PageRequest,
+    AnyPage,
     Sessions,
     at_least,
     set_cookie,
@@ -22,7 +22,6 @@ from discreet.service.dashboard.page_frame import (
     visitor_of_key,
 )
 from discreet.service.membership import RULE, check_passphrase
-from discreet.service.runtime.service import Service
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import Connection
 from discreet.service.storage.member_tables import (
@@ -37,7 +36,7 @@ LONGEST = 4096
 """Characters of a link that is kept while somebody signs in."""
 
 
-async def log_in(page: PageRequest, _service: Service | None = None) -> Response:
+async def log_in(page: AnyPage) -> Response:
     """Show a form for a member's passphrase or for a key, and begin a session for either."""
     access, name, given = page.access, page.given("name"), page.given("key")
     headers, after = page.request.headers.raw, page.given("next")
@@ -73,29 +72,29 @@ async def log_in(page: PageRequest, _service: Service | None = None) -> Response
     return _entered(page, after or "/ui")
 
 
-def _entered(page: PageRequest, to: str) -> Response:
+def _entered(page: AnyPage, to: str) -> Response:
     """Lead to a page with the cookie of a new session, and without that of another kind."""
-    response = page.to(to)
+    response = page.redirect(to)
     if page.cookie is not None:
         set_cookie(page, response, COOKIE if page.cookie[0] != COOKIE else MEMBER_COOKIE)
         set_cookie(page, response, *page.cookie, SESSION_SECONDS)
     return response
 
 
-async def log_out(page: PageRequest, _service: Service | None = None) -> Response:
+async def log_out(page: AnyPage) -> Response:
     """End this session of a member, or all of a key: copies of its cookie are worthless."""
     members, id = page.access.members, page.session.key
     if page.visitor and (member := page.visitor.member):
         await members.write(lambda c: members.tables.end_sessions(c, member.id, id))
     else:
         await page.access.end_sessions(id)
-    response = page.to(LOG_IN)
+    response = page.redirect(LOG_IN)
     for name in (MEMBER_COOKIE, COOKIE):
         set_cookie(page, response, name)
     return response
 
 
-async def join(page: PageRequest, _service: Service | None = None) -> Response:
+async def join(page: AnyPage) -> Response:
     """Let the holder of an invitation choose a name and a passphrase, once."""
     members, code = page.access.members, page.given("code")
     tables = members.tables
@@ -118,13 +117,13 @@ async def join(page: PageRequest, _service: Service | None = None) -> Response:
     return page.render("join.html", status, message=message, code=code, rule=RULE, **values)
 
 
-def _chosen(page: PageRequest, *names: str) -> str:
+def _chosen(page: AnyPage, *names: str) -> str:
     if page.given("passphrase") != page.given("again"):
         raise InvalidInput("passphrase must be typed twice; the two differ. Type it again.")
     return check_passphrase(page.given("passphrase"), *names)
 
 
-async def account(page: PageRequest, _service: Service | None = None) -> Response:
+async def account(page: AnyPage) -> Response:
     """Show the sessions of the signed-in member; change the passphrase or end sessions."""
     members, visitor = page.access.members, page.visitor
     member = visitor.member if visitor else None
@@ -136,7 +135,7 @@ async def account(page: PageRequest, _service: Service | None = None) -> Respons
             if page.given("what") == "end":
                 only = page.given("id")
                 await members.write(lambda c: tables.end_sessions(c, member.id, only))
-                return page.to("/ui/account?done=end")
+                return page.redirect("/ui/account?done=end")
             await members.verify(member.name, page.given("current"), page.address)
             hash = await members.hash(_chosen(page, member.name, member.email))
             await members.write(lambda c: tables.set_hash(c, member.id, hash, page.by))
@@ -149,14 +148,14 @@ async def account(page: PageRequest, _service: Service | None = None) -> Respons
     return page.render("account.html", status, **values)
 
 
-async def members(page: PageRequest, _service: Service | None = None) -> Response:
+async def members(page: AnyPage) -> Response:
     """List the members of the server or of one experiment, and change them."""
     directory, scope, link = page.access.members, page.access.experiment, ""
     if page.request.method == "POST":
         what = page.given("what")
         code = await directory.write(_change(page, scope, what))
         if not code:
-            return page.to(f"/ui/members?done={what}")
+            return page.redirect(f"/ui/members?done={what}")
         url, query = page.request.url, urlencode({"code": code})
         link = f"{url.scheme}://{url.netloc}{directory.prefix}/ui/join?{query}"
     everyone = await directory.read(directory.tables.listed)
@@ -172,7 +171,7 @@ async def members(page: PageRequest, _service: Service | None = None) -> Respons
     )
 
 
-def _change(page: PageRequest, scope: str, what: str) -> Callable[[Connection], str]:
+def _change(page: AnyPage, scope: str, what: str) -> Callable[[Connection], str]:
     """Return the change that a form of the page requests; its result is the code of a link."""
     tables, by, id, role = page.access.members.tables, page.by, page.given("id"), page.given("role")
     lasts = page.given("expires_in").strip() or INVITED_FOR

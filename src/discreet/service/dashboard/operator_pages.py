@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from starlette.responses import Response
 
 from discreet.client.documents import digest, verify
-from discreet.client.label import label_document, label_values
 from discreet.errors import CorruptRelease, InvalidInput, ServiceError
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import Composed
@@ -19,10 +17,9 @@ from discreet.releases.quality import quality
 from discreet.service.dashboard.experiment_summary import (
     MODES,
     document_names,
-    release_counts,
     summary,
 )
-from discreet.service.dashboard.page_frame import PageRequest
+from discreet.service.dashboard.page_frame import AnyPage, ExperimentPage, label_of
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import control_words
 from discreet.service.storage.api_keys import Key
@@ -43,10 +40,11 @@ def bodies(connection: Connection) -> list[tuple[int, bytes]]:
     return [(int(row[0]), bytes(row[1])) for row in rows]
 
 
-async def batches(page: PageRequest, service: Service) -> Response:
+async def batches(page: ExperimentPage) -> Response:
+    service = page.site
     found, slots = await service.state.read(every_batch), service.state.slots
-    kept = sum(batch.state != "burned" for batch in found)
-    sizes = [slots.size(kept + step) for step in (1, 2, 3)]  # which the plan fixes
+    unburned = sum(batch.state != "burned" for batch in found)
+    sizes = [slots.size(unburned + step) for step in (1, 2, 3)]  # which the plan fixes
     return page.render(
         "batches.html",
         batches=found[::-1],
@@ -77,7 +75,8 @@ async def _checked(service: Service) -> list[JsonObject]:
     return await asyncio.to_thread(lambda: [check(*each) for each in stored if each[0] in known])
 
 
-async def releases(page: PageRequest, service: Service) -> Response:
+async def releases(page: ExperimentPage) -> Response:
+    service = page.site
     checked, chain = await _checked(service), service.state.serving.chain
     numbers = [link.number for link in chain.links if link.release is not None]
     return page.render(
@@ -91,8 +90,8 @@ async def releases(page: PageRequest, service: Service) -> Response:
     )
 
 
-async def release(page: PageRequest, service: Service) -> Response:
-    wanted = page.request.path_params["number"]
+async def release(page: ExperimentPage) -> Response:
+    service, wanted = page.site, page.request.path_params["number"]
     document = next((each for each in await _checked(service) if each["number"] == wanted), None)
     if document is None:
         raise _no_document()
@@ -104,10 +103,10 @@ async def release(page: PageRequest, service: Service) -> Response:
     )
 
 
-async def document(page: PageRequest, service: Service) -> Response:
+async def document(page: ExperimentPage) -> Response:
     """Return the signed bytes, to check them elsewhere."""
     number = page.request.path_params["number"]
-    found = await service.state.document(number)
+    found = await page.site.state.document(number)
     if found is None:
         raise _no_document()
     named = {"Content-Disposition": f'attachment; filename="document-{number}.json"'}
@@ -131,8 +130,8 @@ def charges(ledger: Ledger) -> list[tuple[str, str, float, float]]:
     return lines
 
 
-async def ledger(page: PageRequest, service: Service) -> Response:
-    found = await service.state.ledger()
+async def ledger(page: ExperimentPage) -> Response:
+    found = await page.site.state.ledger()
     lines = await asyncio.to_thread(charges, found)
     return page.render(
         "ledger.html",
@@ -143,37 +142,11 @@ async def ledger(page: PageRequest, service: Service) -> Response:
     )
 
 
-async def label(page: PageRequest, service: Service) -> Response:
+async def label(page: ExperimentPage) -> Response:
     """Show the privacy label of everything that was published."""
-    return page.render("label.html", **await _label(service))
+    return page.render("label.html", **await label_of(page.access, page.site))
 
 
-async def privacy_words(service: Service) -> str:
-    """Return what an attacker can tell from all releases, in one sentence."""
-    if not service.state.serving.newest:
-        return "Nothing was published yet, so nobody can learn anything from it."
-    return str((await _label(service))["odds"])
-
-
-async def _label(service: Service) -> JsonObject:
-    """Return the values of the label, kept until there is another document."""
-    chain, newest = service.state.serving.chain, service.state.serving.chain.links[-1]
-    if newest.digest not in _LABELS:
-        ledger = await service.state.ledger()
-        releases = release_counts(chain.links)[newest.number]
-        about = {"experiment": service.settings.experiment, "releases": releases}
-        about |= {"head": newest.digest, "key": chain.key}
-        made = datetime.now(UTC).date().isoformat()
-        document = await asyncio.to_thread(label_document, ledger, about, made=made)
-        _LABELS[newest.digest] = label_values(document)
-        while len(_LABELS) > KEPT:
-            del _LABELS[next(iter(_LABELS))]
-    return _LABELS[newest.digest]
-
-
-KEPT = 256
-"""Labels in memory, by the digest of the newest document: one for each experiment."""
-_LABELS: dict[str, JsonObject] = {}
 CHANGES = {
     "invited": "Invited somebody as {role}{where}",
     "member joined": "{member} joined",
@@ -195,13 +168,13 @@ CHANGES = {
 """Lines of the history."""
 
 
-async def history(page: PageRequest, service: Service | None = None) -> Response:
+async def history(page: AnyPage) -> Response:
     """List changes of an experiment, or those to the members and keys of a server."""
-    if service is None:
-        names, changes = {}, await page.access.members.read(lambda c: list_changes(c, 0))
+    if isinstance(page.site, Service):
+        names = document_names(page.site.state.serving.chain.links)
+        changes = await page.site.changes()
     else:
-        names = document_names(service.state.serving.chain.links)
-        changes = await service.changes()
+        names, changes = {}, await page.access.members.read(lambda c: list_changes(c, 0))
     lines = [(each, _who(each), _words(each, names, page.access.keys)) for each in changes]
     return page.render("history.html", lines=lines, cut=len(lines) == LIMIT)
 
@@ -230,7 +203,8 @@ def _words(change: Change, names: dict[int, str], keys: dict[str, Key]) -> str:
     return CHANGES.get(change.what, change.what).format_map(defaultdict(str, words))
 
 
-async def settings(page: PageRequest, service: Service) -> Response:
+async def settings(page: ExperimentPage) -> Response:
+    service = page.site
     return page.render(
         "settings.html",
         status=await service.status(),
@@ -242,21 +216,26 @@ async def settings(page: PageRequest, service: Service) -> Response:
     )
 
 
-async def change_settings(page: PageRequest, service: Service) -> Response:
-    """Change the mode or the release that decides, or burn a batch for good."""
-    what = page.request.url.path.rpartition("/")[2]
-    if what == "mode":
-        await service.set_mode(page.given("mode"), page.by)
-    elif what == "serving":
-        text = page.given("release")
-        await service.set_serving(None if text == "newest" else _whole("release", text), page.by)
-    elif page.given("batch") != page.given("typed").strip():
+async def change_mode(page: ExperimentPage) -> Response:
+    await page.site.set_mode(page.given("mode"), page.by)
+    return page.redirect("/ui/settings?done=mode")
+
+
+async def change_serving(page: ExperimentPage) -> Response:
+    """Let an older release decide, or the newest again."""
+    text = page.given("release")
+    await page.site.set_serving(None if text == "newest" else _whole("release", text), page.by)
+    return page.redirect("/ui/settings?done=serving")
+
+
+async def burn(page: ExperimentPage) -> Response:
+    """Burn a batch for good; its number is typed to confirm."""
+    if page.given("batch") != page.given("typed").strip():
         raise InvalidInput(
             "batch must be confirmed by typing its number; the numbers differ. Nothing was burned."
         )
-    else:
-        await service.burn(_whole("batch", page.given("batch")), page.by)
-    return page.to(f"/ui/settings?done={what}")
+    await page.site.burn(_whole("batch", page.given("batch")), page.by)
+    return page.redirect("/ui/settings?done=burn")
 
 
 def _whole(name: str, text: str) -> int:
@@ -265,17 +244,17 @@ def _whole(name: str, text: str) -> int:
     return int(text)
 
 
-async def keys(page: PageRequest, service: Service) -> Response:
+async def keys(page: ExperimentPage) -> Response:
     """List all keys; the form creates one, and only this answer shows its text."""
     made = None
     if page.request.method == "POST":
         label = page.given("label")[:200]
         lasts = page.given("expires_in").strip() or None
-        made = await service.create_key(page.fields.get("scope", []), label, lasts, by=page.by)
-    shown = [key.shown() for key in await service.list_keys()]
+        made = await page.site.create_key(page.fields.get("scope", []), label, lasts, by=page.by)
+    shown = [key.shown() for key in await page.site.list_keys()]
     return page.render("keys.html", keys=shown[::-1], made=made)
 
 
-async def revoke(page: PageRequest, service: Service) -> Response:
-    await service.revoke_key(page.given("id"), page.by)
-    return page.to("/ui/keys")
+async def revoke(page: ExperimentPage) -> Response:
+    await page.site.revoke_key(page.given("id"), page.by)
+    return page.redirect("/ui/keys")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import json
@@ -13,6 +14,7 @@ from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
+from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qs, urlencode
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -21,14 +23,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from discreet.client.label import label_document, label_values
 from discreet.client.pages import environment
 from discreet.errors import ServiceError
 from discreet.service.access import OTHER, Access, problem_of
 from discreet.service.metrics import Metrics
+from discreet.service.runtime.hosted_experiments import HostedExperiments
+from discreet.service.runtime.service import Service
+from discreet.service.runtime.status import faults
 from discreet.service.storage import api_keys
 from discreet.service.storage.database import safe_name
 from discreet.service.storage.member_tables import NONE, ROLES, SESSION_SECONDS, Member
-from discreet.text import listed
+from discreet.types import JsonObject
 
 COOKIE, MEMBER_COOKIE = "discreet_session", "discreet_member"
 """Cookies of a session that an API key began, and of one that a member began. That of a member is
@@ -44,47 +50,18 @@ HEADERS = {
 EVERYONE, SIGNED_IN, READERS, ADMIN, OWNERS = (None, *ROLES)
 """Role that a page requires; ``EVERYONE`` needs no sign-in. ``ADMIN`` pages change an experiment,
 ``OWNERS`` pages manage members and keys."""
-LOG_IN = "/ui/login"
-SharedValues = Callable[[bool], dict[str, object]]
-"""The values that all pages of an experiment show; the argument: whether the visitor may look."""
-
-
-def counted(count: int, word: str) -> str:
-    """``1 release``, or ``1,000 releases``."""
-    return f"{count:,} {word}{'s' * (count != 1)}"
+HOME, LOG_IN = "/ui", "/ui/login"
+Site = TypeVar("Site", bound=Service | HostedExperiments)
 
 
 @cache
 def templates() -> Environment:
     made = environment("discreet.service.dashboard")
-    made.filters |= {
-        "moment": moment,
-        "later": lambda at, than: moment(at)[11 * (moment(at)[:10] == moment(than)[:10]) :],
-        "minute": minute,
-        "number": lambda value: f"{value:,}",
-        "counted": counted,
-        "share": lambda value: f"{100 * value:.1f} %",
-        "listed": listed,
-        "sentence": lambda text: text[:1].upper() + text[1:],
-        "plain": lambda value: f"{value:g}".replace("e-0", "e-").replace("e+0", "e"),
-    }
     vendored = files(__package__).joinpath("static/vendored.json").read_text(encoding="utf-8")
     made.globals["checksum"] = {
         name: digest for each in json.loads(vendored) for name, digest in each["files"].items()
     }
     return made
-
-
-def moment(seconds: float | None) -> str:
-    """``2026-01-31 09:30:00`` in UTC, or a dash."""
-    if seconds is None:
-        return "–"
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def minute(seconds: float) -> str:
-    """``31 Jan 2026, 09:30`` in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%-d %b %Y, %H:%M")
 
 
 @dataclass(frozen=True)
@@ -145,19 +122,19 @@ def at_least(role: str, needed: str) -> bool:
 
 
 @dataclass
-class PageRequest:
-    """One permitted request to the dashboard."""
+class PageRequest(Generic[Site]):
+    """One permitted request to the dashboard of an experiment or of a server."""
 
     request: Request
     access: Access
-    shared_values: SharedValues
+    site: Site
     session: Session
     visitor: Visitor | None = None
     cookie: tuple[str, str] | None = None
     """Name and text of a cookie that the answer sets, unless the view sets another."""
     fields: dict[str, list[str]] = field(default_factory=dict)
-    privacy_words: str = ""
-    """What the releases reveal at most, in one sentence of every page."""
+    label: JsonObject = field(default_factory=dict)
+    """Values of the privacy label of what was published; empty for visitors without a role."""
 
     def __post_init__(self) -> None:
         self.root = self.access.prefix
@@ -169,8 +146,8 @@ class PageRequest:
         """Return a field of the form, or of the address; empty if it is missing."""
         return self.fields.get(name, [""])[0]
 
-    def to(self, path: str) -> Response:
-        """Lead the browser to a page, after a form."""
+    def redirect(self, path: str) -> Response:
+        """Send the browser to another page, after a form."""
         return RedirectResponse(self.root + path, 303)
 
     @property
@@ -199,8 +176,7 @@ class PageRequest:
 
     def render(self, name: str, code: int = 200, /, **values: object) -> Response:
         """Render a template with the values that every page shows."""
-        values |= self.shared_values(self.may(READERS)) | {
-            "privacy_words": self.privacy_words,
+        values |= self._values_of_experiment() | {
             "token": self.session.token,
             "visitor": self.visitor,
             "admin": self.may(ADMIN),
@@ -212,11 +188,30 @@ class PageRequest:
         }
         return HTMLResponse(templates().get_template(name).render(values), code)
 
+    def _values_of_experiment(self) -> JsonObject:
+        if not isinstance(self.site, Service):
+            return {"frame": "server_frame.html", "faults": []}
+        service = self.site
+        below = f"/v1/experiments/{service.settings.experiment}"
+        return {
+            "frame": "base.html",
+            "experiment": service.settings.experiment,
+            "outcome": service.settings.plan.outcome,
+            "newest": service.newest,
+            "server": f"{self.root.removesuffix(below)}/ui" if self.root.endswith(below) else None,
+            "faults": faults(service.state) if self.may(READERS) else [],
+            "archived": service.settings.archived,
+            "privacy_label": self.label,
+        }
 
-View = Callable[[PageRequest], Awaitable[Response]]
-Again = Callable[[PageRequest, str, int], Awaitable[Response]]
+
+ExperimentPage = PageRequest[Service]
+ServerPage = PageRequest[HostedExperiments]
+AnyPage = PageRequest[Any]
+View = Callable[[AnyPage], Awaitable[Response]]
+Again = Callable[[AnyPage, str, int], Awaitable[Response]]
 """Shows a long form again with what was typed, after a failure: its message and status."""
-KEPT = 16
+REPEATED = 16
 """A long form is read up to so many times the limit of a body, to be shown again."""
 
 
@@ -228,7 +223,7 @@ class Page:
     needed: str | None
     access: Access
     metrics: Metrics
-    shared_values: SharedValues
+    site: Service | HostedExperiments
     again: Again | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -238,7 +233,7 @@ class Page:
         if session is None:
             session, text = sessions.begin("")
             cookie = (COOKIE, text)
-        page = PageRequest(request, self.access, self.shared_values, session, cookie=cookie)
+        page = PageRequest(request, self.access, self.site, session, cookie=cookie)
         try:
             response = await self._permitted(page)
         except Exception as error:
@@ -250,12 +245,13 @@ class Page:
         await response(scope, receive, send)
         self.metrics.count("/ui", response.status_code, time.perf_counter() - began)
 
-    async def _permitted(self, page: PageRequest) -> Response:
+    async def _permitted(self, page: AnyPage) -> Response:
         """Return the answer of the view to somebody who may see it."""
         await self.access.wake()
         await self._identify(page)
         visitor, post = page.visitor, page.request.method == "POST"
-        if self.needed is not None and visitor is None and not (post and self.again):
+        signed_out = self.needed is not None and visitor is None
+        if signed_out and not (post and self.again):
             return _log_in_first(page)
         who = (visitor.id, visitor.rate) if visitor else ("dashboard", None)
         self.access.rate.take(OTHER, *who)
@@ -263,15 +259,18 @@ class Page:
             page.permit(self.needed)
         if post:
             await self._read(page)
-            if visitor is None and self.needed is not None:
-                return page.render("kept.html", 401, fields=page.fields)
+            if signed_out:
+                return page.render("signed_out.html", 401, fields=page.fields)
             _refuse_foreign(page)
         else:
             page.fields = _fields(page.request.url.query)
+        if isinstance(self.site, Service) and page.may(READERS):
+            with suppress(Exception):  # a page works without it, and shows faults itself
+                page.label = await label_of(self.access, self.site)
         return await self.view(page)
 
-    async def _identify(self, page: PageRequest) -> None:
-        """Find who is signed in: by a proxy, as a member, or with a key."""
+    async def _identify(self, page: AnyPage) -> None:
+        """Find the visitor: named by a proxy, signed in as a member, or with a key."""
         access, request, members = self.access, page.request, self.access.members
         session, member = Sessions(members.secret).read(request.cookies.get(MEMBER_COOKIE)), None
         if session is not None:
@@ -293,10 +292,10 @@ class Page:
             access.note_use(key.id)
             page.visitor = visitor_of_key(key)
 
-    async def _read(self, page: PageRequest) -> None:
-        """Read the fields of a form; one above the limit is refused after its fields were kept."""
+    async def _read(self, page: AnyPage) -> None:
+        """Read the fields of a form; one above the limit is refused after its fields were read."""
         limit, content = self.access.body_limit, bytearray()
-        most = limit * (KEPT if self.again and page.visitor else 1)
+        most = limit * (REPEATED if self.again and page.visitor else 1)
         async for part in page.request.stream():
             content += part
             if len(content) > most:
@@ -307,7 +306,7 @@ class Page:
             text = f"form must be at most {limit:,} bytes; this form is larger. Shorten it."
             raise ServiceError(text, status=413, code="too_large")
 
-    async def _failure(self, page: PageRequest, error: Exception) -> Response:
+    async def _failure(self, page: AnyPage, error: Exception) -> Response:
         status, problem = problem_of(error, self.access.storage_errors)
         if status >= 500:
             self.access.log.failure(
@@ -320,12 +319,26 @@ class Page:
         return page.render(name, status, message=problem.message)
 
 
+async def label_of(access: Access, service: Service) -> JsonObject:
+    """Return the values of the privacy label of everything that was published."""
+    chain = service.state.serving.chain
+    head = chain.links[-1].digest
+    if head not in access.labels:
+        ledger = await service.state.ledger()
+        about = {"experiment": service.settings.experiment, "releases": len(chain.releases)}
+        about |= {"head": head, "key": chain.key}
+        made = datetime.now(UTC).date().isoformat()
+        document = await asyncio.to_thread(label_document, ledger, about, made=made)
+        access.labels = {head: label_values(document)}
+    return access.labels[head]
+
+
 def _fields(text: str) -> dict[str, list[str]]:
     return parse_qs(text, keep_blank_values=True)
 
 
 def set_cookie(
-    page: PageRequest, response: Response, name: str, text: str = "", seconds: int = 0
+    page: AnyPage, response: Response, name: str, text: str = "", seconds: int = 0
 ) -> None:
     """Set a cookie that no script reads and no form of another site sends, or delete it."""
     ours = name == MEMBER_COOKIE  # it comes with links from other sites, such as a chat
@@ -340,18 +353,18 @@ def set_cookie(
     )
 
 
-def _log_in_first(page: PageRequest) -> Response:
+def _log_in_first(page: AnyPage) -> Response:
     page.cookie = None  # the page of the sign-in sets it
     if page.partial:  # redirect the whole page, not a part of it
         return Response(status_code=204, headers={"HX-Redirect": page.root + LOG_IN})
     url = page.request.url
     if page.request.method != "GET" or not url.query:
-        return page.to(LOG_IN)
+        return page.redirect(LOG_IN)
     shared = f"{url.path.removeprefix(page.root)}?{url.query}"  # a link that somebody shared
-    return page.to(f"{LOG_IN}?{urlencode({'next': shared})}")
+    return page.redirect(f"{LOG_IN}?{urlencode({'next': shared})}")
 
 
-def _refuse_foreign(page: PageRequest) -> None:
+def _refuse_foreign(page: AnyPage) -> None:
     if not page.session.issued(page.given("token")):
         raise ServiceError(
             "form must come from this dashboard and be recent; its token is foreign or old. "
@@ -361,7 +374,7 @@ def _refuse_foreign(page: PageRequest) -> None:
         )
 
 
-async def signed_in(page: PageRequest, member: Member, way: str) -> Session:
+async def signed_in(page: AnyPage, member: Member, way: str) -> Session:
     """Begin a session of a member, whose cookie the answer sets."""
     members = page.access.members
     session, text = Sessions(members.secret).begin(await members.begin_session(member, way))

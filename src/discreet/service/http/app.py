@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from discreet.service.access import Access, ErrorDetail, ExperimentAccess, ServerAccess
-from discreet.service.dashboard.server_pages import pages, server_pages
+from discreet.service.dashboard.page_routes import page_routes
 from discreet.service.http.bodies import Bodies, Failure
 from discreet.service.http.endpoint import ENCODER, HEADERS, Endpoint, ExperimentApp, Traces
 from discreet.service.http.handlers import Call, ExperimentHandlers, ServerHandlers
@@ -47,65 +47,20 @@ FIRST_PARTS = (
 """First parts of the paths of an experiment; others are short for /v1/…."""
 READING = ("/ui/login", "/ui/logout", "/ui/explorer")
 """Forms of the pages that change nothing of an experiment."""
+SENT_BY_OTHERS = ("Authorization", "Content-Type", "Idempotency-Key", "Ocp-Apim-Subscription-Key")
+"""Headers that pages of other origins may send."""
+LISTS = "GET /v1/experiments lists them."
 
 
-REFUSALS = {
-    "unnamed": (
-        *(404, "unknown_experiment"),
-        "path must name an experiment, as in /v1/experiments/NAME/decide; it names none, and this "
-        "server has not exactly one. GET /v1/experiments lists them.",
-    ),
-    "unknown": (
-        *(404, "unknown_experiment"),
-        "experiment must be one that this server has; it has none of this name. "
-        "GET /v1/experiments lists them, with the key of the server.",
-    ),
-    "broken": (
-        *(503, "not_ready"),
-        "experiment {name!r} must be able to start; it is not ({kind}). The server's list and "
-        "discreet experiment list say why; it is tried again every few seconds.",
-    ),
-    "archived": (
-        *(410, "archived"),
-        "experiment {name!r} is archived. Its documents and pages can be read; it decides and "
-        "stores nothing, and nothing of it can be changed.",
-    ),
-    "unreadable": (
-        *(503, "not_ready"),
-        "archived experiment {name!r} cannot be read ({kind}). Its documents are in its folder; "
-        "discreet experiment list names it.",
-    ),
-    "path": (
-        *(404, "not_found"),
-        "path must be one of this service; there is no such path. See GET /openapi.json.",
-    ),
-    "method": (
-        *(405, "method_not_allowed"),
-        "method must be allowed for the path; this one is not. Use another.",
-    ),
-}
-"""Status, code and message of requests that reach no route."""
-
-
-def refusal(what: str, headers: Mapping[str, str] | None = None, **words: str) -> Response:
+def refusal(
+    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+) -> Response:
     """Return the answer to a request that reaches no route."""
-    status, code, text = REFUSALS[what]
     sent = {name.decode(): value.decode() for name, value in HEADERS} | dict(headers or {})
     if status == 503:
         sent["retry-after"] = "1"
-    content = ENCODER.encode(Failure(ErrorDetail(code, text.format(**words))))
+    content = ENCODER.encode(Failure(ErrorDetail(code, message)))
     return Response(content, status, sent, "application/json")
-
-
-class CrossOrigin(CORSMiddleware):
-    """Responses with the headers that let pages of other origins read them."""
-
-    def __init__(self, app: ExperimentApp, origins: tuple[str, ...]) -> None:
-        allowed = ["Authorization", "Content-Type", "Idempotency-Key", "Ocp-Apim-Subscription-Key"]
-        super().__init__(
-            app, allow_origins=list(origins), allow_methods=["GET", "POST"], allow_headers=allowed
-        )
-        self.routes = app.routes
 
 
 def experiment_app(
@@ -117,7 +72,7 @@ def experiment_app(
     """Return the routes and pages of a started experiment; ``members`` are those of its server."""
     access = ExperimentAccess(service, members)
     table = experiment_routes(Bodies(service.settings.plan), ExperimentHandlers(service, metrics))
-    own = personalizer_paths(service, access, metrics) + pages(service, access, metrics)
+    own = personalizer_paths(service, access, metrics) + page_routes(service, access, metrics)
     return routed(table, own, access, metrics, service.settings.experiment, ANY, traces)
 
 
@@ -159,7 +114,7 @@ class ServerApp(ExperimentApp):
         super().__init__(own.app, {})
         self._hosted, self._own = hosted, own
         self._before = hosted.folder.server.prefix
-        self._places = {getattr(route, "path", "") for route in own.routes}
+        self._paths = {getattr(route, "path", "") for route in own.routes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -174,34 +129,45 @@ class ServerApp(ExperimentApp):
         if self._before and rest.startswith(f"{self._before}/"):
             rest = rest.removeprefix(self._before)
         name = None
-        servers = rest in self._places or rest.startswith("/v1/admin/experiments/")
+        servers = rest in self._paths or rest.startswith("/v1/admin/experiments/")
         if rest.startswith(BELOW):
             name, _, tail = rest.removeprefix(BELOW).partition("/")
             rest = f"/{tail}" if tail.partition("/")[0] in FIRST_PARTS else f"/v1/{tail}"
         elif rest.startswith(("/v1/", "/personalizer/")) and not servers:
             name = hosted.only()
             if name is None and rest.startswith("/v1/"):
-                return refusal("unnamed"), scope
+                text = "path must name an experiment, as in /v1/experiments/NAME/decide; it names "
+                text += f"none, and this server has not exactly one. {LISTS}"
+                return refusal(404, "unknown_experiment", text), scope
         if name is None:
             return self._own, {**scope, "path": rest}
         found = hosted.served.get(name)
         if found is None and name not in hosted.broken:
             archived = await asyncio.to_thread(hosted.folder.archived_file, name)
             if archived is not None and not (scope["method"] == "GET" or rest in READING):
-                return refusal("archived", name=name), scope
+                text = f"experiment {name!r} is archived. Its documents and pages can be read; it "
+                text += "decides and stores nothing, and nothing of it can be changed."
+                return refusal(410, "archived", text), scope
             try:
                 if archived is not None:
                     found = await hosted.read_archived(name, archived)
             except Exception as error:
-                return refusal("unreadable", name=name, kind=safe_name(error)), scope
+                text = f"archived experiment {name!r} cannot be read ({safe_name(error)}). Its "
+                text += "documents are in its folder; discreet experiment list names it."
+                return refusal(503, "not_ready", text), scope
         if found is None and name in hosted.broken:
-            return refusal("broken", name=name, kind=hosted.broken[name].kind), scope
+            text = f"experiment {name!r} must be able to start; it is not "
+            text += f"({hosted.broken[name].kind}). The server's list and discreet experiment list "
+            text += "say why; it is tried again every few seconds."
+            return refusal(503, "not_ready", text), scope
         if found is None:
-            return refusal("unknown"), scope
+            text = "experiment must be one that this server has; it has none of this name. "
+            text += f"{LISTS[:-1]}, with the key of the server."
+            return refusal(404, "unknown_experiment", text), scope
         return found.app, {**scope, "path": found.service.settings.server.prefix + rest}
 
 
-def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | ExperimentApp:
+def make_app(service: Service, traces: Traces | None = None) -> ASGIApp:
     settings = service.settings
     app = experiment_app(service, Metrics(internal=settings.internal_metrics), traces)
     return _started_with(app, app, settings.server, service.start, service.stop)
@@ -209,7 +175,7 @@ def make_app(service: Service, traces: Traces | None = None) -> CrossOrigin | Ex
 
 def make_folder_app(
     folder: ExperimentFolder, *, workers: int = 1, traces: Traces | None = None
-) -> tuple[CrossOrigin | ExperimentApp, HostedExperiments, ServerAccess]:
+) -> tuple[ASGIApp, HostedExperiments, ServerAccess]:
     """Return the application, the experiments that start and stop with it, and its access."""
     families = Families(named=True)
 
@@ -221,7 +187,7 @@ def make_folder_app(
     hosted, access = HostedExperiments(folder, mount, workers=workers), ServerAccess(folder.server)
     metrics = Metrics(internal=False, families=families, experiment="")
     table = server_routes(ServerHandlers(hosted, families))
-    own_pages = server_pages(hosted, access, metrics)
+    own_pages = page_routes(hosted, access, metrics)
     own = routed(table, own_pages, access, metrics, "experiments", (SERVER,))
 
     async def stop() -> None:
@@ -238,7 +204,7 @@ def _started_with(
     settings: ServerSettings,
     start: Callable[[], Awaitable[None]],
     stop: Callable[[], Awaitable[None]],
-) -> CrossOrigin | ExperimentApp:
+) -> ASGIApp:
     """Return an application that starts and stops what it serves, for the allowed origins."""
 
     @asynccontextmanager
@@ -248,9 +214,20 @@ def _started_with(
         await stop()
 
     router.app.router.lifespan_context = lifespan
-    return CrossOrigin(app, settings.cors_origins) if settings.cors_origins else app
+    if not settings.cors_origins:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=settings.cors_origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=SENT_BY_OTHERS,
+    )
 
 
 async def _not_found(_request: Request, error: Exception) -> Response:
     status, headers = getattr(error, "status_code", 404), getattr(error, "headers", None)
-    return refusal("path" if status == 404 else "method", headers)
+    if status == 404:
+        text = "path must be one of this service; there is no such path. See GET /openapi.json."
+        return refusal(status, "not_found", text, headers)
+    text = "method must be allowed for the path; this one is not. Use another."
+    return refusal(status, "method_not_allowed", text, headers)

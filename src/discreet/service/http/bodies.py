@@ -30,24 +30,17 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     """Every request body."""
 
 
-class Person(Body):
-    user: User
+def _body(name: str, *fields: Any) -> Any:
+    """Return the class of a request body with these fields."""
+    return msgspec.defstruct(name, fields, bases=(Body,))
 
 
-class Activate(Body):
-    decision: Text
-
-
-class Mode(Body):
-    mode: str
-
-
-class ServedRelease(Body):
-    release: Count | None
-
-
-class Burn(Body):
-    batch: Count
+Person = _body("Person", ("user", User))
+Activate = _body("Activate", ("decision", Text))
+Mode = _body("Mode", ("mode", str))
+ServedRelease = _body("ServedRelease", ("release", Count | None))
+Burn = _body("Burn", ("batch", Count))
+RevokedKey = _body("RevokedKey", ("id", str))
 
 
 class ActionsChange(Body):
@@ -75,10 +68,6 @@ class NewKey(Body):
     label: Annotated[str, msgspec.Meta(max_length=200)] = ""
     expires_in: Annotated[str, msgspec.Meta(max_length=20)] | None = None
     rate: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None = None
-
-
-class RevokedKey(Body):
-    id: str
 
 
 class Stored(msgspec.Struct):
@@ -179,12 +168,17 @@ class Bodies:
                 (each.name, Annotated[float, msgspec.Meta(ge=each.low, le=each.high)] | None, None)
                 for each in plan.guardrails
             ]
-            reported: Any = msgspec.defstruct("Guardrails", optional, bases=(Body,))
-            rails = [("guardrails", reported | None, None)]
-        more = [("deferred", bool, False), ("actions", offered | None, None)]
-        fields = [("context", described), *user, *more, ("ranking", bool, False), sticky]
-        self.decide = msgspec.defstruct("Decide", fields, bases=(Body,))
-        self.ticket = msgspec.defstruct("Ticket", [*user, sticky], bases=(Body,))
+            rails = [("guardrails", _body("Guardrails", *optional) | None, None)]
+        self.decide = _body(
+            "Decide",
+            ("context", described),
+            *user,
+            ("deferred", bool, False),
+            ("actions", offered | None, None),
+            ("ranking", bool, False),
+            sticky,
+        )
+        self.ticket = _body("Ticket", *user, sticky)
         self.observe: Any = msgspec.defstruct(
             "Observe",
             [
@@ -199,9 +193,7 @@ class Bodies:
         )
         observe: Any = self.observe
         many: Any = Annotated[list[observe], msgspec.Meta(min_length=1, max_length=MOST)]
-        self.observe_batch = msgspec.defstruct(
-            "ObserveBatch", [("observations", many)], bases=(Body,)
-        )
+        self.observe_batch = _body("ObserveBatch", ("observations", many))
         replied: list[Any] = [("release", int), ("stored", bool)]
         ranking: Any = ("ranking", list[chosen] | msgspec.UnsetType, msgspec.UNSET)
         self.decided = msgspec.defstruct(

@@ -24,8 +24,8 @@ from discreet.service.runtime.status import actions_in_use
 
 MOST_SHOWN = 10_000
 """The most actions in one list."""
-KEPT = b"public, max-age=31536000, immutable"
-"""The document of a number never changes: a browser need not ask again."""
+UNCHANGING = b"public, max-age=31536000, immutable"
+"""The document of a number never changes: a browser may cache it."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -128,17 +128,15 @@ class ExperimentHandlers:
         current = text == "current"
         if not current and not (text.isascii() and text.isdigit() and len(text) < 10):
             raise _no_release()
-        number = self._service.state.serving.served() if current else int(text)
-        return await self._document(number, b"no-cache" if current else KEPT)
-
-    async def _document(self, number: int, caching: bytes) -> Raw:
         state = self._service.state
+        number = state.serving.served() if current else int(text)
         if number > state.serving.newest:  # another worker may have published it already
             await state.refresh()
         body = await state.document(number)
         if body is None:  # missing, or not confirmed yet
             raise _no_release()
         tag = b'"' + digest(body).encode() + b'"'
+        caching = b"no-cache" if current else UNCHANGING
         return Raw(body, headers=((b"etag", tag), (b"cache-control", caching)))
 
     async def lift(self, _call: Call) -> object:

@@ -137,7 +137,7 @@ PARAMETERS: dict[str, tuple[tuple[str, str, dict[str, object]], ...]] = {
         ("limit", "query", {"type": "integer", "minimum": 1}),
     ),
 }
-"""Name, place and schema of the parameters of a path."""
+"""Name, location and schema of the parameters of a path."""
 
 
 def openapi_document(routes: tuple[Route, ...], title: str, prefix: str = "") -> dict[str, object]:
@@ -182,7 +182,7 @@ def _operation(route: Route, refer: Mapping[object, Mapping[str, object]]) -> di
         operation["requestBody"] = {"required": True, "content": content}
     if route.path in PARAMETERS:
         operation["parameters"] = [
-            {"name": name, "in": place, "required": place == "path", "schema": schema}
-            for name, place, schema in PARAMETERS[route.path]
+            {"name": name, "in": location, "required": location == "path", "schema": schema}
+            for name, location, schema in PARAMETERS[route.path]
         ]
     return operation

@@ -14,12 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
 from discreet.errors import InvalidInput
 from discreet.service.access import ServerAccess
-from discreet.service.http.app import CrossOrigin, make_app, make_folder_app
-from discreet.service.http.endpoint import ExperimentApp, traces_of
+from discreet.service.http.app import make_app, make_folder_app
+from discreet.service.http.endpoint import traces_of
 from discreet.service.logs import Log, ServerMessages
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.runtime.hosted_experiments import settle_memory
@@ -43,7 +44,7 @@ LARGEST = 100_000
 
 
 def serve(
-    place: Path, *, host: str | None, port: int | None, workers: int, folder: bool = False
+    path: Path, *, host: str | None, port: int | None, workers: int, folder: bool = False
 ) -> None:
     """Serve the experiment of a file, or all experiments of a folder, until SIGTERM or Ctrl-C.
 
@@ -51,7 +52,7 @@ def serve(
     one that cannot start must not keep the others.
     """
     if folder:
-        server = ServerSettings.read(place)
+        server = ServerSettings.read(path)
         _refuse_workers(workers, server.database is not None, server.folder / SERVER_FILE)
         ServerAccess(server).close()  # its keys must be there
         listening = _listening(server, host, port)
@@ -63,14 +64,14 @@ def serve(
             os.environ["DISCREET_FOLDER"] = str(server.folder)
             _run("experiments", listening, workers)
         return
-    text = read_experiment_file(place)
-    settings = Settings.of_text(text, place)
+    text = read_experiment_file(path)
+    settings = Settings.of_text(text, path)
     if workers > 1 and len(text.encode()) > LARGEST:
         raise InvalidInput(
             f"experiment file must have at most {LARGEST} bytes for several workers; it has more. "
             "Shorten it, or serve it with one worker."
         )
-    _refuse_workers(workers, settings.postgres, place)
+    _refuse_workers(workers, settings.postgres, path)
     preflight(settings)
     listening = _listening(settings.server, host, port)
     anchor = anchor_of(settings).path
@@ -80,7 +81,7 @@ def serve(
             "notice that a copy of the folder was put back. Keep it on another disk: anchor = '…'"
         )
         print(warning, file=sys.stderr, flush=True)
-    os.environ["DISCREET_CONFIG"] = str(place.resolve())
+    os.environ["DISCREET_CONFIG"] = str(path.resolve())
     # The text as it is now, so that a worker that starts later serves the same plan.
     os.environ["DISCREET_EXPERIMENT"] = text
     os.environ.pop("DISCREET_FOLDER", None)
@@ -164,7 +165,7 @@ def preflight(settings: Settings) -> None:
             raise
 
 
-def from_environment() -> CrossOrigin | ExperimentApp:
+def from_environment() -> ASGIApp:
     """Return the application of a worker process: of a folder, or of a single experiment."""
     # Threads switch more often, so that a commit does not wait for requests.
     sys.setswitchinterval(0.001)
