@@ -200,6 +200,8 @@ def label_actions(
     >>> label_actions(["call", "mail"], 2, 3, names=["none", "mail", "call"])
     array([2, 1])
     """
+    from discreet.data.dataset import in_order  # discreet alone needs no data
+
     array = _one_per_row(labels, rows, n_actions)
     if array.dtype.kind in "iufb":  # False is 0 and True is 1, also in sorted order
         return _numbered(array, n_actions)
@@ -209,7 +211,7 @@ def label_actions(
     if all(isinstance(each, (int, float, np.number)) for each in words):
         return _numbered(np.asarray(words, dtype=np.float64), n_actions)
     words = list(map(str, words))
-    found = list(names) if names is not None else _sorted_words(set(words))
+    found = list(names) if names is not None else in_order(set(words))
     places = {word: place for place, word in enumerate(found)}
     for word in words:
         if word not in places:
@@ -268,13 +270,6 @@ def _missing() -> InvalidInput:
     return InvalidInput(
         "labels must be given for every context; some are missing. Drop those rows first."
     )
-
-
-def _sorted_words(words: set[str]) -> list[str]:
-    from discreet.data.dataset import in_order  # as files do; discreet alone needs no data
-
-    unordered = list(words)
-    return [unordered[place] for place in in_order(unordered)]
 
 
 def _loss_table(losses: Values, rows: int, n_actions: int, structure: str) -> NumpyArray:
