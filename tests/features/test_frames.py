@@ -134,7 +134,7 @@ def test_columns_of_one_name_and_single_rows_are_refused():
     with refused(dc.InvalidInput, "a dict", "Series"):
         SCHEMA.map(pd.DataFrame(COLUMNS).iloc[0])
     twice = pd.concat([pd.DataFrame(COLUMNS), pd.DataFrame({"age": [1, 2, 3]})], axis=1)
-    with refused(dc.InvalidInput, "frame", "name of its own"):
+    with refused(dc.InvalidInput, "frame", "different name"):
         SCHEMA.map(twice)
 
 
