@@ -146,13 +146,9 @@ class Schema:
         constants, are left out. ``path`` is a new file for the schema as TOML, where comments give
         the reason for each column. Correct it by what you know, and read it with ``from_toml``.
         """
-        from discreet.features import schema_file as drafts
+        from discreet.features.schema_file import draft_schema
 
-        found = drafts.suggestions(drafts.frame_columns(sample, without))
-        if path is not None:
-            with Path(path).open("x", encoding="utf-8") as file:
-                file.write(drafts.draft_text(found, drafts.HEAD.format(sample="a frame")))
-        return drafts.schema_of(found)
+        return draft_schema(sample, without, path)
 
     def to_toml(self, path: str | Path | None = None) -> str:
         """Return the schema as TOML with comments, and write it to a file if a path is given."""
