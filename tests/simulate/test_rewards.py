@@ -70,7 +70,6 @@ def test_a_curve_of_rewards_is_that_of_losses_and_shows_rewards():
     np.testing.assert_array_equal(by_reward.losses, by_loss.losses)
     best = HIGH * (1 - by_reward.best_fixed)
     assert f"best fixed action {best:.2f}, uniform" in repr(by_reward)
-    assert "mean reward" in by_reward._repr_html_()
     assert "mean reward over 300 rounds" in by_reward.plot().get_ylabel()
 
 

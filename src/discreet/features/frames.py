@@ -160,9 +160,9 @@ def frame_like(like: object, columns: Mapping[str, NumpyArray]) -> Frame:
     return native
 
 
-def new_frame(columns: Mapping[str, NumpyArray], library: str | None = None) -> Frame:
-    """Return a frame of a library, by default of the first installed; narwhals is not needed."""
-    chosen = library or next((name for name in MAKERS if find_spec(name)), None)
+def new_frame(columns: Mapping[str, NumpyArray]) -> Frame:
+    """Return a frame of the first library that is installed; narwhals is not needed."""
+    chosen = next((name for name in MAKERS if find_spec(name)), None)
     if chosen is None:
         raise InvalidInput(
             "a library of frames must be installed to make a frame; this Python has none of "
@@ -173,14 +173,6 @@ def new_frame(columns: Mapping[str, NumpyArray], library: str | None = None) -> 
         for name, values in columns.items()
     }
     return getattr(import_module(chosen), MAKERS[chosen])(plain)
-
-
-def library_of(data: object) -> str | None:
-    """Return the library of a frame, as ``new_frame`` takes it; None for everything else."""
-    if not is_frame(data):
-        return None
-    name = type(data).__module__.partition(".")[0]
-    return name if name in MAKERS else None
 
 
 def _narwhals() -> Any:

@@ -174,9 +174,9 @@ def losses_by_group(results: list[Evaluation]) -> GroupLosses:
         return results[0].by_group()
     played = [result.groups for result in results if result.groups is not None]
     lost = [each.summed(result.losses) for each, result in zip(played, results, strict=True)]
-    levels = [results[0].noise_scale_of.epsilon]
-    lines = lines_over_seeds(played, np.asarray([lost]), levels, CONFIDENCE)
-    return GroupLosses(lines, CONFIDENCE, results[0].outcome)
+    plan = results[0].plan
+    lines = lines_over_seeds(played, np.asarray([lost]), [plan.budget.epsilon], CONFIDENCE)
+    return GroupLosses(lines, CONFIDENCE, plan.outcome)
 
 
 def result_document(experiment: Experiment, results: list[Evaluation]) -> dict[str, Any]:
