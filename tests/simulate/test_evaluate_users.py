@@ -1,14 +1,9 @@
 """``evaluate`` with the unit "user": the learner's rule, for a whole run at once."""
 
-from collections import Counter
-
 import numpy as np
-import pytest
 
 import discreet as dc
-from discreet.oracles.mechanisms.ridge import StructuredRidge
 from discreet.simulate import engine
-from discreet.simulate.played_batches import shuffle
 from wording import refused
 
 ROWS = 300
@@ -23,28 +18,6 @@ def plan(batches=2, records=3, **changes):
     return dc.Plan(
         **base | {"oracle": dc.Ridge(), "budget": dc.Budget(1.0, 1e-5)} | often | changes
     )
-
-
-@pytest.mark.parametrize("feedback", ["bandit", "full"])
-def test_a_run_learns_from_slots_that_count(feedback, monkeypatch):
-    heard, fit = [], StructuredRidge.fit
-
-    def watched(self, batch, *rest):
-        heard.append(batch.observed.any(-1))
-        return fit(self, batch, *rest)
-
-    monkeypatch.setattr(StructuredRidge, "fit", watched)
-    dc.evaluate(plan(feedback=feedback), X, Y, users=USERS, seed=3)
-    owners, start, entered = USERS[shuffle(3, ROWS)[0]], 0, Counter()
-    for counts in heard:
-        mine, expected = Counter(), []
-        for person in owners[start : start + len(counts)].tolist():
-            entered[person] += person not in mine
-            mine[person] += 1
-            expected.append(entered[person] <= 2 and mine[person] <= 3)
-        assert counts.tolist() == expected
-        start += len(counts)
-    assert 0 < sum(counts.sum() for counts in heard) < start
 
 
 def test_the_ledger_is_for_a_person():
