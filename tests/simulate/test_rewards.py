@@ -27,6 +27,10 @@ def plan(outcome=None, **rest):
 def test_rewards_are_the_losses_that_they_become():
     by_reward = dc.evaluate(plan(), CONTEXTS, rewards=REWARDS)
     by_loss = dc.evaluate(plan(), CONTEXTS, losses=LOSSES)
+    named = plan(n_actions=None, actions=["none", "mail", "call"])
+    frame = pd.DataFrame(REWARDS[:, ::-1], columns=["call", "mail", "none"])
+    by_name = dc.evaluate(named, CONTEXTS, rewards=frame)  # a column for each action
+    np.testing.assert_array_equal(by_name.losses, by_loss.losses)
     np.testing.assert_array_equal(by_reward.actions, by_loss.actions)
     np.testing.assert_array_equal(by_reward.losses, by_loss.losses)
     assert by_reward.best_fixed == by_loss.best_fixed == LOSSES.mean(axis=0).min()
@@ -39,15 +43,6 @@ def test_values_outside_are_clipped_where_the_plan_says_so():
     np.testing.assert_array_equal(clipped.losses, at_end.losses)
     with refused(InvalidInput, "rewards must be numbers in [0, 64]", "outside"):
         dc.evaluate(plan(), CONTEXTS, rewards=far)
-
-
-def test_a_frame_has_a_column_for_each_action():
-    named = plan(n_actions=None, actions=["none", "mail", "call"])
-    frame = pd.DataFrame(REWARDS[:, ::-1], columns=["call", "mail", "none"])
-    by_name = dc.evaluate(named, CONTEXTS, rewards=frame)
-    np.testing.assert_array_equal(
-        by_name.losses, dc.evaluate(plan(), CONTEXTS, rewards=REWARDS).losses
-    )
 
 
 def test_offers_have_a_reward_for_each_offered_action():
@@ -76,5 +71,3 @@ def test_a_curve_of_rewards_is_that_of_losses_and_shows_rewards():
 def test_a_curve_without_a_plan_has_no_range_for_rewards():
     with refused(InvalidInput, "rewards", "Loss(0, 1)", "outcome=Reward(low, high)"):
         dc.privacy_curve(CONTEXTS, rewards=REWARDS)
-    with refused(InvalidInput, "got losses and rewards"):
-        dc.privacy_curve(CONTEXTS, losses=LOSSES, rewards=REWARDS, plan=plan())
