@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from discreet.data import Dataset, load
 
@@ -37,23 +39,13 @@ def test_another_content_has_another_digest(other):
     assert other.digest != Dataset("this", X, Y, 2).digest
 
 
-@pytest.mark.parametrize(
-    "same",
-    [
-        X.astype(np.float32),
-        X.astype(">f8"),
-        np.asfortranarray(X),
-        np.where(X == 0, -0.0, X),
-        np.repeat(X, 2, axis=0)[::2],
-    ],
-)
-def test_how_numbers_are_stored_does_not_matter(same):
-    assert Dataset("", same, Y.astype(np.int16), 2).digest == Dataset("", X, Y, 2).digest
+def test_how_numbers_are_stored_does_not_matter():
+    expected = Dataset("", X, Y, 2).digest
+    for same in (X.astype(">f8"), np.asfortranarray(X), np.where(X == 0, -0.0, X)):
+        assert Dataset("", same, Y.astype(np.int16), 2).digest == expected
 
 
 def test_formats_agree(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     (tmp_path / "mine.csv").write_text(CSV)
     columns = {
         "a": [0.5, None, 4, -2, 1],

@@ -20,8 +20,6 @@ CSV = "a,b,class\n0.5,1,yes\n-2,3e-1,no\n0,0,yes\n"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_loads(name):
-    if name in ("breast_cancer", "digits", "iris", "wine"):
-        pytest.importorskip("sklearn")
     data = load(name)
     assert data.name == name
     assert data.contexts.shape == (data.rows, data.dimension)
@@ -65,7 +63,7 @@ def test_csv(tmp_path):
         ("a,class\n,x\n?,y\n,x\n", ["columns with values"]),
         ("a,b,class\n1,2\n", ["line 2", "3 columns"]),
         ("1,2,a\n3,4,b\n5,6,a\n7,x,a\n", ["line 4", "'column 2'"]),  # without a header
-        ("a,class\n1,x\n2,\n", ["class on every line"]),
+        ("a,a,class\n1,2,x\n1,3,y\n", ["distinct columns", "'a' twice"]),
         ("a,class\n1,nan\n2,1\n", ["class on every line", "record 1"]),
         ("a,class\n" + "".join(f"1,{i % 51}\n" for i in range(99)), ["at most 50", "got 51"]),
     ],
@@ -84,7 +82,6 @@ X, Y = np.zeros((3, 2)), np.array([0, 1, 0])
     ("arrays", "words"),
     [
         ({"X": X}, ["X and y"]),
-        ({"X": X[0], "y": Y}, ["table of numbers"]),
         ({"X": X[:0], "y": Y[:0]}, ["rows and columns"]),
         ({"X": X.astype(str), "y": Y}, ["table of numbers"]),
         ({"X": X + np.inf, "y": Y}, ["finite"]),
@@ -146,7 +143,6 @@ def test_every_kind_of_column(tmp_path):
     [
         ({"class": [0, 1]}, ["two columns"]),
         ({"a": pyarrow.array([], "f8"), "class": pyarrow.array([], "i8")}, ["records"]),
-        ({"a": [1.0, 2, 3], "class": [0, 1, None]}, ["class on every line", "record 3"]),
         ({"a": [1.0, 2, 3], "class": ["x", None, "y"]}, ["class on every line", "record 2"]),
         ({"a": [[1], [2], [3]], "class": [0, 1, 1]}, ["'a'", "List"]),
         ({"day": [datetime.date(2000, 1, 1)] * 3, "class": [0, 1, 1]}, ["'day'", "Date"]),
@@ -157,9 +153,8 @@ def test_a_parquet_file_that_cannot_be_used(tmp_path, columns, words):
         read(tmp_path, columns)
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1 cut short"])
-def test_a_parquet_file_that_is_something_else(tmp_path, content):
-    (tmp_path / "mine.parquet").write_bytes(content)
+def test_a_parquet_file_that_is_something_else(tmp_path):
+    (tmp_path / "mine.parquet").write_bytes(b"PAR1 cut short")
     with refused(InvalidInput, "Parquet"):
         load(tmp_path / "mine.parquet")
 

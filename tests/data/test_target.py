@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.data import load
@@ -19,9 +21,6 @@ def csv(path, header="colour,size,bought"):
 
 
 def parquet(path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     values = map(list, zip(*RECORDS, strict=True))
     columns = dict(zip(("colour", "size", "bought"), values, strict=True))
     pq.write_table(pa.table(columns), path)
@@ -90,39 +89,32 @@ def test_what_is_a_header(text, rows, tmp_path):
 LINES = ["size,who,kind,bought", "0.1,7,a,yes", "0.2,8,b,no", "0.3,7,a,no", "0.4,9,b,yes"]
 
 
-@pytest.fixture
-def written(tmp_path):
-    def write(lines, name="sales.csv"):
-        (tmp_path / name).write_text("\n".join(lines))
-        return tmp_path / name
-
-    return write
+def written(path, lines):
+    path.write_text("\n".join(lines))
+    return path
 
 
-def test_ids_are_taken_out(written):
-    path = written(LINES)
+def test_ids_are_taken_out(tmp_path):
+    path = written(tmp_path / "sales.csv", LINES)
     data, without = load(path, user="who"), load(path)
     assert data.users.tolist() == ["7", "8", "7", "9"]
     assert data.contexts.tolist() == without.contexts[:, [0, 2, 3]].tolist()
     assert data.labels.tolist() == without.labels.tolist()
     assert data.source.titles == ("size", "kind")
     assert without.users is None
-    other = load(written([each.replace(",9,", ",8,") for each in LINES], "b.csv"), user="who")
+    words = [each.replace(",9,", ",anna,").replace(",7,", ",bob,") for each in LINES]
+    other = load(
+        written(tmp_path / "b.csv", [w.replace(",8,", ",eve,") for w in words]), user="who"
+    )
+    assert other.users.tolist() == ["bob", "eve", "bob", "anna"]
     assert (data.contexts == other.contexts).all()
     assert data.digest != other.digest
     kept = load(path, user="who", encoded=False)  # for a schema
     assert (kept.dimension, kept.source.titles, len(kept.users)) == (0, ("size", "kind"), 4)
 
 
-def test_ids_of_words_become_no_columns(written):
-    data = load(written([line.replace(",7,", ",anna,").replace(",8,", ",bob,") for line in LINES
-                         if ",9," not in line]), user="who")  # fmt: skip
-    assert data.users.tolist() == ["anna", "bob", "anna"]
-    assert data.dimension == 3  # size and two kinds
-
-
-def test_what_is_no_column_of_ids(written):
-    path = written(LINES)
+def test_what_is_no_column_of_ids(tmp_path):
+    path = written(tmp_path / "sales.csv", LINES)
     with refused(InvalidInput, "user must be a column of the file", "'bought'", "'who'"):
         load(path, user="whom")
     with refused(InvalidInput, "user must be a column of the file"):
@@ -130,6 +122,6 @@ def test_what_is_no_column_of_ids(written):
     with refused(InvalidInput, "must be text or whole numbers"):
         load(path, user="size")
     with refused(InvalidInput, "must be known in every record; record 2 has none"):
-        load(written([each.replace(",8,", ",,") for each in LINES]), user="who")
+        load(written(path, [each.replace(",8,", ",,") for each in LINES]), user="who")
     with refused(InvalidInput, "user must be left out for 'fried'"):
         load("fried", user="who")
