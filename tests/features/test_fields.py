@@ -235,18 +235,16 @@ RANK, TOWN, AGE = Category("x", [1, 2]), Hashed("x", 5), Number("x", 0, 100)
     [
         (RANK, "2", ["one of [1, 2]", "list"]),
         (Category("x", ["1", "2"]), 2, ["one of ['1', '2']", "list"]),
-        (Category("x", ["gold", "tin"]), "glod", ["spelling"]),
         (Category("x", list(range(500))), -1, ["18, 19 and 480 more"]),
         (Category("x", ["a"], other=True), 3, ["one of ['a'], or any other word"]),
         *((Category("x", [3], other=True), each, []) for each in ("3", 2.5, True)),
-        (Category("x", ["a", "b"]), np.array(["a"]), ["one of"]),
         *((AGE, each, ["finite number"]) for each in ("75", [75], {}, True, np.bool_(False))),
         *((AGE, each, ["not finite"]) for each in (math.inf, 10**400)),
         *((AGE, each, ["[0, 100]", "outside", "clip=True"]) for each in (101, -0.001)),
         *((Flag("x"), each, ["true or false"]) for each in ("true", 2, -1, 0.5, [], b"1")),
         *((TOWN, each, ["whole number"]) for each in (0.5, True, [], b"x", 2**53, -(2**53))),
         *((Date("x"), each, ["with a time", "ISO"]) for each in ("", "soon", 1774792800, [])),
-        *((Date("x"), each, ["ISO"]) for each in ("2026-03-29T25:00", "20260329T1405")),
+        (Date("x"), "2026-03-29T25:00", ["ISO"]),
         *((Date("x", ["day"]), each, ["a date such"]) for each in ("2026-02-30", True)),
         (Date("x", ["month"]), np.datetime64("2026-03"), ["days"]),
     ],
@@ -264,7 +262,6 @@ def test_values_are_refused_by_the_rule_of_the_field(field, value, words):
         (Number, (-1.7e308, 1.7e308), ["low < high"]),
         *((Number, (low, 1, False, True), ["above 0"]) for low in (0, -1, 1.0)),
         (Number, (1e300, math.nextafter(1e300, math.inf), False, True), ["not too narrow"]),
-        (Number, (1, 2, 1), ["clip of", "bool"]),
         (Number, (1, 2, False, 1), ["log of", "bool"]),
         (Number, (1, 2, False, False, None, 1), ["indicator of", "bool"]),
         *((Category, (each,), ["distinct words"]) for each in ([], ["a", "a"], ["a", 1], "phone")),
@@ -278,13 +275,6 @@ def test_values_are_refused_by_the_rule_of_the_field(field, value, words):
 def test_declarations_are_checked_at_once(kind, arguments, words):
     with refused(InvalidInput, "'x'", *words):
         kind("x", *arguments)
-
-
-def test_arrays_and_series_may_declare_the_values():
-    for values in (np.array(["a", "b"]), pd.Series(["a", "b"]), ("a", "b")):
-        assert Category("town", values) == Category("town", ["a", "b"])
-    assert Category("rank", np.array([1, 2])).values == (1, 2)
-    assert Category("rank", [3.0, 1, np.int8(2)]) == Category("rank", [3, 1, 2])
 
 
 def crc32(data):
@@ -362,8 +352,3 @@ def test_a_date_before_1970_without_a_time(value):
     np.testing.assert_allclose(vector(Date("x", ["weekday"]), value), monday, atol=EXACT)
     with refused(InvalidInput, "'x'", "with a time"):
         Schema([Date("x")]).map({"x": value})
-
-
-def test_a_date_may_stand_in_as_an_object():
-    at = datetime.datetime(2026, 3, 29, 10)
-    assert Date("x", stand_in=at) == Date("x", stand_in="2026-03-29T10:00:00")
