@@ -34,16 +34,6 @@ def test_a_seed_decides_everything():
     assert (one.losses != other.losses).any()
 
 
-def test_curve_and_loss_are_the_running_and_the_final_mean():
-    contexts, labels = labelled(77)
-    result = dc.evaluate(plan_of(dc.SquareCB()), contexts, labels, seed=1)
-    assert set(np.unique(result.losses)) <= {0.0, 1.0}
-    assert result.curve.shape == result.losses.shape == (77,)
-    expected = [sum(result.losses[: t + 1]) / (t + 1) for t in range(77)]
-    np.testing.assert_allclose(result.curve, expected, rtol=0, atol=EXACT)
-    assert result.loss == pytest.approx(result.curve[-1], abs=EXACT)
-
-
 def first_gram(epsilon, oracle):
     contexts, labels = labelled(40)
     budget = dc.Budget(epsilon, 0.0 if math.isinf(epsilon) else 1e-5)
@@ -62,22 +52,6 @@ def test_budgets_share_rows_actions_and_base_noise(oracle):
         base.append((noisy - clean) / sigma)
     np.testing.assert_allclose(base[0], base[1], rtol=0, atol=SOLVER)
     assert np.abs(base[0]).max() > 0.5
-
-
-@pytest.mark.parametrize("oracle", [dc.Ridge(1e-3), dc.Logistic(1e-3)], ids=["ridge", "logistic"])
-def test_supervised_learns_from_all_losses(oracle):
-    contexts, labels = labelled(1500)
-    bandit = dc.evaluate(plan_of(dc.Greedy(), oracle), contexts, labels, seed=2)
-    supervised = plan_of(dc.Greedy(), oracle, feedback="full", losses="one_label")
-    full = dc.evaluate(supervised, contexts, labels, seed=2)
-    assert full.loss < 0.25 < 2 / 3
-    assert full.loss < bandit.loss + 0.02
-    # What is learnt does not depend on what was played.
-    other = plan_of(dc.Uniform(), oracle, feedback="full", losses="one_label")
-    uniform = dc.evaluate(other, contexts, labels, seed=2)
-    assert uniform.loss == pytest.approx(2 / 3, abs=0.07)  # 5 standard deviations
-    for mine, yours in zip(full.released.items, uniform.released.items, strict=True):
-        np.testing.assert_array_equal(mine.predictor.weights, yours.predictor.weights)
 
 
 @pytest.mark.parametrize(

@@ -120,18 +120,6 @@ def test_a_group_that_never_comes_has_no_loss():
     assert "–" in repr(curve.by_group())
 
 
-def test_the_figure_has_a_line_per_group():
-    from matplotlib.figure import Figure
-
-    how = {"epsilons": [1, math.inf], "seeds": 2}
-    found = dc.privacy_curve(CONTEXTS, LABELS, groups=REGION, **how).by_group()
-    axes = Figure().subplots()
-    assert found.plot(axes) is axes
-    labels = " ".join(text.get_text() for text in axes.get_legend().get_texts())
-    assert all(name in labels for name in NAMES)
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "∞"]
-
-
 def test_bad_groups_are_refused():
     for groups, said in (
         (REGION[:-1], "one value per context"),

@@ -186,10 +186,3 @@ def test_a_prior_of_something_else_is_refused(change):
 def test_other_mistakes_are_refused(call, said):
     with pytest.raises(InvalidInput, match=said):
         call()
-
-
-def test_a_written_prior_is_whole():
-    document = replace(PLAN, prior=prior()).to_config()
-    del document["prior"]["gram"]
-    with pytest.raises(InvalidInput, match="gram must be given"):
-        Plan.from_config(document)
