@@ -22,14 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.data.files import (
-    Features,
-    declared_features,
-    feature_columns,
-    flat_features,
-    readable,
-    sample_columns,
-)
+from discreet.data import files
+from discreet.data.files import Features
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.text import advise
@@ -139,7 +133,7 @@ def read_vw(path: str | Path, *, tags: bool = False) -> VwLog:
 
 
 def _log_text(path: str | Path) -> str:
-    with readable(path, "UTF-8 text", "Save it as UTF-8.", UnicodeDecodeError, what="log"):
+    with files.readable(path, "UTF-8 text", "Save it as UTF-8.", UnicodeDecodeError, what="log"):
         return Path(path).read_text(encoding="utf-8")
 
 
@@ -239,11 +233,11 @@ class DsjsonLog:
 
     def contexts_for(self, schema: Schema) -> list[Features]:
         """Return contexts with the features that a schema declares."""
-        return [declared_features(schema, each) for each in self.contexts]
+        return [files.declared_features(schema, each) for each in self.contexts]
 
     def items_for(self, schema: Schema) -> dict[str, Features]:
         """Return items with the features that a schema declares: ``Catalogue(schema, items)``."""
-        return {name: declared_features(schema, each) for name, each in self.items.items()}
+        return {name: files.declared_features(schema, each) for name, each in self.items.items()}
 
 
 def read_dsjson(path: str | Path, *, seed: int = 0) -> DsjsonLog:
@@ -298,7 +292,7 @@ class _Items:
     def name(self, given: Mapping[str, Any]) -> str:
         written = json.dumps(given)
         if written not in self._known:
-            features = flat_features({key: given[key] for key in given if key != "i"}, PLAIN)
+            features = files.flat_features({key: given[key] for key in given if key != "i"}, PLAIN)
             id = given.get("_tag") or (given.get("i") or {}).get("id")
             id = id or " ".join(f"{key}={value}" for key, value in features.items())
             self._counts[id] += 1
@@ -330,7 +324,7 @@ def _event(line: Mapping[str, Any], items: _Items) -> tuple[Any, ...] | str:
     if not 0 <= place < len(offer) or not 0.0 < chance <= 1.0 or not 0.0 <= drop < 1.0:
         raise ValueError
     observed = outcomes is None or any("v" in each for each in outcomes)
-    context = flat_features(line["c"], PLAIN)
+    context = files.flat_features(line["c"], PLAIN)
     return drop, context, offer[place], cost, chance, observed, offer
 
 
@@ -341,7 +335,7 @@ def log_columns(path: str, items: dict[str, Features] | None = None) -> dict[str
     """
     suffix = Path(path).suffix.lower()
     if suffix in (".csv", ".parquet"):
-        return sample_columns(path)
+        return files.sample_columns(path)
     if suffix in DSJSON:
         logged, columns = _dsjson_columns(read_dsjson(path), items)
     elif suffix in VW:
@@ -378,4 +372,4 @@ def _dsjson_columns(
         "reward": 0.0 - read.costs,
         "probability": read.propensities,
     }
-    return logged, feature_columns(read.contexts)
+    return logged, files.feature_columns(read.contexts)

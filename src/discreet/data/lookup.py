@@ -12,19 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from discreet.data import openml
 from discreet.data.dataset import Dataset, labelled
 from discreet.data.files import READERS, SUFFIXES, is_file_name, read_file, readable
 from discreet.data.generators import fried, linear, logistic, ringnorm, twonorm, waveform
-from discreet.data.openml import (
-    COLLECTIONS,
-    PREFIX,
-    cache_folder,
-    cached_numbers,
-    cached_path,
-    collection,
-    is_unreachable,
-    openml,
-)
 from discreet.errors import InvalidInput
 from discreet.types import JsonObject
 from discreet.validate import installed, nearest
@@ -236,8 +227,8 @@ def _handles(name: str) -> list[Handle]:
         return [Handle(name, "generated", GENERATORS[head], int(tail))]
     if name in BUNDLED:
         return [Handle(name, "bundled", bundled, name)]
-    numbers: Sequence[int] = collection(name) if name in COLLECTIONS else ()
-    if name.startswith(PREFIX):
+    numbers: Sequence[int] = openml.collection(name) if name in openml.COLLECTIONS else ()
+    if name.startswith(openml.PREFIX):
         if not tail.isdecimal() or not int(tail):
             raise InvalidInput(
                 f"set of OpenML must be given by its number, as in openml:901; got {name!r}. "
@@ -245,14 +236,16 @@ def _handles(name: str) -> list[Handle]:
             )
         numbers = [int(tail)]
     if numbers:
-        return [Handle(f"{PREFIX}{each}", "openml", openml, each) for each in numbers]
+        return [
+            Handle(f"{openml.PREFIX}{each}", "openml", openml.load_set, each) for each in numbers
+        ]
     if Path(name).is_dir():
         return sets_in(Path(name))
     if colon and head and Path(head).is_dir():
         return sets_in(Path(head), tail)
     if is_file_name(name):
         return [Handle(Path(name).stem, "file", read_file, name)]
-    known = (*NAMES, *COLLECTIONS)
+    known = (*NAMES, *openml.COLLECTIONS)
     raise InvalidInput(
         f"data must be one of {', '.join(known)}, openml:NUMBER, a {SUFFIXES} file or a folder of "
         f"them; got {name!r}. {nearest(name, (*known, 'openml:NUMBER'))}"
@@ -284,7 +277,7 @@ def known_facts(handle: Handle) -> JsonObject:
 
 def _is_here(handle: Handle) -> bool:
     """Return whether a set can be read without the network."""
-    return handle.kind != "openml" or cached_path(int(handle.place)).exists()
+    return handle.kind != "openml" or openml.cached_path(int(handle.place)).exists()
 
 
 def fetch_sets(handles: Iterable[Handle]) -> Iterator[JsonObject]:
@@ -298,13 +291,13 @@ def fetch_sets(handles: Iterable[Handle]) -> Iterator[JsonObject]:
         except InvalidInput as error:
             yield {"name": handle.name, "error": str(error)}
             # Each attempt waits for the network, so one is enough.
-            offline = offline or is_unreachable(error)
+            offline = offline or openml.is_unreachable(error)
 
 
 def all_sets() -> JsonObject:
     """Return the names of all sets that need no path: generated, bundled, and of OpenML."""
-    cached = cached_numbers()
-    sets = {name: {*collection(name)} for name in COLLECTIONS}
+    cached = openml.cached_numbers()
+    sets = {name: {*openml.collection(name)} for name in openml.COLLECTIONS}
     return {
         "generated": {name: str(made.__doc__).split("\n")[0] for name, made in GENERATORS.items()},
         "bundled": list(BUNDLED),
@@ -312,6 +305,6 @@ def all_sets() -> JsonObject:
             name: {"sets": len(each), "cached": len(each & {*cached})}
             for name, each in sets.items()
         },
-        "cache": str(cache_folder()),
-        "cached": [f"{PREFIX}{number}" for number in cached],
+        "cache": str(openml.cache_folder()),
+        "cached": [f"{openml.PREFIX}{number}" for number in cached],
     }

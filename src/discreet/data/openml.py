@@ -51,7 +51,7 @@ def cached_numbers() -> list[int]:
     return sorted(int(path.stem) for path in found if path.stem.isdecimal())
 
 
-def openml(number: int) -> Dataset:
+def load_set(number: int) -> Dataset:
     """Return the set with that number, from the cache or else from OpenML."""
     data = _cached(number)
     if data is None:
