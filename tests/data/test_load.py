@@ -36,14 +36,6 @@ def test_generated_sets_come_in_any_size(tmp_path):
             load(other, rows=17)
 
 
-def test_npz(tmp_path):
-    path = tmp_path / "mine.npz"
-    np.savez(path, X=np.arange(6).reshape(3, 2), y=np.array([7, 3, 7]))
-    data = load(path)
-    assert (data.name, data.n_actions, data.labels.tolist()) == ("mine", 2, [1, 0, 1])
-    assert data.best_loss is None
-
-
 def test_csv(tmp_path):
     path = tmp_path / "mine.CSV"
     path.write_text("\ufeff" + CSV + "\n", encoding="utf-8")

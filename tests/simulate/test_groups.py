@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.simulate import engine
 from discreet.simulate.group_losses import OTHERS, SMALLEST, Groups, over_rounds, over_seeds
 from tolerances import EXACT, SOLVER
 from wording import refused
@@ -76,15 +75,6 @@ def test_a_curve_has_the_groups_of_its_runs():
             (mean, np.mean([each.best_fixed for each in lines])), abs=SOLVER
         )
         assert (line.low, line.high) == pytest.approx((max(0, low), min(1, high)), abs=SOLVER)
-
-
-def test_sums_by_group_add_up():
-    features, places = PLAN.features.map(CONTEXTS), Groups.of(REGION, ROWS).places
-    rows = ([PLAN, PLAN], features, LABELS, [0, 1])
-    total, ends = engine.summed_losses(*rows)
-    apart, _ = engine.summed_losses(*rows, groups=places)
-    assert apart.shape == (2, 2, len(ends), 3)
-    np.testing.assert_allclose(apart.sum(axis=-1), total[..., 0], rtol=0, atol=EXACT)
 
 
 @settings(max_examples=40, deadline=None)
