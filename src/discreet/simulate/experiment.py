@@ -64,10 +64,10 @@ class Experiment:
 def experiment_of(document: dict[str, Any], *, needs_data: bool = False) -> Experiment:
     """Return the experiment of a document with the keys of a plan and ``OWN_KEYS``."""
     known = (*OWN_KEYS, *(each.name for each in fields(Plan)))
-    for name in document:
-        if name not in known:
+    for key in document:
+        if key not in known:
             raise InvalidInput(
-                f"experiment must have only known keys; got {name!r}. {nearest(name, known)}"
+                f"experiment must have only known keys; got {key!r}. {nearest(key, known)}"
             )
     own = {key: document.get(key) for key in OWN_KEYS}
     document = {key: value for key, value in document.items() if key not in OWN_KEYS}

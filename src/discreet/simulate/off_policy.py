@@ -65,8 +65,8 @@ def _rule_of(target: object, released: Released | None, logs: Logs) -> Rule:
             f"released must be given with a policy; got {type(target).__name__} alone, which "
             "decides by releases. Add released=learner.released, or pass the learner."
         )
-    if logs.offers is not None:
-        return lambda _: logs.offers.probabilities(policy, released)
+    if (offers := logs.offers) is not None:
+        return lambda _: offers.probabilities(policy, released)
     width = None if released.latest is None else int(released.latest.predictor.weights.shape[-1])
     if released.plan is not None:
         width = Plan.from_config(released.plan).features.p
