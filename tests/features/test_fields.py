@@ -26,7 +26,7 @@ KINDS = {
     Date: ({}, "2026-03-29T10:00", "2026-03-29"),
 }
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-GAPS = [{}, {"x": None}, {"x": math.nan}, {"x": np.float64("nan")}, {"x": np.datetime64("NaT")}]
+GAPS = [{}, {"x": None}, {"x": math.nan}, {"x": np.datetime64("NaT")}, {"x": pd.NA}]
 
 
 def vector(field, value):

@@ -106,6 +106,7 @@ def frame_with(**changes):
         (frame_with(age=[1, None, 3]), ["row 1: feature 'age'", "missing value", "stand_in"]),
         (frame_with(hours=[None, None, 25.0]), ["row 2: feature 'hours'", "a number outside"]),
         (frame_with(at=[None, DAY, DAY]), ["row 1: feature 'at'", "with a time"]),
+        (frame_with(device=[["phone"]] * 3), ["row 0: feature 'device'", "a list"]),
         (frame_with().drop("age").with_columns(ages=1), ["'age'", "a column", "mean 'ages'?"]),
         (frame_with().drop("hours"), ["'hours'", "a column", "absent"]),
         (frame_with()["age"], ["context", "a dict", "Series"]),

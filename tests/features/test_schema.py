@@ -259,11 +259,14 @@ def test_columns_that_identify_returning_people_are_left_out():
 def test_a_frame_becomes_a_schema_with_comments(library, tmp_path):
     made = library.DataFrame
     columns = {"user_id": RNG.integers(0, 90, size=ROWS), "device": words("phone", "desk", None)}
-    frame = made({**columns, "age": RNG.uniform(18, 79, size=ROWS), "clicked": [0, 1] * 200})
+    at = np.datetime64("2026-03-01T10:00:00", "ns") + np.arange(ROWS) * np.timedelta64(1, "h")
+    columns |= {"age": RNG.uniform(18, 79, size=ROWS), "clicked": [0, 1] * 200, "at": at}
+    frame = made(columns)
     path = tmp_path / "schema.toml"
     schema = dc.Schema.draft(frame, without=["clicked"], path=path)
-    assert [each.name for each in schema.fields] == ["device", "age"]
-    assert [each.indicator for each in schema.fields] == [True, False]
+    assert [each.name for each in schema.fields] == ["device", "age", "at"]
+    assert [each.indicator for each in schema.fields] == [True, False, False]
+    assert schema.fields[-1] == dc.Date("at")
     assert dc.Schema.from_toml(path) == schema
     assert "# user_id: It identifies people" in path.read_text()
     assert schema.map(frame).shape == (ROWS, schema.p)

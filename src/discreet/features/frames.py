@@ -40,15 +40,13 @@ class Column:
 
     def filled(self, numbers: str) -> NumpyArray:
         """Return NaN in numbers of these kinds, None in all else, where there is no value."""
-        kind, gap = (float, np.nan) if self.values.dtype.kind in numbers else (object, None)
-        made = self.values.astype(kind)
-        made[self.missing] = gap
+        if self.values.dtype.kind in numbers:
+            return np.where(self.missing, np.nan, self.values.astype(float))
+        # NumPy would make dates of nanoseconds whole numbers.
+        values = [*self.values] if self.values.dtype.kind == "M" else self.values.tolist()
+        made = np.fromiter(values, dtype=object, count=len(values))
+        made[self.missing] = None
         return made
-
-    def listed(self) -> list[Any]:
-        """Return the values one by one, None where there is none."""
-        pairs = zip(self.values, self.missing, strict=True)
-        return [None if missing else value for value, missing in pairs]
 
 
 def is_frame(data: object) -> bool:

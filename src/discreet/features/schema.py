@@ -268,7 +268,7 @@ class Schema:
             for span, column in zip(self._spans, columns, strict=True):
                 self._write_column(span, column, encoded)
         except InvalidInput:
-            rows = zip(*(column.listed() for column in columns), strict=True)
+            rows = zip(*(column.filled("") for column in columns), strict=True)
             self._of_rows(dict(zip(self.spans, row, strict=True)) for row in rows)  # names the row
             raise
         return encoded
