@@ -89,7 +89,7 @@ def test_small_groups_are_pooled_and_no_row_is_lost(values):
     found = Groups.of(values, len(values))
     assert set(found.names) - {OTHERS} == large
     assert (OTHERS in found.names) == (large != set(counts))
-    for value, place in zip(values, found.places, strict=True):
+    for value, place in zip(values, found.numbers, strict=True):
         assert found.names[place] == (value if value in large else OTHERS)
 
 

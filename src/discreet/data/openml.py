@@ -15,7 +15,7 @@ import warnings
 import zipfile
 import zlib
 from contextlib import suppress
-from functools import cache as once
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def _store(data: Dataset, path: Path) -> None:
 
 
 def fetch(number: int) -> Dataset:
-    """Download a set with scikit-learn's client; nothing is kept."""
+    """Download a set with scikit-learn's client; it is not stored."""
     name = f"{PREFIX}{number}"
     installed("campaign", f"to fetch {name}", "sklearn", instead=", or use a file")
     from sklearn.datasets import fetch_openml
@@ -143,7 +143,7 @@ def is_unreachable(error: InvalidInput) -> bool:
     return isinstance(error.__cause__, (OSError, http.client.HTTPException))
 
 
-@once
+@cache
 def collection(name: str) -> tuple[int, ...]:
     """Return OpenML's numbers of a collection's sets, in ascending order.
 

@@ -120,7 +120,7 @@ class Schema:
         if not names or len(set(names)) != len(names):
             raise InvalidInput(
                 f"fields must be one or more, with distinct names; got {names}. "
-                "Give every column a field with a name of its own."
+                "Give every column one field."
             )
         object.__setattr__(self, "products", _checked_products(products, names))
         if self.p > MOST_FEATURES:

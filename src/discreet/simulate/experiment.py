@@ -138,16 +138,16 @@ def assign(document: dict[str, Any], assignment: str) -> None:
         raise InvalidInput(
             f"--set must be key=value; got {assignment!r}. Write --set {assignment}=value."
         )
-    places: dict[str, dict[str, Any]] = dict.fromkeys(WORDS, document)
+    tables: dict[str, dict[str, Any]] = dict.fromkeys(WORDS, document)
     for part, registry in (("oracle", ORACLES), ("policy", POLICIES)):
         table = document.setdefault(part, {"kind": DEFAULT[part]})
         if isinstance(table, dict) and "kind" in table:
             kind = registry[one_of(part, table["kind"], registry)]
-            places |= {each.name: table for each in fields(kind)}
-    if key not in places:
-        listed = ", ".join(sorted(places))
-        raise InvalidInput(f"--set must name one of {listed}; got {key!r}. {nearest(key, places)}")
-    places[key][key] = _value(text)
+            tables |= {each.name: table for each in fields(kind)}
+    if key not in tables:
+        listed = ", ".join(sorted(tables))
+        raise InvalidInput(f"--set must name one of {listed}; got {key!r}. {nearest(key, tables)}")
+    tables[key][key] = _value(text)
 
 
 def _value(text: str) -> object:

@@ -72,10 +72,10 @@ OTHERS = "other groups"
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Names, the largest group first, and for every row the place of its group among them."""
+    """Names, the largest group first, and for every row the number of its group."""
 
     names: tuple[str, ...]
-    places: NumpyArray = field(repr=False)
+    numbers: NumpyArray = field(repr=False)
 
     @classmethod
     def of(cls, values: Values, rows: int, rounds: int | None = None) -> Groups:
@@ -94,10 +94,10 @@ class Groups:
                 f"rounds; got {len(names)} of that size among {len(counts)}. Cut numbers into a "
                 "few classes, or take more rows."
             )
-        known = {word: place for place, word in enumerate(names)}
-        places = np.asarray([known.get(word, len(names)) for word in words])
+        known = {word: number for number, word in enumerate(names)}
+        numbers = np.asarray([known.get(word, len(names)) for word in words])
         pooled = (OTHERS,) * (len(names) < len(counts))
-        return cls((*names, *pooled), places)
+        return cls((*names, *pooled), numbers)
 
 
 def file_groups(data: Dataset, name: str) -> NumpyArray:
@@ -257,7 +257,7 @@ class PlayedGroups:
     """Groups of the rounds of one run, with losses of best fixed and uniform actions (G, 2)."""
 
     names: tuple[str, ...]
-    places: NumpyArray
+    numbers: NumpyArray
     plain: NumpyArray
 
     @classmethod
@@ -265,25 +265,25 @@ class PlayedGroups:
         cls, groups: Groups, order: NumpyArray, truth: NumpyArray, n_actions: int
     ) -> PlayedGroups:
         """Take the rows in ``order``; ``truth`` are all labels (n,) or losses (n, A)."""
-        places = groups.places[order]
+        numbers = groups.numbers[order]
         losses = truth[order] if truth.ndim == 2 else truth[order, None] != np.arange(n_actions)
         plain = np.full((len(groups.names), 2), np.nan)
-        for place in np.unique(places):
-            means = losses[places == place].mean(axis=0)
-            plain[place] = means.min(), means.mean()
-        return cls(groups.names, places, plain)
+        for number in np.unique(numbers):
+            means = losses[numbers == number].mean(axis=0)
+            plain[number] = means.min(), means.mean()
+        return cls(groups.names, numbers, plain)
 
     def summed(self, losses: NumpyArray | None = None) -> NumpyArray:
         """Return the losses (T,) of the run, or its rounds, summed by group: (G,)."""
-        return np.bincount(self.places, losses, minlength=len(self.names))
+        return np.bincount(self.numbers, losses, minlength=len(self.names))
 
     def lines(self, losses: NumpyArray, epsilon: float, confidence: float) -> tuple[GroupLoss, ...]:
         """Return a line per group for losses (T,) of the run, with intervals over its rounds."""
         made = []
-        for place, name in enumerate(self.names):
-            own = losses[self.places == place]
+        for number, name in enumerate(self.names):
+            own = losses[self.numbers == number]
             interval = over_rounds(own, confidence)
-            made.append(_line(name, epsilon, len(own), interval, self.plain[place]))
+            made.append(_line(name, epsilon, len(own), interval, self.plain[number]))
         return tuple(made)
 
 
@@ -297,8 +297,8 @@ def lines_over_seeds(
     plain = np.stack([each.plain for each in played], axis=-1)  # (G, 2, seeds)
     for group, name in enumerate(played[0].names):
         levels = [over_seeds(each, confidence).loss for each in plain[group]]
-        for place, epsilon in enumerate(epsilons):
-            mean = over_seeds(losses[place, :, group], confidence)
+        for level, epsilon in enumerate(epsilons):
+            mean = over_seeds(losses[level, :, group], confidence)
             lines.append(_line(name, epsilon, rounds[group], mean, levels))
     return tuple(lines)
 

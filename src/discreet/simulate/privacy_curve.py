@@ -245,7 +245,7 @@ def privacy_curve(
     lost, _ = engine.summed_losses(
         *(plans, given.features, given.truth, list(range(seeds))),
         rounds=rounds,
-        groups=None if found is None else found.places,
+        groups=None if found is None else found.numbers,
         users=given.users,
     )
     orders = [shuffle(seed, rows)[0][:rounds] for seed in range(seeds)]
