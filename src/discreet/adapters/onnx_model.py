@@ -16,6 +16,7 @@ from discreet.errors import InvalidInput
 from discreet.features.unit_ball import SQRT_HALF
 from discreet.releases.canonical import write_atomically
 from discreet.releases.released import Released
+from discreet.types import Array
 from discreet.validate import installed
 
 MODEL = """
@@ -65,7 +66,7 @@ def onnx_model(released: Released) -> Any:
     weights = np.asarray(latest.predictor.weights, dtype=np.float64)
     kind = plan["features"]["kind"]
     given, steps = "features", "  scores = MatMul (features, weights)\n"
-    constants = {"weights": weights.T}
+    constants: dict[str, Array] = {"weights": weights.T}
     if kind == "UnitBall":
         given, steps = "contexts", SHORTENED
         scaled = SQRT_HALF * weights
