@@ -1,14 +1,9 @@
 """A labelled set as a bandit problem: contexts, labels, and the truth where it is known.
 
-Columns of numbers and of words become one table of numbers by two rules, both of the whole set and
-both part of its definition:
-
-- A category becomes one column of 0 and 1 for each word that occurs, words in sorted order. A
-  missing category is a separate category, the last one.
-- A missing number becomes the median of its column. A column without any value is left out.
-
-The sets are public benchmarks, and encoding them is no private operation: words and medians are
-read from all rows. With people's data, declare them in advance in a ``Schema`` instead.
+Columns of numbers and of words become one table of numbers by two rules: a category becomes one
+column of 0 and 1 for each word that occurs, and a missing number the median of its column. Words
+and medians are read from all rows, which is part of what a public benchmark is, and no private
+operation. With people's data, declare them in advance in a ``Schema`` instead. [docs/data.md]
 """
 
 from __future__ import annotations

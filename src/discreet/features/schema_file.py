@@ -1,14 +1,4 @@
-"""Schemas as TOML files, and a first one from a public sample.
-
-A file has one table per field, with the keys of its class::
-
-    squares = true
-
-    [[fields]]
-    kind = "Number"
-    name = "age"
-    low = 0
-    high = 100
+"""Schemas as TOML files, with one table per field, and a first one from a public sample.
 
 A draft suggests kinds of columns, and ranges rounded outwards. Never from private rows: the range
 of a column is a fact about its people. Somebody who knows the columns corrects the suggestion
