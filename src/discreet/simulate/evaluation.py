@@ -10,6 +10,7 @@ import numpy as np
 from discreet.batch import Batch
 from discreet.batches.release_batch import release_batch
 from discreet.batches.users import numbered, slots_that_count, user_ids
+from discreet.design.outcome import Outcome
 from discreet.errors import InvalidInput
 from discreet.features.frames import new_frame
 from discreet.plan.noise_forecast import warn_if_too_noisy
@@ -82,6 +83,11 @@ class Evaluation:
         return np.asarray(np.cumsum(self.losses, axis=-1) / rounds)
 
     @property
+    def outcome(self) -> Outcome:
+        """Units in which people would report; ``losses`` are in [0, 1] for all outcomes."""
+        return self.plan.outcome
+
+    @property
     def loss(self) -> float:
         """Mean loss over the run: the last value of the curve."""
         return float(self.losses.mean())
@@ -93,10 +99,10 @@ class Evaluation:
         The means have the units of the plan's outcome, and its name: loss or reward.
         """
         ends = np.cumsum(self.played.schedule.lengths())
-        value, same = self.plan.outcome.value_of, np.ones(len(ends))
+        value, same = self.outcome.value_of, np.ones(len(ends))
         return {
             "rounds": ends,
-            f"{self.plan.outcome.word}_so_far": value(self.curve[ends - 1]),
+            f"{self.outcome.word}_so_far": value(self.curve[ends - 1]),
             "best_fixed": value(self.best_fixed * same),
             "uniform": value(self.uniform * same),
         }
@@ -118,11 +124,11 @@ class Evaluation:
                 "Call evaluate(…, groups=…) with a public column."
             )
         lines = self.groups.lines(self.losses, self.plan.budget.epsilon, confidence)
-        return GroupLosses(lines, confidence, self.plan.outcome)
+        return GroupLosses(lines, confidence, self.outcome)
 
     def plot(self, ax: Axes = None) -> Axes:
         """Draw the mean so far on matplotlib axes, new ones unless some are given; return them."""
-        ax, outcome, budget = axes_for(ax), self.plan.outcome, self.plan.budget
+        ax, outcome, budget = axes_for(ax), self.outcome, self.plan.budget
         first, last = int(self.table["rounds"][0]), len(self.losses)
         shown = np.unique(np.geomspace(first, last, MOST_POINTS).astype(int))
         means = outcome.value_of(self.curve[shown - 1])
@@ -153,9 +159,9 @@ class Evaluation:
 
     @property
     def _facts(self) -> list[tuple[str, str]]:
-        text, budget = self.plan.outcome.text_of, self.plan.budget
+        text, budget = self.outcome.text_of, self.plan.budget
         return [
-            (f"mean {self.plan.outcome.word}", text(self.loss)),
+            (f"mean {self.outcome.word}", text(self.loss)),
             ("best fixed action", text(self.best_fixed)),
             ("uniform", text(self.uniform)),
             ("rounds", f"{len(self.losses):,}"),
