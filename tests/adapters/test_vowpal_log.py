@@ -42,7 +42,7 @@ def played(plan, sizes=None):
 
 
 def parsed(text, flags):
-    """What the real Vowpal Wabbit reads: for each example its tag, values and label."""
+    """Return what the real Vowpal Wabbit reads: for each example its tag, values and label."""
     workspace = vowpalwabbit.Workspace(f"--quiet {flags}")
     blocks = text.split("\n\n") if "adf" in flags else text.splitlines()
     found = []

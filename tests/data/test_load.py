@@ -1,4 +1,4 @@
-"""Sets by name, from files and from frames, and what is said about those that cannot be read."""
+"""Sets by name, from files and from frames, and the errors for those that cannot be read."""
 
 import datetime
 import sys

@@ -1,4 +1,4 @@
-"""Names become handles: folders, collections, files, and what is said about wrong ones."""
+"""Names become handles: folders, collections, files, and the errors for wrong ones."""
 
 import pickle
 

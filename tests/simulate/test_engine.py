@@ -72,7 +72,7 @@ def test_torch_plays_them_too(expected):
 @pytest.mark.parametrize("mechanism", ["paper", "structured"])
 @pytest.mark.parametrize("oracle", [dc.Ridge, dc.Logistic])
 def test_radii_without_noise_are_shared_by_the_first_batch(oracle, mechanism):
-    """No noise tells the runs apart there: one Gram serves the policies of all classes."""
+    """Without noise the runs are equal there: one Gram serves the policies of all classes."""
     contexts, labels = labelled()
     policies = dc.LinUCB(width=0.5), dc.RegCB(width=0.1), dc.RegCB(width=1.0)
     plans = [plan_of(policy, oracle(mechanism=mechanism)) for policy in policies]

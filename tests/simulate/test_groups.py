@@ -1,4 +1,4 @@
-"""Losses by group: the same losses as without groups, counted apart."""
+"""Losses by group: the same losses as without groups, counted by group."""
 
 from __future__ import annotations
 

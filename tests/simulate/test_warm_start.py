@@ -32,14 +32,14 @@ def prior(plan=PLAN, rows=LOGGED, **words):
 
 
 def test_without_noise_a_prior_is_the_same_as_its_rows():
-    """Ridge regression on prior and batch together, whatever came first."""
+    """Ridge regression on prior and batch together, in any order."""
     oracle = dc.PooledRidge(geometry="plain")
     plan = replace(PLAN, budget=dc.Budget.none(), oracle=oracle, first_batch=200)
     mechanism = replace(plan, prior=prior(plan)).mechanism
     both = prior(plan, slice(0, 1_700)).statistics
     parts = prior(plan).statistics, prior(plan, slice(1_500, 1_700)).statistics
-    together, apart = mechanism.conclusion([both])[0], mechanism.conclusion(parts)[0]
-    np.testing.assert_allclose(together, apart, atol=1e-6)
+    together, separate = mechanism.conclusion([both])[0], mechanism.conclusion(parts)[0]
+    np.testing.assert_allclose(together, separate, atol=1e-6)
 
 
 def test_without_noise_a_prior_with_its_own_geometry_finds_a_linear_truth():
@@ -107,7 +107,7 @@ def test_the_first_batch_is_decided_by_the_public_prediction_of_the_prior(change
     np.testing.assert_array_equal(chain.policy.probabilities(chain.deciding, features), chances)
     released = plan.nothing_released().add(Release(1, 16, Predictor(np.zeros((3, 4)), "clip")))
     bare = plan.policy if plan.floor is None else Floored(plan.policy, plan.floor)
-    if not plan.policy.uses_radii:  # after a release the prior says no more
+    if not plan.policy.uses_radii:  # after a release the prior changes nothing
         np.testing.assert_array_equal(
             plan.played_policy.probabilities(released, features),
             bare.probabilities(released, features),
@@ -127,7 +127,7 @@ def test_releases_of_another_experiment_are_a_prior():
 
 @pytest.mark.parametrize("exposed", ["seeded", "no budget"])
 def test_releases_without_protection_are_no_prior(exposed):
-    """The ledger of the new plan would claim ε for sums that protect nobody."""
+    """The ledger of the new plan would claim ε for sums that protect no one."""
     plan = replace(PLAN, oracle=dc.PooledRidge(geometry="plain"))
     earlier = plan if exposed == "seeded" else replace(plan, budget=dc.Budget.none())
     noise = dc.SeededNoise(0) if exposed == "seeded" else None

@@ -194,7 +194,7 @@ def _read(series: nw.Series[Any]) -> Column:
         values = filled.to_numpy()
         if values.dtype.kind in "biu":
             return Column(values, missing)
-    elif isinstance(dtype, narwhals.Datetime):  # as written: the clock of its own zone
+    elif isinstance(dtype, narwhals.Datetime):  # as written, in its zone
         return Column(series.dt.replace_time_zone(None).to_numpy(), missing)
     elif dtype == narwhals.Date and (days := series.to_numpy()).dtype.kind == "M":
         return Column(days.astype("datetime64[D]"), missing)
