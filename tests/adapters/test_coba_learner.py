@@ -93,7 +93,7 @@ def test_plans_that_others_cannot_play_are_refused(change, said):
 def test_what_is_no_reward_of_a_decision_is_refused_and_changes_nothing():
     learner = CobaLearner(PLAN)
     action, chance, keys = learner.predict(CONTEXTS[0], [1, 2, 3])
-    with pytest.raises(InvalidInput, match="reward must be in"):
+    with pytest.raises(InvalidInput, match="loss must be a number in"):
         learner.learn(CONTEXTS[0], action, 1.5, chance, **keys)
     with pytest.raises(InvalidInput, match="learn='on'"):
         learner.learn(CONTEXTS[0], action, 1.0, chance)

@@ -65,7 +65,7 @@ def test_a_replay_that_answers_few_still_releases():
 def test_a_refused_reward_leaves_its_decision_waiting():
     policy = ObpPolicy(PLAN)
     action = policy.select_action(CONTEXTS[:1])[0]
-    with pytest.raises(InvalidInput, match="reward must be in"):
+    with pytest.raises(InvalidInput, match="loss must be a number in"):
         policy.update_params(action, 7.0, CONTEXTS[:1])
     policy.update_params(action, np.array([1.0]), CONTEXTS[:1])  # obp sends arrays of one
     assert not policy._waiting
