@@ -96,26 +96,10 @@ def test_pictures_of_tutorials_are_small_and_used():
     assert max(picture.stat().st_size for picture in shown) <= MOST_BYTES
 
 
-def citation():
-    """Top-level keys of CITATION.cff: a subset of YAML that needs no library."""
-    lines = (ROOT / "CITATION.cff").read_text().splitlines()
-    pairs = [line.partition(":") for line in lines if re.match(r"[a-z-]+:", line)]
-    return {key: value.strip().strip('"') for key, _, value in pairs}
-
-
-def test_the_citation_is_complete_and_current():
-    read = citation()
-    assert {"cff-version", "message", "title", "authors", "version", "license"} <= set(read)
-    assert read["version"] == discreet.__version__
-    assert read["license"] == "MIT"
-    text = (ROOT / "CITATION.cff").read_text()
-    assert "\t" not in text
-    for line in text.splitlines():
-        assert re.match(r"^( {2})*(- )?([a-z-]+:|\S)", line), line
-    assert "Vanilla Policy Optimization Is Both Optimal and Differentially Private" in text
-
-
-def test_the_changelog_knows_this_version():
+def test_citation_and_changelog_know_this_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {discreet.__version__}\n" in citation.replace('"', "")
+    assert "Vanilla Policy Optimization Is Both Optimal and Differentially Private" in citation
     text = (ROOT / "CHANGELOG.md").read_text()
     assert re.search(rf"^## \[?{re.escape(discreet.__version__)}\b", text, re.MULTILINE)
 
@@ -142,17 +126,6 @@ def test_results_stay_small():
         path.stat().st_size for path in (ROOT / "docs" / "results").rglob("*") if path.is_file()
     ]
     assert 0 < sum(sizes) <= 3_000_000
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
-def test_newcomers_meet_the_default_plan(page):
-    """The first plan of a page names neither policy nor oracle, nor any other setting."""
-    first = re.search(r"dc\.Plan\((.*?)\)\n", (ROOT / page).read_text(), re.DOTALL)[1]
-    assert re.findall(r"\b(?<!\.)(\w+)=", re.sub(r"dc\.\w+\(.*?\)", "", first)) == [
-        "n_actions",
-        "features",
-        "budget",
-    ]
 
 
 def test_the_readme_is_one_screen():
@@ -182,13 +155,6 @@ def test_the_architecture_names_files_that_exist():
     tree = page[page.index("```\n") : page.index("## Rules")]
     packages = {path.parent.name for path in ROOT.glob("src/discreet/*/__init__.py")}
     assert packages == set(re.findall(r"^  (\w+)/", tree, re.MULTILINE))
-
-
-def test_the_quick_start_takes_group_privacy_from_the_library():
-    """An event built by hand on the page forgot the sampler's distance."""
-    text = "".join(blocks(ROOT / "docs" / "quickstart.md", "python"))
-    assert "epsilon_in_one_batch" in text
-    assert not re.search(r"privacy\.events|Gaussian\(", text)
 
 
 def test_the_worked_example_of_the_release_format_verifies():

@@ -4,8 +4,6 @@ The message begins as mistakes.py says, has the form of wording.py, and changes 
 reader of the message types next must work.
 """
 
-import datetime
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -38,7 +36,6 @@ PLANNED = {
     "shop": plan(outcome=dc.Reward(0, 50)),
     "full": plan(feedback="full"),
     "early": plan(first_batch=1),
-    "waits": plan(first_batch=3),
     "people": plan(features=SCHEMA),
 }
 
@@ -60,7 +57,7 @@ class Desk:
         people = pd.DataFrame([PERSON, PERSON])
         path = str(folder / "state")
         made = {"plan": plan, "person": PERSON, "frame": people, "x": x, "y": np.arange(12) % 3}
-        libraries = {"np": np, "pd": pd, "pl": pl, "timedelta": datetime.timedelta}
+        libraries = {"np": np, "pd": pd, "pl": pl}
         self.names = {**vars(dc), **libraries, **made, **self.learners, "path": path}
 
     def types(self, text):

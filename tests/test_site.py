@@ -1,15 +1,18 @@
-"""The site: every page is in a list, every public name in the reference, and faults are found."""
+"""The site: every page is in a list, every public name in the reference, notebooks are valid."""
 
+import doctest
 import importlib
 import inspect
 import re
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
 import discreet
 from discreet.cli.main import COMMANDS, build_parser
+from page_blocks import BLOCK
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "docs" / "site"
@@ -21,7 +24,7 @@ def site(monkeypatch):
     """Import a module of docs/site, where they import each other."""
     monkeypatch.syspath_prepend(str(SITE))
     yield importlib.import_module
-    for name in ("pages", "reference", "stage", "check_site"):
+    for name in ("pages", "reference", "stage", "check_site", "notebooks"):
         sys.modules.pop(name, None)
 
 
@@ -106,7 +109,6 @@ def built(folder, head="", first="For all.", text='<a href="b.html#top">b</a>'):
     ("change", "fault"),
     [
         ({}, None),
-        ({"head": '<script src="https://cdn.example/x.js"></script>'}, "loads"),
         ({"head": '<link rel="stylesheet" href="//cdn.example/x.css">'}, "loads"),
         ({"text": '<a href="b.html#nowhere">b</a>'}, "links to b.html#nowhere"),
         ({"text": '<a href="no.html">b</a><a href="b.html">b</a>'}, "links to no.html"),
@@ -130,3 +132,49 @@ def test_staged_links_lead_to_staged_files(site, tmp_path):
     start = (tmp_path / "index.md").read_text()
     assert ":class: only-dark" in start
     assert ":caption: Understand" in start
+
+
+# --- notebooks of the tutorials
+
+RUN = ("python", "sh", "toml")
+TUTORIALS = [
+    page for page in (ROOT / "docs" / "tutorials").glob("*.md") if page.name != "README.md"
+]
+
+
+def code(cells):
+    """The lines of code cells without magics and prompts, in order."""
+    lines = "\n".join(cell.source for cell in cells if cell.cell_type == "code").splitlines()
+    added = ("%%", "from my_")  # a module that a page writes is imported
+    return [line for line in lines if line and not line.startswith(added)]
+
+
+def page_code(page):
+    """The lines of a page's blocks that tests run, those with prompts without their results."""
+    found = []
+    for language, text in BLOCK.findall(page.read_text()):
+        if language in RUN:
+            if ">>>" in text:
+                text = "".join(each.source for each in doctest.DocTestParser().get_examples(text))
+            found += [line for line in text.splitlines() if line]
+    return found
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_cells_are_the_blocks_of_the_page(page, site):
+    made = site("notebooks").notebook(page)
+    nbformat.validate(made)
+    assert nbformat.reads(nbformat.writes(made), as_version=4) == made
+    assert code(made.cells) == page_code(page)
+    assert len(page_code(page)) > 10
+    prose = "".join(cell.source for cell in made.cells if cell.cell_type == "markdown")
+    assert ".md)" not in prose
+    shown = prose.count("](attachment:")
+    assert shown == sum(len(cell.get("attachments", {})) for cell in made.cells)
+
+
+def test_the_command_writes_every_tutorial(site, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["notebooks.py", str(tmp_path / "made")])
+    site("notebooks").main()
+    written = {path.stem for path in (tmp_path / "made").glob("*.ipynb")}
+    assert written == {page.stem for page in TUTORIALS}

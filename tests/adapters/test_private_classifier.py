@@ -22,8 +22,8 @@ CLASSES = ["low", "middle", "high"]
 
 
 def model(**changes):
-    told = {"epsilon": 8.0, "classes": CLASSES, "bounds": (-2, 2), "random_state": 0}
-    return PrivateClassifier(**{**told, **changes})
+    given = {"epsilon": 8.0, "classes": CLASSES, "bounds": (-2, 2), "random_state": 0}
+    return PrivateClassifier(**{**given, **changes})
 
 
 def test_the_contract_of_scikit_learn():
@@ -64,17 +64,13 @@ def test_every_fit_of_an_object_adds_up_and_a_seed_buys_nothing():
 
 
 def test_what_is_refused_costs_nothing_and_leaves_the_model():
-    one = model(random_state=None).fit(X, Y)
+    narrow = dc.Schema([dc.Number(name, -2, 2) for name in "abc"])
+    one = model(random_state=None, features=narrow, bounds=None).fit(X, Y)
     before, spent = one.predict(X), one.spent_
     with pytest.raises(InvalidInput, match="y must hold declared classes"):
         one.fit(X, np.where(Y == "low", "other", Y))
     with pytest.raises(ValueError, match="NaN"):
         one.fit(np.where(X > 1.9, np.nan, X), Y)
-    assert one.spent_ == spent
-    assert (one.predict(X) == before).all()
-    narrow = dc.Schema([dc.Number(name, -2, 2) for name in "abc"])
-    one = model(random_state=None, features=narrow, bounds=None).fit(X, Y)
-    before, spent = one.predict(X), one.spent_
     with pytest.raises(InvalidInput, match=r"in \[-2, 2\]"):  # the learner itself refuses the log
         one.fit(X * 2, Y)
     assert one.spent_ == spent
@@ -119,10 +115,8 @@ def test_frames_with_a_schema():
     ("change", "said"),
     [
         ({"classes": None}, "classes must be a list of all classes"),
-        ({"classes": "low"}, "classes must be a list"),
         ({"classes": ["low"]}, "two or more"),
         ({"bounds": (1, -1)}, "low < high"),
-        ({"bounds": 3}, "bounds must be"),
         ({"bounds": ([0, 1], 3)}, "bounds must be"),
         ({"features": dc.UnitBall(3)}, "bounds must be left out"),
         ({"features": dc.Schema([dc.Number("a", 0, 1)]), "bounds": None}, "X must have 1 columns"),

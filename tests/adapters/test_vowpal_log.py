@@ -42,7 +42,7 @@ def played(plan, sizes=None):
 
 
 def parsed(text, flags):
-    """What the real Vowpal Wabbit reads: for each example its tag, values and label."""
+    """Return what the real Vowpal Wabbit reads: for each example its tag, values and label."""
     workspace = vowpalwabbit.Workspace(f"--quiet {flags}")
     blocks = text.split("\n\n") if "adf" in flags else text.splitlines()
     found = []
@@ -66,8 +66,8 @@ def _values(example):
 
 
 def _label(example):
-    told = example.get_label(LabelType.CONTEXTUAL_BANDIT).costs
-    known = [each for each in told if each.probability > 0]  # −1 is on shared lines
+    costs = example.get_label(LabelType.CONTEXTUAL_BANDIT).costs
+    known = [each for each in costs if each.probability > 0]  # −1 is on shared lines
     return [(each.action, each.cost, each.probability) for each in known]
 
 
@@ -77,9 +77,9 @@ def test_lines_of_the_kind_cb():
     for row, ((_, values, label),) in enumerate(parsed(text, "--cb 3")):
         kept = logs.features[row, 1:][logs.features[row, 1:] != 0]
         np.testing.assert_allclose(values, kept, rtol=SINGLE)
-        (told,) = label
-        assert told[0] == logs.actions[row] + 1
-        np.testing.assert_allclose(told[1:], [LOSSES[row], CHANCES[row]], rtol=SINGLE)
+        ((action, *logged),) = label
+        assert action == logs.actions[row] + 1
+        np.testing.assert_allclose(logged, [LOSSES[row], CHANCES[row]], rtol=SINGLE)
 
 
 @pytest.mark.parametrize("plan", [NAMED, FILMS], ids=["named", "catalogue"])
@@ -96,8 +96,8 @@ def test_blocks_of_the_kind_cb_adf(plan, sizes):
         for item, (_, values, label) in zip(made.offers[row], actions, strict=True):
             np.testing.assert_allclose(values, [*made.items[item].values()], rtol=SINGLE)
             assert bool(label) == (item == made.played[row])
-        (told,) = [told for _, _, label in actions for told in label]
-        np.testing.assert_allclose(told[1:], [LOSSES[row], CHANCES[row]], rtol=SINGLE)
+        ((_, *logged),) = [each for _, _, label in actions for each in label]
+        np.testing.assert_allclose(logged, [LOSSES[row], CHANCES[row]], rtol=SINGLE)
 
 
 def test_a_catalogue_goes_out_and_comes_back(tmp_path):

@@ -52,7 +52,7 @@ def test_a_run_by_group(call, document, sales, seeds):
     found = document(*flags)
     data = load(sales)
     plan = dc.Plan.from_config(found["plan"])
-    words = np.asarray([each or "(missing)" for each in data.source.by_name()["region"]])
+    words = np.asarray([each or "(missing)" for each in data.source.columns["region"]])
     runs = [
         dc.evaluate(plan, data.contexts, data.labels, groups=words, seed=seed).by_group()
         for seed in range(seeds)

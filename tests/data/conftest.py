@@ -1,4 +1,4 @@
-"""No test of data sees, or leaves anything in, the cache of whoever runs it."""
+"""Tests of data use an empty cache, and leave nothing in that of the user."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sets by name, from files and from frames, and what is said about those that cannot be read."""
+"""Sets by name, from files and from frames, and the errors for those that cannot be read."""
 
 import datetime
 import sys
@@ -20,8 +20,6 @@ CSV = "a,b,class\n0.5,1,yes\n-2,3e-1,no\n0,0,yes\n"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_loads(name):
-    if name in ("breast_cancer", "digits", "iris", "wine"):
-        pytest.importorskip("sklearn")
     data = load(name)
     assert data.name == name
     assert data.contexts.shape == (data.rows, data.dimension)
@@ -36,14 +34,6 @@ def test_generated_sets_come_in_any_size(tmp_path):
     for other in ("digits", tmp_path / "x.csv"):
         with refused(InvalidInput, "rows", "fried"):
             load(other, rows=17)
-
-
-def test_npz(tmp_path):
-    path = tmp_path / "mine.npz"
-    np.savez(path, X=np.arange(6).reshape(3, 2), y=np.array([7, 3, 7]))
-    data = load(path)
-    assert (data.name, data.n_actions, data.labels.tolist()) == ("mine", 2, [1, 0, 1])
-    assert data.best_loss is None
 
 
 def test_csv(tmp_path):
@@ -65,7 +55,7 @@ def test_csv(tmp_path):
         ("a,class\n,x\n?,y\n,x\n", ["columns with values"]),
         ("a,b,class\n1,2\n", ["line 2", "3 columns"]),
         ("1,2,a\n3,4,b\n5,6,a\n7,x,a\n", ["line 4", "'column 2'"]),  # without a header
-        ("a,class\n1,x\n2,\n", ["class on every line"]),
+        ("a,a,class\n1,2,x\n1,3,y\n", ["distinct columns", "'a' twice"]),
         ("a,class\n1,nan\n2,1\n", ["class on every line", "record 1"]),
         ("a,class\n" + "".join(f"1,{i % 51}\n" for i in range(99)), ["at most 50", "got 51"]),
     ],
@@ -84,7 +74,6 @@ X, Y = np.zeros((3, 2)), np.array([0, 1, 0])
     ("arrays", "words"),
     [
         ({"X": X}, ["X and y"]),
-        ({"X": X[0], "y": Y}, ["table of numbers"]),
         ({"X": X[:0], "y": Y[:0]}, ["rows and columns"]),
         ({"X": X.astype(str), "y": Y}, ["table of numbers"]),
         ({"X": X + np.inf, "y": Y}, ["finite"]),
@@ -146,7 +135,6 @@ def test_every_kind_of_column(tmp_path):
     [
         ({"class": [0, 1]}, ["two columns"]),
         ({"a": pyarrow.array([], "f8"), "class": pyarrow.array([], "i8")}, ["records"]),
-        ({"a": [1.0, 2, 3], "class": [0, 1, None]}, ["class on every line", "record 3"]),
         ({"a": [1.0, 2, 3], "class": ["x", None, "y"]}, ["class on every line", "record 2"]),
         ({"a": [[1], [2], [3]], "class": [0, 1, 1]}, ["'a'", "List"]),
         ({"day": [datetime.date(2000, 1, 1)] * 3, "class": [0, 1, 1]}, ["'day'", "Date"]),
@@ -157,9 +145,8 @@ def test_a_parquet_file_that_cannot_be_used(tmp_path, columns, words):
         read(tmp_path, columns)
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1 cut short"])
-def test_a_parquet_file_that_is_something_else(tmp_path, content):
-    (tmp_path / "mine.parquet").write_bytes(content)
+def test_a_parquet_file_that_is_something_else(tmp_path):
+    (tmp_path / "mine.parquet").write_bytes(b"PAR1 cut short")
     with refused(InvalidInput, "Parquet"):
         load(tmp_path / "mine.parquet")
 
@@ -198,3 +185,119 @@ def test_what_is_no_set_is_refused():
         from_frame(FRAME.assign(at=pd.to_datetime(["2026-01-01"] * 4)), target="kind")
     with refused(InvalidInput, "target", "'kind'?"):
         from_frame(FRAME, target="kinds")
+
+
+# The column of the class, ids of people, and files without a header
+
+RECORDS = [("red", 1, "no"), ("blue", 2, "yes"), ("red", 4, "no"), ("blue", 3, "no")]
+
+
+def csv_file(path, header="colour,size,bought"):
+    lines = ([header] if header else []) + [",".join(map(str, each)) for each in RECORDS]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def parquet_file(path):
+    values = map(list, zip(*RECORDS, strict=True))
+    columns = dict(zip(("colour", "size", "bought"), values, strict=True))
+    parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize("write", [csv_file, parquet_file])
+def test_a_column_is_the_class_by_its_name_or_number(write, tmp_path):
+    path = write(tmp_path / f"sales.{write.__name__[:-5]}")
+    last = load(path)
+    assert last.classes == ("no", "yes")
+    assert last.source.titles == ("colour", "size")
+    for target in ("colour", "1", 1):
+        data = load(path, target=target)
+        assert data.classes == ("blue", "red")
+        assert data.labels.tolist() == [1, 0, 1, 0]
+        assert data.source.titles == ("size", "bought")
+        assert data.source.target == "colour"
+        np.testing.assert_array_equal(data.contexts[:, 0], [1, 2, 4, 3])
+    assert load(path, target="bought").digest == last.digest
+
+
+def test_an_unknown_target_names_the_nearest(tmp_path):
+    path = csv_file(tmp_path / "sales.csv")
+    with refused(InvalidInput, "Did you mean 'colour'"):
+        load(path, target="color")
+    for target in ("0", "4"):
+        with refused(InvalidInput, "target must be one of the 3 columns"):
+            load(path, target=target)
+    np.savez(tmp_path / "a.npz", X=np.zeros((3, 1)), y=[0, 1, 0])
+    for name in ("fried", tmp_path / "a.npz"):
+        with refused(InvalidInput, "target must be left out"):
+            load(name, target="y")
+
+
+def test_a_file_without_a_header_keeps_its_first_record(tmp_path):
+    data = load(csv_file(tmp_path / "sales.csv", header=None))
+    assert data.rows == 4
+    assert not data.source.header
+    assert data.source.titles == ("column 1", "column 2")
+    assert data.source.target == "column 3"
+    assert load(tmp_path / "sales.csv", target="1").classes == ("blue", "red")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("1.5,2,0\n1.0,3,1\n2.0,4,1\n", 3),
+        ("?,2,0\n1.0,3,1\n2.0,4,1\n", 3),
+        ("5.1,3.5,setosa\n4.9,3.0,other\n4.7,3.2,other\n", 3),
+        ("a,b,y\n1,2,0\n1,2,1\n3,4,0\n", 3),
+        ("1,b,y\n1,2,0\n1,2,1\n3,4,0\n", 3),  # one name is enough
+        ("0,1,2\n5,2,0\n1,2,1\n3,4,0\n", 3),  # what pandas writes above columns without names
+        ("1,2,3\n5,2,0\n1,2,1\n3,4,0\n", 3),
+        ("0,1\n5,1\n1,0\n3,0\n", 4),
+        ("red,x,no\nblue,y,yes\nred,y,no\nred,x,no\n", 3),  # words alone: a header, as before
+    ],
+)
+def test_what_is_a_header(text, rows, tmp_path):
+    (tmp_path / "a.csv").write_text(text)
+    assert load(tmp_path / "a.csv").rows == rows
+
+
+LINES = ["size,who,kind,bought", "0.1,7,a,yes", "0.2,8,b,no", "0.3,7,a,no", "0.4,9,b,yes"]
+
+
+def written(path, lines):
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_ids_are_taken_out(tmp_path):
+    path = written(tmp_path / "sales.csv", LINES)
+    data, without = load(path, user="who"), load(path)
+    assert data.users.tolist() == ["7", "8", "7", "9"]
+    assert data.contexts.tolist() == without.contexts[:, [0, 2, 3]].tolist()
+    assert data.labels.tolist() == without.labels.tolist()
+    assert data.source.titles == ("size", "kind")
+    assert without.users is None
+    words = [each.replace(",9,", ",anna,").replace(",7,", ",bob,") for each in LINES]
+    other = load(
+        written(tmp_path / "b.csv", [w.replace(",8,", ",eve,") for w in words]), user="who"
+    )
+    assert other.users.tolist() == ["bob", "eve", "bob", "anna"]
+    assert (data.contexts == other.contexts).all()
+    assert data.digest != other.digest
+    kept = load(path, user="who", encoded=False)  # for a schema
+    assert (kept.dimension, kept.source.titles, len(kept.users)) == (0, ("size", "kind"), 4)
+
+
+def test_what_is_no_column_of_ids(tmp_path):
+    path = written(tmp_path / "sales.csv", LINES)
+    with refused(InvalidInput, "user must be a column of the file", "'bought'", "'who'"):
+        load(path, user="whom")
+    with refused(InvalidInput, "user must be a column of the file"):
+        load(path, user="bought")
+    with refused(InvalidInput, "must be text or whole numbers"):
+        load(path, user="size")
+    with refused(InvalidInput, "must be known in every record; record 2 has none"):
+        load(written(path, [each.replace(",8,", ",,") for each in LINES]), user="who")
+    with refused(InvalidInput, "user must be left out for 'fried'"):
+        load("fried", user="who")

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse
+from sklearn import datasets
 
 from discreet import InvalidInput
 from discreet.data import load, openml
 from discreet.data.openml import cached_numbers, cached_path, is_unreachable
 from wording import refused
-
-datasets = pytest.importorskip("sklearn.datasets")
 
 NAN = np.nan
 # As scikit-learn hands a set over: one float64 table, with categories as codes in their order.
@@ -45,12 +45,6 @@ def client(monkeypatch):
     return played
 
 
-def flip(path, place=100):
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(content)
-
-
 def test_a_set_is_fetched_once_and_encoded(client, monkeypatch):
     fetched = load("openml:901")
     assert fetched.contexts.tolist() == CONTEXTS  # blue, green, red, missing
@@ -71,32 +65,26 @@ def test_a_set_is_fetched_once_and_encoded(client, monkeypatch):
 def test_damage_is_noticed_and_mended(client):
     digest, whole = load("openml:901").digest, cached_path(901).read_bytes()
     for place in range(0, len(whole), 97):
-        flip(cached_path(901), place)
+        damaged = bytearray(cached_path(901).read_bytes())
+        damaged[place] ^= 1
+        cached_path(901).write_bytes(damaged)
         assert load("openml:901").digest == digest
     assert len(client.calls) > 5
-    mended = len(client.calls)
-    load("openml:901")
-    assert len(client.calls) == mended
-
-
-def test_a_set_that_was_swapped_is_fetched_again(client):
-    """The archive has checks of its own, which a whole archive of another set passes."""
-    load("openml:901")
+    # The archive has its own checks, which a whole archive of another set passes.
     with np.load(cached_path(901)) as file:
         kept = dict(file)
+    fetched = len(client.calls)
     for change in ({"contexts": np.zeros((4, 1))}, {"classes": np.array(["P", "N"])}):
         np.savez(cached_path(901), **{**kept, **change})
         assert load("openml:901").dimension == 6
-    assert len(client.calls) == 3
+    assert len(client.calls) == fetched + 2
 
 
 @pytest.mark.parametrize(
     "error",
     [
         OFFLINE,
-        urllib.error.HTTPError("https://www.openml.org", 503, "Service Unavailable", None, None),
         TimeoutError("timed out"),
-        ConnectionResetError(),
         http.client.IncompleteRead(b""),
     ],
     ids=lambda error: type(error).__name__,
@@ -117,32 +105,20 @@ def test_a_number_that_openml_does_not_know(client):
     assert not is_unreachable(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"target": None}, ["one target"]),
-        ({"target": np.zeros((4, 2))}, ["one target"]),
-        ({"target": np.array([NAN, 0, 1, 1])}, ["labels", "NaN"]),
-    ],
-)
-def test_a_set_that_is_no_bandit(client, change, words):
-    client.answer = {**BUNCH, **change}
-    with refused(InvalidInput, "openml:5", *words):
-        load("openml:5")
+def test_a_set_that_is_no_bandit(client):
+    for target, words in ((None, "one target"), (np.array([NAN, 0, 1, 1]), "NaN")):
+        client.answer = {**BUNCH, "target": target}
+        with refused(InvalidInput, "openml:5", words):
+            load("openml:5")
     assert not cached_numbers()
 
 
 def test_a_sparse_set(client):
-    sparse = pytest.importorskip("scipy.sparse")
     full = np.array([[0.0, 2], [1, 0], [0, 0], [0, 1]])
-    client.answer = {
-        **BUNCH,
-        "data": sparse.csr_array(full),
-        "feature_names": ["a", "b"],
-        "categories": {},
-    }
+    sparse = {"data": scipy.sparse.csr_array(full), "feature_names": ["a", "b"], "categories": {}}
+    client.answer = BUNCH | sparse
     assert (load("openml:5").contexts == full).all()
-    client.answer["data"] = sparse.csr_array((10**6, 10**6))
+    client.answer["data"] = scipy.sparse.csr_array((10**6, 10**6))
     with refused(InvalidInput, "at most"):
         load("openml:6")
 

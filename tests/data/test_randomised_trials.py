@@ -50,13 +50,13 @@ def test_columns_are_scaled_by_declared_ranges(star):
 
 
 def test_only_the_rows_of_the_trial_and_whole_numbers_as_text(tmp_path):
-    titles = [*TRIALS["randhie"].contexts, "coins", "year", "meddol"]
-    rows = [[1] * 9 + [25.0, 1, 0], [1] * 9 + [25, 2, 5], [1] * 9 + ["0", 1, 20_000]]
-    text = "\n".join(",".join(map(str, each)) for each in [titles, *rows])
-    (tmp_path / "hie.csv").write_text(text + "\n")
-    log = randomised_log("randhie", tmp_path / "hie.csv")
-    assert log.actions.tolist() == [1, 0]
+    columns = {title: [1, 1, 1] for title in TRIALS["randhie"].contexts}
+    columns |= {"coins": [25.0, 25, "0"], "year": [1, 2, 1], "meddol": [0, 5, 20_000]}
+    path = written(tmp_path / "hie.csv", columns | {"zper": [30, 30, 10]})
+    log = randomised_log("randhie", path)
+    assert (log.actions.tolist(), log.users) == ([1, 0], None)
     np.testing.assert_allclose(log.losses, [0.0, 1.0])
+    assert randomised_log("randhie_years", path).users.tolist() == [1, 1, 0]
 
 
 HILLSTROM = {
@@ -108,14 +108,6 @@ def test_scattered_households_are_refused(tmp_path):
     columns = voters([2, 1, 2], [7, 7, 7], ["Self"] * 3)
     with refused(dc.InvalidInput, "consecutive rows"):
         randomised_log("social_pressure", written(tmp_path / "voters.csv", columns))
-
-
-def test_all_years_of_a_person_are_one_user(tmp_path):
-    columns = {title: [1, 1, 1] for title in TRIALS["randhie"].contexts}
-    columns |= {"coins": [25, 25, 0], "year": [1, 2, 1], "meddol": [0, 5, 9], "zper": [30, 30, 10]}
-    path = written(tmp_path / "hie.csv", columns)
-    assert randomised_log("randhie_years", path).users.tolist() == [1, 1, 0]
-    assert randomised_log("randhie", path).users is None
 
 
 def test_another_file_is_refused(star):

@@ -1,4 +1,4 @@
-"""Names become handles: folders, collections, files, and what is said about wrong ones."""
+"""Names become handles: folders, collections, files, and the errors for wrong ones."""
 
 import pickle
 
@@ -81,13 +81,13 @@ def test_a_handle_goes_to_another_process(plain):
             assert again.load().digest == handle.load().digest
 
 
-@pytest.mark.parametrize(("rows", "classes", "words"), [(7, 2, "7 rows"), (6, 3, "3 classes")])
-def test_a_file_that_is_not_what_the_index_says(tmp_path, rows, classes, words):
-    write(tmp_path / "sets", "one")
-    (tmp_path / "sets" / "INDEX.csv").write_text(INDEX + f"one,,0,{rows},2,{classes}\n")
-    (handle,) = resolve([tmp_path / "sets"])
-    with refused(InvalidInput, "one", words, "INDEX.csv"):
-        handle.load()
+def test_a_file_that_is_not_what_the_index_says(tmp_path):
+    for counts, words in (("7,2,2", "7 rows"), ("6,2,3", "3 classes")):
+        write(tmp_path / "sets", "one")
+        (tmp_path / "sets" / "INDEX.csv").write_text(INDEX + f"one,,0,{counts}\n")
+        (handle,) = resolve([tmp_path / "sets"])
+        with refused(InvalidInput, "one", words, "INDEX.csv"):
+            handle.load()
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,6 @@ def test_two_sets_of_one_name(plain, tmp_path):
     write(tmp_path / "other", "a")
     with refused(InvalidInput, "different names", "'a'", "plain", "other"):
         resolve([plain, tmp_path / "other"])
-    write(plain, "c")
-    with refused(InvalidInput, "different names", "'c'"):
-        resolve([plain])
     write(tmp_path / "third", "fried")
     with refused(InvalidInput, "'fried'", "generated", "NAME:ROWS"):
         resolve(["fried", tmp_path / "third"])
@@ -136,15 +133,11 @@ def test_two_sets_of_one_name(plain, tmp_path):
         ([], ["at least one"]),
         ("fried", ["list", "'fried'"]),
         (["freid"], ["Did you mean 'fried'?"]),
-        (["papers"], ["Did you mean 'paper'?"]),
-        (["ringnrm"], ["Did you mean 'ringnorm'?"]),
         (["opnml:3"], ["openml:NUMBER"]),
         (["fried:many"], ["'fried:many'"]),
-        (["fried:0"], ["'fried:0'"]),
         (["iris:30"], ["'iris:30'"]),
         *(([f"openml:{each}"], ["openml:901"]) for each in ("", "fried", "-1", "0")),
         (["nowhere/at/all"], ["folder", "'nowhere/at/all'"]),
-        (["nowhere:paper"], ["'nowhere:paper'"]),
         (["nowhere.parquet"], ["nowhere.parquet", "Check the path"]),
         (["notes.txt"], [".npz, .csv or .parquet", "'notes.txt'"]),
     ],

@@ -50,12 +50,8 @@ MADE = {
     "pandas": lambda: pd.DataFrame(COLUMNS),
     "pandas, nullable": lambda: pd.DataFrame(COLUMNS).astype(NULLABLE),
     "pandas, objects": lambda: pd.DataFrame(COLUMNS, dtype=object),
-    "pandas, categories": lambda: pd.DataFrame(COLUMNS).astype(
-        {"rank": "category", "town": "category", "member": "category"}
-    ),
     "pandas, a zone": lambda: pd.DataFrame(COLUMNS).assign(at=zoned("America/New_York")),
     "pandas, arrow": lambda: pa.Table.from_pylist(PEOPLE).to_pandas(types_mapper=pd.ArrowDtype),
-    "pandas, an index": lambda: pd.DataFrame(COLUMNS, index=[30, 10, 20]),
     "pandas, text": lambda: pd.DataFrame(COLUMNS).assign(
         at=["2026-03-29T14:05", None, "2026-03-29T00:05:00Z"],
         day=["2026-12-31", None, "2026-02-01"],
@@ -64,9 +60,6 @@ MADE = {
     "polars, categories": lambda: pl.DataFrame(PEOPLE).with_columns(
         pl.col("device").cast(pl.Enum(["phone", "desk", "watch"])),
         pl.col("town").cast(pl.Categorical),
-    ),
-    "polars, a zone": lambda: pl.DataFrame(PEOPLE).with_columns(
-        pl.col("at").dt.replace_time_zone("Asia/Tokyo")
     ),
     "polars, narrow": lambda: pl.DataFrame(PEOPLE).with_columns(
         pl.col("age").cast(pl.UInt8),
@@ -91,12 +84,6 @@ def test_a_frame_is_its_rows(kind):
     assert SCHEMA.map(MADE[kind]()[:0]).shape == (0, SCHEMA.p)
 
 
-def test_gaps_of_pandas_in_a_dict_are_missing_values():
-    for gap in (pd.NA, pd.NaT, np.nan, np.datetime64("NaT")):
-        row = {**PEOPLE[0], "at": gap}
-        np.testing.assert_array_equal(SCHEMA.map(row), SCHEMA.map({**PEOPLE[0], "at": None}))
-
-
 def test_large_whole_numbers_beside_gaps_stay_exact():
     schema = dc.Schema([dc.Hashed("id", 997, indicator=True)])
     large = 2**53 - 1
@@ -119,9 +106,9 @@ def frame_with(**changes):
         (frame_with(age=[1, None, 3]), ["row 1: feature 'age'", "missing value", "stand_in"]),
         (frame_with(hours=[None, None, 25.0]), ["row 2: feature 'hours'", "a number outside"]),
         (frame_with(at=[None, DAY, DAY]), ["row 1: feature 'at'", "with a time"]),
+        (frame_with(device=[["phone"]] * 3), ["row 0: feature 'device'", "a list"]),
         (frame_with().drop("age").with_columns(ages=1), ["'age'", "a column", "mean 'ages'?"]),
         (frame_with().drop("hours"), ["'hours'", "a column", "absent"]),
-        (frame_with().lazy(), ["frame", "collect()"]),
         (frame_with()["age"], ["context", "a dict", "Series"]),
     ],
 )
@@ -130,11 +117,9 @@ def test_errors_name_the_row_and_the_column(frame, words):
         SCHEMA.map(frame)
 
 
-def test_columns_of_one_name_and_single_rows_are_refused():
-    with refused(dc.InvalidInput, "a dict", "Series"):
-        SCHEMA.map(pd.DataFrame(COLUMNS).iloc[0])
+def test_columns_of_one_name_are_refused():
     twice = pd.concat([pd.DataFrame(COLUMNS), pd.DataFrame({"age": [1, 2, 3]})], axis=1)
-    with refused(dc.InvalidInput, "frame", "name of its own"):
+    with refused(dc.InvalidInput, "frame", "different name"):
         SCHEMA.map(twice)
 
 

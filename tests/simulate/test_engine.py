@@ -10,6 +10,7 @@ from catalogue import DIMENSION, FEATURES, POLICIES, plan_of
 from discreet.arrays import backend
 from discreet.simulate.engine import Machine, run
 from tolerances import EXACT
+from wording import refused
 
 ROWS, SEEDS = 45, (0, 3, 4)
 ENDS = np.array([1, 3, 7, 15, 31, 45])
@@ -71,7 +72,7 @@ def test_torch_plays_them_too(expected):
 @pytest.mark.parametrize("mechanism", ["paper", "structured"])
 @pytest.mark.parametrize("oracle", [dc.Ridge, dc.Logistic])
 def test_radii_without_noise_are_shared_by_the_first_batch(oracle, mechanism):
-    """No noise tells the runs apart there: one Gram serves the policies of all classes."""
+    """Without noise the runs are equal there: one Gram serves the policies of all classes."""
     contexts, labels = labelled()
     policies = dc.LinUCB(width=0.5), dc.RegCB(width=0.1), dc.RegCB(width=1.0)
     plans = [plan_of(policy, oracle(mechanism=mechanism)) for policy in policies]
@@ -79,3 +80,43 @@ def test_radii_without_noise_are_shared_by_the_first_batch(oracle, mechanism):
     for plan, losses in zip(plans, together, strict=True):
         alone = [dc.evaluate(plan, contexts, labels, seed=seed).loss for seed in SEEDS]
         np.testing.assert_allclose(losses[:, -1], alone, rtol=0, atol=EXACT)
+
+
+USERS = np.random.default_rng(5).integers(0, 12, ROWS)
+
+
+def of_users(batches=2, records=3, **changes):
+    often = {"unit": "user", "batches_per_user": batches, "records_per_batch": records}
+    return plan_of(dc.SquareCB(), **{"budget": dc.Budget(1.0, 1e-5)} | often | changes)
+
+
+def test_users_have_the_guarantee_and_the_slots_of_their_plan():
+    """Bounds differ, so slots that count differ; seeds and levels are played together."""
+    contexts, labels = labelled()
+    seen = dc.evaluate(of_users(), contexts, labels, users=USERS, noise=dc.SecureNoise(fast=True))
+    spent = seen.ledger.spent()
+    assert (spent.unit, spent.relation) == ("user", of_users().participation.relation)
+    assert 0.99 < spent.epsilon <= 1.0
+    bounds, budgets = ((1, 1), (2, 3), (99, 99)), (dc.Budget(4.0, 1e-5), dc.Budget.none())
+    plans = [of_users(*often, budget=budget) for often in bounds for budget in budgets]
+    together = run(plans, FEATURES.map(contexts), labels, [0, 1], users=USERS)
+    for each, by_seed in zip(plans, together, strict=True):
+        for seed in (0, 1):
+            alone = dc.evaluate(each, contexts, labels, users=USERS, seed=seed)
+            assert by_seed[seed, -1] == alone.loss
+
+
+def test_users_are_given_where_the_unit_needs_them():
+    contexts, labels = labelled()
+    decisions = of_users(unit="decision", batches_per_user=None, records_per_batch=None)
+    for plans, users, words in (
+        ([of_users()], None, "users must be given with the unit 'user'"),
+        ([decisions], USERS, "users must be left out with the unit 'decision'"),
+        ([of_users()], USERS[:-1], f"one id for each of {ROWS}"),
+        ([of_users(), decisions], USERS, "plans must have one unit"),
+    ):
+        with refused(dc.InvalidInput, words):
+            run(plans, FEATURES.map(contexts), labels, [0], users=users)
+        if len(plans) == 1:
+            with refused(dc.InvalidInput, words):
+                dc.evaluate(*plans, contexts, labels, users=users)

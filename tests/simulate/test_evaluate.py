@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, DIMENSION, FEATURES, ORACLES, POLICIES, plan_of
+from catalogue import ACTIONS, DIMENSION, FEATURES, ORACLES, plan_of
 from discreet.privacy.events import NonPrivate
 from discreet.simulate import engine
 from discreet.simulate.played_batches import shuffle
@@ -25,38 +25,13 @@ def labelled(rows, seed=0):
     return contexts, np.minimum((angle * ACTIONS).astype(int), ACTIONS - 1)
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_seed_decides_everything(name):
+def test_a_seed_decides_everything():
     contexts, labels = labelled(100)
-    plan = plan_of(POLICIES[name][0], dc.Logistic(), dc.Budget(1.0, 1e-5))
-    one, two = (dc.evaluate(plan, contexts, labels, seed=4) for _ in range(2))
+    plan = plan_of(dc.AdaptivePO(), dc.PooledRidge(), dc.Budget(1.0, 1e-5))
+    one, two, other = (dc.evaluate(plan, contexts, labels, seed=seed) for seed in (4, 4, 5))
     np.testing.assert_array_equal(one.losses, two.losses)
-    for mine, yours in zip(one.released.items, two.released.items, strict=True):
-        np.testing.assert_array_equal(mine.predictor.weights, yours.predictor.weights)
-    other = dc.evaluate(plan, contexts, labels, seed=5)
+    assert one.released.latest.digest == two.released.latest.digest
     assert (one.losses != other.losses).any()
-
-
-def test_curve_and_loss_are_the_running_and_the_final_mean():
-    contexts, labels = labelled(77)
-    result = dc.evaluate(plan_of(dc.SquareCB()), contexts, labels, seed=1)
-    assert set(np.unique(result.losses)) <= {0.0, 1.0}
-    assert result.curve.shape == result.losses.shape == (77,)
-    expected = [sum(result.losses[: t + 1]) / (t + 1) for t in range(77)]
-    np.testing.assert_allclose(result.curve, expected, rtol=0, atol=EXACT)
-    assert result.loss == pytest.approx(result.curve[-1], abs=EXACT)
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 8, 63, 64])
-def test_all_but_the_last_batch_are_fitted(rows):
-    """M = ⌈log2(T + 1)⌉ batches, M − 1 releases. [paper, Algorithm 2]"""
-    contexts, labels = labelled(rows)
-    result = dc.evaluate(plan_of(dc.Greedy()), contexts, labels)
-    assert len(result.released.items) == math.ceil(math.log2(rows + 1)) - 1
-    assert [item.records for item in result.released.items] == [
-        2**j for j in range(len(result.released.items))
-    ]
-    assert len(result.ledger.entries) == len(result.released.items)
 
 
 def first_gram(epsilon, oracle):
@@ -64,24 +39,10 @@ def first_gram(epsilon, oracle):
     budget = dc.Budget(epsilon, 0.0 if math.isinf(epsilon) else 1e-5)
     plan = plan_of(dc.LinUCB(), oracle, budget, first_batch=16)
     gram = dc.evaluate(plan, contexts, labels, seed=3).released.items[0].gram
-    if not gram.dense and oracle.mechanism == "paper":
-        whole = np.zeros((ACTIONS, FEATURES.p, ACTIONS, FEATURES.p))
-        for action in range(ACTIONS):
-            whole[action, :, action, :] = gram.values[action]
-        return whole.reshape(ACTIONS * FEATURES.p, -1), plan.mechanism.gram
     return gram.values, plan.mechanism.gram
 
 
-@pytest.mark.parametrize(
-    "oracle",
-    [
-        dc.Ridge(),
-        dc.Ridge(mechanism="paper"),
-        dc.Logistic(noise="gaussian"),
-        dc.Logistic(mechanism="paper"),
-    ],
-    ids=["ridge", "ridge-paper", "logistic", "logistic-paper"],
-)
+@pytest.mark.parametrize("oracle", [dc.Ridge(), dc.Logistic(noise="gaussian")], ids=repr)
 def test_budgets_share_rows_actions_and_base_noise(oracle):
     """The first Gram at ε is G + σ(ε)·E with one G and one E for all ε."""
     clean, _ = first_gram(math.inf, oracle)
@@ -91,22 +52,6 @@ def test_budgets_share_rows_actions_and_base_noise(oracle):
         base.append((noisy - clean) / sigma)
     np.testing.assert_allclose(base[0], base[1], rtol=0, atol=SOLVER)
     assert np.abs(base[0]).max() > 0.5
-
-
-@pytest.mark.parametrize("oracle", [dc.Ridge(1e-3), dc.Logistic(1e-3)], ids=["ridge", "logistic"])
-def test_supervised_learns_from_all_losses(oracle):
-    contexts, labels = labelled(1500)
-    bandit = dc.evaluate(plan_of(dc.Greedy(), oracle), contexts, labels, seed=2)
-    supervised = plan_of(dc.Greedy(), oracle, feedback="full", losses="one_label")
-    full = dc.evaluate(supervised, contexts, labels, seed=2)
-    assert full.loss < 0.25 < 2 / 3
-    assert full.loss < bandit.loss + 0.02
-    # What is learnt does not depend on what was played.
-    other = plan_of(dc.Uniform(), oracle, feedback="full", losses="one_label")
-    uniform = dc.evaluate(other, contexts, labels, seed=2)
-    assert uniform.loss == pytest.approx(2 / 3, abs=0.07)  # 5 standard deviations
-    for mine, yours in zip(full.released.items, uniform.released.items, strict=True):
-        np.testing.assert_array_equal(mine.predictor.weights, yours.predictor.weights)
 
 
 @pytest.mark.parametrize(
@@ -127,15 +72,6 @@ def test_secure_noise_keeps_its_budget_and_seeded_noise_claims_nothing(name):
     seeded = dc.evaluate(plan, contexts, labels, seed=0)
     assert seeded.ledger.spent().epsilon == math.inf
     assert all(isinstance(item.event, NonPrivate) for item in seeded.released.items)
-    assert seeded.noise_scale_of == case.budget
-
-
-def test_no_rows_and_bad_contexts_are_refused():
-    plan = plan_of(dc.SquareCB())
-    with pytest.raises(dc.InvalidInput, match="labels must be"):
-        dc.evaluate(plan, np.zeros((0, DIMENSION)), np.zeros(0, dtype=int))
-    with pytest.raises(dc.InvalidInput, match="context must be"):
-        dc.evaluate(plan, np.zeros((3, DIMENSION + 1)), np.zeros(3, dtype=int))
 
 
 # --- a learner ---------------------------------------------------------------------------------
@@ -165,18 +101,25 @@ KINDS = {
     "control and a horizon in the last batch": {"control": CONTROL, "horizon": ROWS + 5},
     "control and a far horizon": {"control": CONTROL, "horizon": 10 * ROWS},
     "control at random": {"control": dc.Control(0.25), "horizon": ROWS},
-    "offers": {"offers": True, "horizon": ROWS},
-    "offers and control": {"offers": True, "control": dc.Control(0.25), "horizon": ROWS},
+    "offers": {"offers": "joint", "horizon": ROWS},
+    "offers and noise": {"offers": "joint", "budget": dc.Budget(8.0, 1e-5), "horizon": ROWS},
+    "offers and control": {"offers": "joint", "control": dc.Control(0.25), "horizon": ROWS},
+    "offers of blocks": {"offers": "blocks", "horizon": ROWS},
 }
 
 
 def plan_of_kind(kind):
     changes = {"first_batch": 8, "horizon": None, **KINDS[kind]}
-    if not changes.pop("offers", False):
+    offers = changes.pop("offers", None)
+    if offers is None:
         return plan_of(changes.pop("policy", dc.SquareCB()), **changes)
-    joint = dc.Joint(FEATURES, dc.UnitBall(2))
-    items = dc.Catalogue(dc.UnitBall(2), ITEMS)
-    return dc.Plan(actions=items, features=joint, budget=dc.Budget.none(), **changes)
+    joint = {
+        "features": dc.Joint(FEATURES, dc.UnitBall(2)),
+        "actions": dc.Catalogue(dc.UnitBall(2), ITEMS),
+    }
+    blocks = {"features": FEATURES, "actions": list(ITEMS)}
+    features = joint if offers == "joint" else blocks
+    return dc.Plan(**{"budget": dc.Budget.none(), **features, **changes})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -184,13 +127,16 @@ def test_an_evaluation_decides_what_a_learner_decides(kind):
     """Draws and noise are seeded: every action is the same, every release but for rounding."""
     contexts, labels = labelled(ROWS)
     plan, users = plan_of_kind(kind), np.arange(ROWS) % 17
-    of_people, offered = plan.unit == "user", plan.catalogue is not None
-    options = np.array([np.random.default_rng(row).permutation(ACTIONS)[:2] for row in range(ROWS)])
+    of_people, offered = plan.unit == "user", plan.actions is not None
+    # Requests are offered one, two or all actions.
+    rng = np.random.default_rng(0)
+    options = [rng.permutation(ACTIONS)[: 1 + row % ACTIONS] for row in range(ROWS)]
     offers = [[list(ITEMS)[item] for item in row] for row in options]
     table = (np.arange(ACTIONS) != labels[:, None]).astype(float)
     words = {"losses": table}
     if offered:
-        words = {"losses": np.take_along_axis(table, options, axis=1), "offers": offers}
+        lost = [table[row, some] for row, some in enumerate(options)]
+        words = {"losses": lost, "offers": offers}
     if of_people:
         words |= {"users": users}
     found = dc.evaluate(plan, contexts, **words, seed=3)

@@ -1,6 +1,4 @@
-"""Simulations with offers: a learner's own loop, one run as a stack, sizes put together."""
-
-from types import SimpleNamespace
+"""Simulations with offers: one run as a stack, sizes put together, logs of other policies."""
 
 import numpy as np
 import pytest
@@ -8,7 +6,6 @@ import pytest
 import discreet as dc
 from discreet.simulate import engine
 from discreet.simulate.labelled_data import played_offers
-from discreet.simulate.played_batches import shuffle
 from tolerances import EXACT
 
 RNG = np.random.default_rng(0)
@@ -18,7 +15,6 @@ TABLE = np.clip(0.5 + CONTEXTS[:, :2] @ np.array([*ITEMS.values()]).T, 0, 1).rou
 SIZES = RNG.integers(1, 6, size=300)
 RAGGED = [RNG.choice(12, size=size, replace=False) for size in SIZES]
 EVEN = [RNG.choice(12, size=4, replace=False) for _ in range(300)]
-BUDGETS = {"none": dc.Budget.none(), "private": dc.Budget(8.0, 1e-5)}
 
 
 def named(offers):
@@ -30,35 +26,18 @@ def lost(offers):
     return [TABLE[row, offer] for row, offer in enumerate(offers)]
 
 
-def joint_plan(budget=BUDGETS["none"], **rest):
+def joint_plan(budget=None, **rest):
     features = dc.Joint(dc.UnitBall(3), dc.UnitBall(2))
     catalogue = dc.Catalogue(dc.UnitBall(2), ITEMS)
-    return dc.Plan(actions=catalogue, features=features, budget=budget, **rest)
+    return dc.Plan(actions=catalogue, features=features, budget=budget or dc.Budget.none(), **rest)
 
 
-def block_plan(budget=BUDGETS["none"], **rest):
-    return dc.Plan(actions=list(ITEMS), features=dc.UnitBall(3), budget=budget, **rest)
+def block_plan(budget=None, **rest):
+    features, budget = dc.UnitBall(3), budget or dc.Budget.none()
+    return dc.Plan(actions=list(ITEMS), features=features, budget=budget, **rest)
 
 
 PLANS = {"joint": joint_plan, "blocks": block_plan}
-
-
-@pytest.mark.parametrize("kind", PLANS)
-@pytest.mark.parametrize("offers", [EVEN, RAGGED], ids=["even", "ragged"])
-@pytest.mark.parametrize("budget", BUDGETS)
-def test_an_evaluation_is_what_a_learner_does(kind, offers, budget):
-    plan = PLANS[kind](BUDGETS[budget])
-    found = dc.evaluate(plan, CONTEXTS, losses=lost(offers), offers=named(offers), seed=3)
-    order, u = shuffle(3, 300)
-    rows = iter(u[:, None])
-    draws = SimpleNamespace(random=lambda _: next(rows))
-    learner = dc.Learner(plan, noise=dc.SeededNoise(3), draws=draws)
-    losses = []
-    for row in order:
-        decision = learner.decide(CONTEXTS[row], actions=named(offers)[row])
-        losses.append(TABLE[row, list(ITEMS).index(decision.action)])
-        learner.observe(decision.id, loss=losses[-1])
-    np.testing.assert_allclose(found.losses, losses, atol=EXACT)
 
 
 @pytest.mark.parametrize("kind", PLANS)
@@ -78,7 +57,7 @@ def test_a_stack_of_runs_and_seeds_is_its_single_runs(kind, offers):
 @pytest.mark.parametrize("kind", PLANS)
 @pytest.mark.parametrize("offers", [EVEN, RAGGED], ids=["even", "ragged"])
 def test_torch_agrees(kind, offers):
-    plans = [PLANS[kind](BUDGETS["private"], floor=0.02)]
+    plans = [PLANS[kind](dc.Budget(8.0, 1e-5), floor=0.02)]
     features = plans[0].features.map(CONTEXTS)
     played, truth = played_offers(plans[0], features, named(offers), None, lost(offers))
     plain = engine.run(plans, played, truth, [0, 1])

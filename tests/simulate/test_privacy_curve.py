@@ -102,7 +102,6 @@ def test_the_figure_shows_every_number(curve):
     [
         ({"seeds": 1}, "intervals are over seeds"),
         ({"epsilons": []}, "at least one ε"),
-        ({"epsilons": ["1"]}, "without quotes"),
         ({"horizon": -1}, "horizon must be at least 1"),
         ({"confidence": 1.0}, "confidence"),
     ],

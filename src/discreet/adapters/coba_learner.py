@@ -22,10 +22,10 @@ class CobaLearner:
 
     >>> from discreet import Budget, UnitBall
     >>> plan = Plan(n_actions=2, features=UnitBall(2), budget=Budget.none())
-    >>> friend = CobaLearner(plan)
-    >>> action, chance, kept = friend.predict((0.5, 0.1), ["left", "right"])
-    >>> friend.learn((0.5, 0.1), action, 1.0, chance, **kept)
-    >>> chance, kept
+    >>> learner = CobaLearner(plan)
+    >>> action, chance, keys = learner.predict((0.5, 0.1), ["left", "right"])
+    >>> learner.learn((0.5, 0.1), action, 1.0, chance, **keys)
+    >>> chance, keys
     (0.5, {'decision': 0})
     """
 
@@ -48,15 +48,14 @@ class CobaLearner:
     def predict(
         self, context: Contexts, actions: Sequence[object]
     ) -> tuple[object, float, dict[str, int]]:
-        """The chosen action, its probability, and the id that ``learn`` needs."""
+        """Return the chosen action, its probability, and the id that ``learn`` needs."""
         if getattr(context, "is_batch", False) or getattr(actions, "is_batch", False):
             raise InvalidInput("context must be one context; got a batch. Coba sends each alone.")
         plan = self.played.plan
-        names = None if plan.actions is None else frozenset(plan.actions)
-        words = names is not None and all(isinstance(each, str) for each in actions)
-        if words and names is not None and names.issuperset(actions):
+        names = () if plan.actions is None else plan.actions
+        if actions and all(isinstance(each, str) and each in names for each in actions):
             decision = self.played.decide(context, [str(each) for each in actions])
-            place = [*actions].index(decision.action)
+            chosen = [*actions].index(decision.action)
         else:
             if plan.catalogue is not None or len(actions) != plan.n_actions:
                 raise InvalidInput(
@@ -64,8 +63,8 @@ class CobaLearner:
                     f"{len(actions)}. Make the plan with as many actions, or offer them by name."
                 )
             decision = self.played.decide(context)
-            place = decision.action_index
-        return actions[place], decision.propensity, {"decision": decision.id}
+            chosen = decision.action_index
+        return actions[chosen], decision.propensity, {"decision": decision.id}
 
     def learn(
         self,

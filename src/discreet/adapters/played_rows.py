@@ -7,7 +7,6 @@ would draw two noises for one batch.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,7 +24,7 @@ from discreet.validate import instance
 
 
 def played_order(seed: int, rows: int) -> Floats:
-    """The order in which ``evaluate(…, seed=seed)`` plays so many rows.
+    """Return the order in which ``evaluate(…, seed=seed)`` plays ``rows`` rows.
 
     >>> played_order(0, 5)
     array([2, 4, 1, 0, 3])
@@ -86,16 +85,11 @@ class PlayedRows:
 
     def observe(self, decision: int, reward: float | Floats) -> None:
         """Report the reward of a decision, in [0, 1] or in the range that the plan declares."""
-        if isinstance(self.plan.outcome, Reward):
-            self.learner.observe(decision, reward=reward)
-            return
         number = float(np.squeeze(np.asarray(reward, dtype=np.float64)))
-        if math.isnan(number) or not 0.0 <= number <= 1.0:
-            raise InvalidInput(
-                "reward must be in [0, 1] where the plan declares no other range; got a number "
-                "outside. Make the plan with outcome=Reward(low, high)."
-            )
-        self.learner.observe(decision, loss=1.0 - number)
+        if isinstance(self.plan.outcome, Reward):
+            self.learner.observe(decision, reward=number)
+        else:
+            self.learner.observe(decision, loss=1.0 - number)
 
     def _read(self, context: Contexts) -> Contexts:
         columns = self.plan.contexts

@@ -34,7 +34,7 @@ from discreet.types import Array, Contexts, Floats
 
 
 def on_the_simplex(scores: Floats) -> Floats:
-    """The nearest rows with entries of at least 0 that sum to 1; the largest stays the largest.
+    """Return the nearest rows with entries of at least 0 that sum to 1.
 
     [Duchi et al. 2008, Figure 1]
 
@@ -46,8 +46,8 @@ def on_the_simplex(scores: Floats) -> Floats:
     falling = -np.sort(-scores, axis=-1)
     counts = np.arange(1, scores.shape[-1] + 1)
     shifts = (np.cumsum(falling, axis=-1) - 1.0) / counts
-    kept = (falling > shifts).sum(axis=-1, keepdims=True)
-    return np.asarray(np.maximum(scores - np.take_along_axis(shifts, kept - 1, axis=-1), 0.0))
+    positive = (falling > shifts).sum(axis=-1, keepdims=True)
+    return np.asarray(np.maximum(scores - np.take_along_axis(shifts, positive - 1, axis=-1), 0.0))
 
 
 FROM_LABELS = "from labels"
@@ -108,19 +108,19 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         contexts, labels = self._checked(X, y, reset=True)
         self.classes_ = self._declared(self.classes, labels)
         losses = self._losses(labels)
-        learner = self._begun(len(labels))
+        learner = self._new_learner(len(labels))
         try:
             learner.import_log(contexts, None, losses)
         finally:
             if learner.ledger.entries:  # what is refused costs nothing, and the old model stays
-                self._note(learner)
+                self._record(learner)
         return self
 
     def partial_fit(self, X: Contexts, y: Array, classes: Array = None) -> PrivateClassifier:
         """Learn from rows that were in no call before; they are released batch by batch."""
-        goes_on = getattr(self, "_learner", None)
-        contexts, labels = self._checked(X, y, reset=goes_on is None)
-        if goes_on is None:
+        learner = getattr(self, "_learner", None)
+        contexts, labels = self._checked(X, y, reset=learner is None)
+        if learner is None:
             if hasattr(self, "released_"):
                 raise InvalidInput(
                     "partial_fit must go on with the object that was fitted; this is a copy. "
@@ -133,15 +133,14 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "Leave them out, or call fit to start again."
             )
         losses = self._losses(labels)
-        learner = self._begun(None) if goes_on is None else goes_on
-        decided = learner.decide(contexts)
-        learner.observe(decided.id, losses)
+        learner = learner or self._new_learner(None)
+        learner.observe(learner.decide(contexts).id, losses)
         try:
             with suppress(NotReady):
                 while True:
                     learner.release()
         finally:
-            self._note(learner)
+            self._record(learner)
         return self
 
     @property
@@ -159,7 +158,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return released.latest
 
     def predict_proba(self, X: Contexts) -> Floats:
-        """Probabilities (n, classes): one minus predicted losses, put on the simplex."""
+        """Return probabilities (n, classes): one minus predicted losses, on the simplex."""
         check_is_fitted(self, "released_")
         contexts, _ = self._checked(X, reset=False)
         features = self._features().map(contexts)
@@ -168,9 +167,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return on_the_simplex(1.0 - self.release_.predictor.losses(features))
 
     def predict(self, X: Contexts) -> Array:
-        """The class with the largest probability."""
-        places = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[places]
+        """Return the class with the largest probability."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     def __getstate__(self) -> dict[str, object]:
         # Rows that wait stay here, and two copies must not draw two noises for one batch.
@@ -179,19 +178,17 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _checked(
         self, X: Contexts, y: Array = NO_LABELS, *, reset: bool
     ) -> tuple[Contexts, Floats]:
-        """Contexts as the plan reads them, and labels as an array."""
-        whole = isinstance(self.features, Schema) and is_frame(X)
-        options = {"dtype": np.float64, "reset": reset, "skip_check_array": whole}
+        """Return contexts as the plan reads them, and labels as an array."""
+        by_name = isinstance(self.features, Schema) and is_frame(X)
+        options = {"dtype": np.float64, "reset": reset, "skip_check_array": by_name}
         if y is NO_LABELS:
             rows, labels = validate_data(self, X, **options), np.empty(0)
         else:
             rows, labels = validate_data(self, X, y, **options)
             labels = np.asarray(labels)
             check_classification_targets(labels)
-        if whole:
-            return X, labels
         columns = self._features()
-        if not isinstance(columns, Schema):
+        if by_name or not isinstance(columns, Schema):
             return rows, labels
         if rows.shape[1] != len(columns.fields):
             raise InvalidInput(
@@ -202,12 +199,12 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return column_contexts(columns, dict(zip(names, rows.T, strict=True))), labels
 
     def _features(self) -> UnitBall | Schema:
-        """The public map from columns to features."""
+        """Return the public map from columns to features."""
         if self.features is not None:
             if self.bounds is not None:
                 raise InvalidInput(
                     "bounds must be left out where features are declared; got both. "
-                    "A schema has ranges of its own."
+                    "A schema has ranges already."
                 )
             return self.features
         width = int(self.n_features_in_)
@@ -223,7 +220,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{self.bounds!r}. Declare a public range: it must not come from the data."
             ) from None
         ends = enumerate(zip(low.tolist(), high.tolist(), strict=True))
-        return Schema([Number(f"x{place}", *each, clip=True) for place, each in ends])
+        return Schema([Number(f"x{column}", *each, clip=True) for column, each in ends])
 
     def _declared(self, classes: Array, labels: Array = None) -> Array:
         if isinstance(classes, str) and classes == FROM_LABELS and labels is not None:
@@ -245,7 +242,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return np.asarray(labels[:, None] != self.classes_, dtype=np.float64)
 
-    def _begun(self, imported: int | None) -> Learner:
+    def _new_learner(self, imported: int | None) -> Learner:
         plan = Plan(
             n_actions=len(self.classes_),
             features=self._features(),
@@ -260,8 +257,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         noise: Noise = SecureNoise() if seed is None else SeededNoise(int(seed))
         return Learner(plan, window=None, noise=noise)
 
-    def _note(self, learner: Learner) -> None:
-        """Keep the public parts: releases, and the charges for them."""
+    def _record(self, learner: Learner) -> None:
+        """Store the public parts: releases, and the charges for them."""
         events = [*getattr(self, "_events", [])]
         if getattr(self, "_learner", None) is not learner:
             self._learner = learner

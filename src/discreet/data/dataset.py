@@ -1,20 +1,16 @@
 """A labelled set as a bandit problem: contexts, labels, and the truth where it is known.
 
-Columns of numbers and of words become one table of numbers by two rules, both of the whole set and
-both part of its definition:
-
-- A category becomes one column of 0 and 1 for each word that occurs, words in sorted order. A
-  missing category is a separate category, the last one.
-- A missing number becomes the median of its column. A column without any value is left out.
-
-The sets are public benchmarks, and encoding them is no private operation: words and medians are
-read from all rows. With people's data, declare them in advance in a ``Schema`` instead.
+Columns of numbers and of words become one table of numbers by two rules: a category becomes one
+column of 0 and 1 for each word that occurs, and a missing number the median of its column. Words
+and medians are read from all rows, which is part of what a public benchmark is, and no private
+operation. With people's data, declare them in advance in a ``Schema`` instead. [docs/data.md]
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -41,38 +37,28 @@ TRUTH = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0":
 
 @dataclass(frozen=True, eq=False)
 class SourceColumns:
-    """Columns of a file: numbers with NaN, or words with None, where a value is missing.
+    """Columns of a file by title: numbers with NaN, or words with None, where a value is missing.
 
     ``target`` is the title of the class, which is none of them. ``header`` is False where a file
-    names no columns; they are then called column 1, column 2, …. ``odd`` are complaints about
-    columns of numbers that have a word.
+    names no columns; they are then called column 1, column 2, ….
     """
 
-    titles: tuple[str, ...]
-    columns: tuple[NumpyArray, ...] = field(repr=False)
+    columns: Mapping[str, NumpyArray] = field(repr=False)
     header: bool = True
-    odd: Mapping[str, InvalidInput] = field(default_factory=dict, repr=False)
     target: str = ""
 
-    def by_name(self) -> dict[str, NumpyArray]:
-        """Return the columns, whose titles must differ."""
-        found = dict(zip(self.titles, self.columns, strict=True))
-        if len(found) < len(self.titles):
-            twice = next(each for each in self.titles if self.titles.count(each) > 1)
-            raise InvalidInput(
-                f"columns must have different names; got {twice!r} twice. Rename one in the file."
-            )
-        return found
+    @property
+    def titles(self) -> tuple[str, ...]:
+        return tuple(self.columns)
 
     def named(self, what: str, title: str) -> NumpyArray:
         """Return a column by its title; ``what`` is its use, for the error."""
-        columns = self.by_name()
-        if title not in columns:
+        if title not in self.columns:
             raise InvalidInput(
                 f"{what} must be a column of the file other than its class {self.target!r}; "
-                f"got {title!r}. {nearest(title, columns)}"
+                f"got {title!r}. {nearest(title, self.columns)}"
             )
-        return columns[title]
+        return self.columns[title]
 
     def dataset(
         self, name: str, target: str | None = None, encoded: bool = True, user: str | None = None
@@ -81,35 +67,27 @@ class SourceColumns:
 
         The column ``user`` becomes ids of people. With a schema the others are not ``encoded``.
         """
-        place = len(self.titles) - 1 if target is None else self._place(name, target)
-        for title, complaint in self.odd.items():
-            if title != self.titles[place]:
-                raise complaint
-        labels = self.columns[place]
-        source = replace(self._without(place), target=self.titles[place])
+        title = self.titles[-1] if target is None else self._title(name, target)
+        columns = dict(self.columns)
+        labels = columns.pop(title)
         _refuse_gaps(f"{name} must have a class on every line", labels)
         labels = labels.astype(str) if labels.dtype.kind == "O" else labels
-        users = None
+        source, users = replace(self, columns=columns, target=title), None
         if user is not None:
             users = _ids(user, source.named("user", user))
-            source = source._without(source.titles.index(user))
-        contexts = table(name, source.columns) if encoded else np.zeros((len(labels), 1))
+            del columns[user]
+        contexts = table(name, [*columns.values()]) if encoded else np.zeros((len(labels), 1))
         data = labelled(name, contexts, labels)
         contexts = data.contexts if encoded else contexts[:, :0]
         return replace(data, contexts=contexts, source=source, users=users)
 
-    def _without(self, place: int) -> SourceColumns:
-        titles, columns = list(self.titles), list(self.columns)
-        del titles[place], columns[place]
-        return replace(self, titles=tuple(titles), columns=tuple(columns))
-
-    def _place(self, name: str, target: str) -> int:
-        """By name, or else by number, counted from 1."""
-        if self.titles.count(target) == 1:
-            return self.titles.index(target)
-        count = len(self.titles)
-        if target.isdecimal() and 1 <= int(target) <= count and target not in self.titles:
-            return int(target) - 1
+    def _title(self, name: str, target: str) -> str:
+        """Return the title of the class, which may be given by its number from 1."""
+        count = len(self.columns)
+        if target in self.columns:
+            return target
+        if target.isdecimal() and 1 <= int(target) <= count:
+            return self.titles[int(target) - 1]
         raise InvalidInput(
             f"target must be one of the {count} columns of {name}, by its name or by its number "
             f"from 1; got {target!r}. {nearest(target, self.titles)}"
@@ -185,7 +163,7 @@ class Dataset:
 
 
 def labelled(name: str, contexts: Array, labels: Array) -> Dataset:
-    """A checked ``Dataset``; classes become 0 … A−1 in sorted order."""
+    """Return a checked ``Dataset``; classes become 0 … A−1 in sorted order."""
     contexts, labels = np.asarray(contexts), np.asarray(labels)
     if contexts.ndim != 2 or contexts.dtype.kind not in "fiub" or 0 in contexts.shape:
         raise InvalidInput(
@@ -203,15 +181,11 @@ def labelled(name: str, contexts: Array, labels: Array) -> Dataset:
             f"labels of {name} must be one class per row; got shape {labels.shape} of "
             f"{labels.dtype} for {contexts.shape[0]} rows. Store them as a one-dimensional array."
         )
-    if kind == "f" and not np.isfinite(labels).all():
-        raise InvalidInput(
-            f"labels of {name} must be finite; got NaN or infinity. Drop rows without a label."
-        )
     found, codes = np.unique(labels, return_inverse=True)
-    if kind == "f" and not (found == np.floor(found)).all():
+    if kind == "f" and not (found % 1 == 0).all():  # NaN and infinity have no remainder
         raise InvalidInput(
-            f"labels of {name} must be classes, words or whole numbers; got fractions. "
-            "Name the column of the class with --target, or cut a target into classes first."
+            f"labels of {name} must be words or whole numbers; got fractions, NaN or infinity. "
+            "Drop rows without a label, and cut a numeric target into classes first."
         )
     most = min(MOST_CLASSES, len(labels) - 1)
     if not 2 <= len(found) <= most:
@@ -221,37 +195,36 @@ def labelled(name: str, contexts: Array, labels: Array) -> Dataset:
             f"{len(found)} classes in {len(labels)} rows. Name the column of the class with "
             "--target; it is no identifier. Cut a numeric target into classes first."
         )
-    words = [_word(each) for each in found]
-    order = in_order(words) if kind in "US" else list(range(len(words)))
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.arange(len(order))
-    classes = tuple(words[place] for place in order)
+    words = [_class_name(each) for each in found]
+    classes = in_order(words) if kind in "US" else words
+    ranks = np.array([classes.index(word) for word in words])
     numbers = contexts.astype(np.float64)
-    return Dataset(name, numbers, ranks[codes.reshape(-1)], len(words), classes=classes)
+    return Dataset(name, numbers, ranks[codes.reshape(-1)], len(words), classes=tuple(classes))
 
 
-def _word(label: object) -> str:
-    """The name of a class: 3 for 3.0, and text for bytes."""
+def _class_name(label: object) -> str:
+    """Return 3 for 3.0, and text for bytes."""
     if isinstance(label, bytes):
         return label.decode("utf-8", "replace")
     return str(int(label)) if isinstance(label, np.floating) else str(label)
 
 
-def in_order(words: Sequence[str]) -> list[int]:
-    """Places of the words, sorted: as numbers where all are numbers (9 before 10), else as text.
+def in_order(words: Iterable[str]) -> list[str]:
+    """Return the words sorted: as numbers where all are numbers (9 before 10), else as text.
 
-    >>> in_order(["10", "9"]), in_order(["10", "9", "none"])
-    ([1, 0], [0, 1, 2])
+    >>> in_order(["10", "9"]), in_order(["9", "10", "none"])
+    (['9', '10'], ['10', '9', 'none'])
     """
-    numbers = [number(word) for word in words]
-    if all(each is not None and each == each for each in numbers):
-        # Words of equal value, 1 and 1.0, stay separate; their text decides the order.
-        return sorted(range(len(words)), key=lambda place: (numbers[place], words[place]))
-    return sorted(range(len(words)), key=words.__getitem__)
+    by_text = sorted(words)
+    numbers = {word: found for word in by_text if (found := number(word)) is not None}
+    if len(numbers) < len(by_text) or any(map(math.isnan, numbers.values())):
+        return by_text
+    # Words of equal value, 1 and 1.0, stay in the order of their text.
+    return sorted(by_text, key=numbers.__getitem__)
 
 
 def number(word: str) -> float | None:
-    """The number that a word writes, or None."""
+    """Return the number that a word writes, or None."""
     try:
         return float(word)
     except ValueError:
@@ -303,26 +276,24 @@ def _missing(column: NumpyArray) -> NumpyArray:
 
 
 def _occurring(column: NumpyArray, missing: NumpyArray) -> list[str | None] | None:
-    """Words in their order, and None where some are missing; None for a column of numbers."""
+    """Return words in order, and None where some are missing; None for a column of numbers."""
     if missing.all():
         return []
     if column.dtype.kind != "O":
         return None
-    words = list(dict.fromkeys(column[~missing]))
-    ordered: list[str | None] = [words[place] for place in in_order(words)]
     # The missing category goes last, so that no word can be taken for it.
-    return ordered + [None] * bool(missing.any())
+    return [*in_order(set(column[~missing])), *([None] if missing.any() else [])]
 
 
 def _refuse_gaps(rule: str, column: NumpyArray) -> None:
     missing = _missing(column)
     if missing.any():
-        place = int(missing.argmax()) + 1
-        raise InvalidInput(f"{rule}; record {place} has none. Add it, or drop such records.")
+        record = int(missing.argmax()) + 1
+        raise InvalidInput(f"{rule}; record {record} has none. Add it, or drop such records.")
 
 
 def _ids(name: str, column: NumpyArray) -> NumpyArray:
-    """Ids as text; 7.0 of a column of numbers is the person 7."""
+    """Return ids as text; 7.0 of a column of numbers is the person 7."""
     _refuse_gaps(f"user {name!r} must be known in every record", column)
     values = column.tolist()
     if column.dtype.kind == "f" and not all(each.is_integer() for each in values):
@@ -340,7 +311,7 @@ def schema_contexts(schema: Schema, data: Dataset) -> list[dict[str, object]]:
             f"data must be a file with named columns for a schema; got {data.name!r}. "
             "Write it as .csv or .parquet, or leave the schema out."
         )
-    return column_contexts(schema, data.source.by_name())
+    return column_contexts(schema, data.source.columns)
 
 
 def column_contexts(schema: Schema, columns: Mapping[str, NumpyArray]) -> list[dict[str, object]]:

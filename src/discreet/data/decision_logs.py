@@ -22,14 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.data.files import (
-    Features,
-    declared_features,
-    feature_columns,
-    flat_features,
-    readable,
-    sample_columns,
-)
+from discreet.data import files
+from discreet.data.files import Features
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
 from discreet.text import advise
@@ -92,7 +86,7 @@ class VwLog:
 
 
 def read_vw(path: str | Path, *, tags: bool = False) -> VwLog:
-    """The decisions of a log; lines without a label (nothing was played) are left out.
+    """Return the decisions of a log; lines without a label (nothing was played) are left out.
 
     With ``tags`` the tag of an action's line is its id. Otherwise its features are, as they are
     written, and tags are not read.
@@ -139,12 +133,12 @@ def read_vw(path: str | Path, *, tags: bool = False) -> VwLog:
 
 
 def _log_text(path: str | Path) -> str:
-    with readable(path, "UTF-8 text", "Save it as UTF-8.", UnicodeDecodeError, what="log"):
+    with files.readable(path, "UTF-8 text", "Save it as UTF-8.", UnicodeDecodeError, what="log"):
         return Path(path).read_text(encoding="utf-8")
 
 
 def _blocks(lines: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
-    """Blocks of numbered lines: blank lines and ``shared`` lines separate."""
+    """Yield blocks of numbered lines, which blank lines and ``shared`` lines separate."""
     block: list[tuple[int, str]] = []
     for number, line in [*lines, (0, "")]:
         if block and (not line.strip() or _is_shared(line)):
@@ -159,7 +153,7 @@ def _is_shared(line: str) -> bool:
 
 
 def _item(number: int, line: str, items: dict[str, dict[str, float]], tags: bool) -> str:
-    """The id of the action of a line; its features are put among the items."""
+    """Return the id of the action of a line, and add its features to the items."""
     features = _features(number, line, ACTION)
     name = " ".join(key if value == 1.0 else f"{key}:{value!r}" for key, value in features.items())
     if tags:  # a tag touches the first bar, or follows a quote
@@ -175,7 +169,7 @@ def _item(number: int, line: str, items: dict[str, dict[str, float]], tags: bool
 
 
 def _label(number: int, line: str) -> tuple[int, float, float] | None:
-    """``action:cost:probability`` before the first bar; None if there is none."""
+    """Return ``action:cost:probability`` before the first bar; None if there is none."""
     words = [word for word in line.split("|", 1)[0].split() if ":" in word]
     if "|" not in line:
         raise _wrong(number, "a line must have a bar before its features")
@@ -193,7 +187,7 @@ def _label(number: int, line: str) -> tuple[int, float, float] | None:
 
 
 def _features(number: int, line: str, own: str = CONTEXT) -> dict[str, float]:
-    """Names and values; names in a namespace that is not ``own`` are written ``space^name``."""
+    """Return values by name; names in a namespace other than ``own`` become ``space^name``."""
     found: dict[str, float] = {}
     try:
         for part in line.split("|")[1:]:
@@ -239,11 +233,11 @@ class DsjsonLog:
 
     def contexts_for(self, schema: Schema) -> list[Features]:
         """Return contexts with the features that a schema declares."""
-        return [declared_features(schema, each) for each in self.contexts]
+        return [files.declared_features(schema, each) for each in self.contexts]
 
     def items_for(self, schema: Schema) -> dict[str, Features]:
         """Return items with the features that a schema declares: ``Catalogue(schema, items)``."""
-        return {name: declared_features(schema, each) for name, each in self.items.items()}
+        return {name: files.declared_features(schema, each) for name, each in self.items.items()}
 
 
 def read_dsjson(path: str | Path, *, seed: int = 0) -> DsjsonLog:
@@ -269,10 +263,10 @@ def read_dsjson(path: str | Path, *, seed: int = 0) -> DsjsonLog:
             skipped[found] += 1
         else:
             events.append(found)
-    kept = np.asarray([1.0 - drop for drop, *_ in events])
-    if events and kept.min() < kept.max():
-        draws = np.random.default_rng(seed).random(len(kept)) * kept
-        thinned = [each for each, u in zip(events, draws, strict=True) if u < kept.min()]
+    rates = np.asarray([1.0 - drop for drop, *_ in events])
+    if events and rates.min() < rates.max():
+        draws = np.random.default_rng(seed).random(len(rates)) * rates
+        thinned = [each for each, u in zip(events, draws, strict=True) if u < rates.min()]
         skipped["thinned"] = len(events) - len(thinned)
         events = thinned
     if not events:
@@ -298,7 +292,7 @@ class _Items:
     def name(self, given: Mapping[str, Any]) -> str:
         written = json.dumps(given)
         if written not in self._known:
-            features = flat_features({key: given[key] for key in given if key != "i"}, PLAIN)
+            features = files.flat_features({key: given[key] for key in given if key != "i"}, PLAIN)
             id = given.get("_tag") or (given.get("i") or {}).get("id")
             id = id or " ".join(f"{key}={value}" for key, value in features.items())
             self._counts[id] += 1
@@ -330,18 +324,18 @@ def _event(line: Mapping[str, Any], items: _Items) -> tuple[Any, ...] | str:
     if not 0 <= place < len(offer) or not 0.0 < chance <= 1.0 or not 0.0 <= drop < 1.0:
         raise ValueError
     observed = outcomes is None or any("v" in each for each in outcomes)
-    context = flat_features(line["c"], PLAIN)
+    context = files.flat_features(line["c"], PLAIN)
     return drop, context, offer[place], cost, chance, observed, offer
 
 
 def log_columns(path: str, items: dict[str, Features] | None = None) -> dict[str, NumpyArray]:
-    """All columns by name; of a log of Vowpal Wabbit every feature is one.
+    """Return all columns by name; of a log of Vowpal Wabbit every feature is one.
 
-    With ``items``, actions of a dsjson log are items, and their features are put there.
+    With ``items``, actions of a dsjson log are items, and their features are added there.
     """
     suffix = Path(path).suffix.lower()
     if suffix in (".csv", ".parquet"):
-        return sample_columns(path)
+        return files.sample_columns(path)
     if suffix in DSJSON:
         logged, columns = _dsjson_columns(read_dsjson(path), items)
     elif suffix in VW:
@@ -378,4 +372,4 @@ def _dsjson_columns(
         "reward": 0.0 - read.costs,
         "probability": read.propensities,
     }
-    return logged, feature_columns(read.contexts)
+    return logged, files.feature_columns(read.contexts)

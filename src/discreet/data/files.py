@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 import zipfile
@@ -48,7 +47,7 @@ def readable(
 def read_file(
     path: str, target: str | None = None, encoded: bool = True, user: str | None = None
 ) -> Dataset:
-    """The set in a file, named after it; ``target`` is the column of the class, else the last."""
+    """Return the set in a file; ``target`` is the column of the class, by default the last."""
     file = Path(path)
     if file.suffix.lower() == ".npz":
         return _read_npz(file, target or user)
@@ -61,7 +60,7 @@ def is_file_name(name: str | Path) -> bool:
 
 
 def sample_columns(path: str) -> dict[str, NumpyArray]:
-    """All columns of a .csv or .parquet file by name; none of them need be a class."""
+    """Return all columns of a .csv or .parquet file by name; none of them need be a class."""
     if not is_file_name(path) or path.lower().endswith(".npz"):
         raise InvalidInput(
             f"sample must be a .csv or .parquet file; got {path!r}. Save it as CSV (UTF-8)."
@@ -70,97 +69,89 @@ def sample_columns(path: str) -> dict[str, NumpyArray]:
 
 
 def _named_columns(path: str, read: SourceColumns) -> dict[str, NumpyArray]:
-    for complaint in read.odd.values():
-        raise complaint
     if not read.header:
         raise InvalidInput(
             f"{path} must have a header; its first line is a record. A schema goes by the "
             "names of columns: add a line with them."
         )
-    return read.by_name()
+    return dict(read.columns)
 
 
 def _file_columns(path: Path) -> SourceColumns:
-    return _parquet_columns(path) if path.suffix.lower() == ".parquet" else csv_columns(path)
+    if path.suffix.lower() == ".parquet":
+        return _parquet_columns(path)
+    with usable(path), path.open(newline="", encoding="utf-8-sig") as file:
+        return csv_columns(path.name, file)
 
 
-def csv_columns(path: Path, text: str | None = None) -> SourceColumns:
-    """Columns of numbers or words; ``text`` is read instead of the file, which then has a name.
+def csv_columns(name: str, lines: Iterable[str]) -> SourceColumns:
+    """Return columns of numbers or words of CSV.
 
     The first line is a header, unless it is a record itself: numbers in all columns of numbers.
     """
-    step = "Save it as CSV (UTF-8)."
-    with readable(path, "UTF-8 text with commas", step, UnicodeDecodeError, csv.Error):
-        records, lines = _csv_records(path, text)
-    header = not _is_record(records)
-    titles = [f"column {place}" for place in range(1, len(records[0]) + 1)]
-    if header:
-        titles = [title.strip() for title in records[0]]
-        records, lines = records[1:], lines[1:]
-    if not records:
+    reader, step = csv.reader(lines), "Save it as CSV (UTF-8)."
+    with readable(name, "UTF-8 text with commas", step, UnicodeDecodeError, csv.Error):
+        records = [(reader.line_num, record) for record in reader if record]
+    rows = [[word.strip() for word in record] for _, record in records]
+    if not rows or len(rows[0]) < 2:
         raise InvalidInput(
-            f"{path.name} must have records under its header; the file has none. Add some."
-        )
-    columns, odd = [], {}
-    for title, given in zip(titles, zip(*records, strict=True), strict=True):
-        numbers = _numbers(given)
-        if None not in numbers:
-            columns.append(np.array(numbers, dtype=np.float64))
-            continue
-        if any(each is not None and each == each for each in numbers):
-            # A slip more often than it is meant.
-            odd[title] = InvalidInput(
-                f"{path.name}, line {lines[numbers.index(None)]}, column {title!r} must be a "
-                "number, as others in that column are; got text. Correct it, write all categories "
-                "as words, or make 0/1 columns."
-            )
-        words = [None if word.strip() in MISSING else word.strip() for word in given]
-        columns.append(np.array(words, dtype=object))
-    return SourceColumns(tuple(titles), tuple(columns), header, odd)
-
-
-def _csv_records(path: Path, text: str | None) -> tuple[list[list[str]], list[int]]:
-    """All lines, the header too, and the place in the file where each one ends."""
-    opened = path.open(newline="", encoding="utf-8-sig") if text is None else io.StringIO(text)
-    with opened as file:
-        reader = csv.reader(file)
-        found = [(reader.line_num, record) for record in reader if record]
-    width = len(found[0][1]) if found else 0
-    if width < 2:
-        raise InvalidInput(
-            f"{path.name} must have a header with at least two columns; the first line has not. "
+            f"{name} must have a header with at least two columns; the first line has not. "
             "Write one record per line, with commas."
         )
-    for line, record in found:
-        if len(record) != width:
+    titles = [f"column {number}" for number in range(1, len(rows[0]) + 1)]
+    for line, record in records:
+        if len(record) != len(titles):
             raise InvalidInput(
-                f"{path.name}, line {line} must have {width} columns, as the header; it has "
+                f"{name}, line {line} must have {len(titles)} columns, as the header; it has "
                 f"{len(record)}. Quote values that contain commas."
             )
-    return [record for _, record in found], [line for line, _ in found]
+    header = not _is_record(rows[0], rows[1:])
+    if header:
+        titles, records = rows.pop(0), records[1:]
+    if not rows:
+        raise InvalidInput(
+            f"{name} must have records under its header; the file has none. Add some."
+        )
+    if len(set(titles)) < len(titles):
+        twice = next(title for title in titles if titles.count(title) > 1)
+        raise InvalidInput(f"{name} must have distinct columns; got {twice!r} twice. Rename one.")
+    columns = {}
+    for title, words in zip(titles, zip(*rows, strict=True), strict=True):
+        numbers = _numbers(words)
+        if None not in numbers:
+            columns[title] = np.array(numbers, dtype=np.float64)
+            continue
+        if any(each is not None and each == each for each in numbers):
+            line, _ = records[numbers.index(None)]  # a slip more often than it is meant
+            raise InvalidInput(
+                f"{name}, line {line}, column {title!r} must be a number, as others in that column "
+                "are; got text. Correct it, write all categories as words, or make 0/1 columns."
+            )
+        known = [None if word in MISSING else word for word in words]
+        columns[title] = np.array(known, dtype=object)
+    return SourceColumns(columns, header)
 
 
-def _is_record(records: list[list[str]]) -> bool:
-    """Return whether the first line is a record: numbers, where all other lines have numbers.
+def _is_record(first: list[str], rest: list[list[str]]) -> bool:
+    """Return whether the first line has numbers wherever all other lines have numbers.
 
     A table without names is often written with 0, 1, 2, … or 1, 2, 3, … above its columns.
     """
-    first, *rest = [[word.strip() for word in record] for record in records]
     counts = [[str(start + place) for place in range(len(first))] for start in (0, 1)]
     if len(first) >= FEW_COLUMNS and first in counts:
         return False
     above_numbers = []
     for word, others in zip(first, zip(*rest, strict=True), strict=False):
         numbers = _numbers(others)
-        if None not in numbers and any(each == each for each in numbers):  # not all are missing
+        missing = word in MISSING or all(each != each for each in numbers)
+        if None not in numbers and not missing:
             above_numbers.append(word)
-    known = [word for word in above_numbers if word not in MISSING]
-    return bool(known) and None not in _numbers(known)
+    return bool(above_numbers) and None not in _numbers(above_numbers)
 
 
-def _numbers(texts: Sequence[str]) -> list[float | None]:
-    """Numbers, NaN where a value is missing, None where it is a word."""
-    return [math.nan if text.strip() in MISSING else number(text) for text in texts]
+def _numbers(words: Iterable[str]) -> list[float | None]:
+    """Return numbers, NaN where a value is missing, None where it is a word."""
+    return [math.nan if word in MISSING else number(word) for word in words]
 
 
 def _parquet_columns(path: Path) -> SourceColumns:
@@ -175,7 +166,7 @@ def _parquet_columns(path: Path) -> SourceColumns:
 
 
 def from_frame(frame: Frame, target: str | None = None, name: str = "frame") -> Dataset:
-    """The set that the columns of a frame make, as a file of them would; one is the class.
+    """Return the set that the columns of a frame make, as a file of them would.
 
     The frame must be public: words and medians are read from all rows.
     """
@@ -183,36 +174,29 @@ def from_frame(frame: Frame, target: str | None = None, name: str = "frame") -> 
 
 
 def _columns_of(name: str, frame: Frame) -> SourceColumns:
-    """Columns of numbers, truth values or text, null where one is missing."""
     read = frames.opened(frame)
     if len(read.columns) < 2 or not len(read):
         raise InvalidInput(
             f"{name} must have records of at least two columns; it has {len(read)} of "
             f"{len(read.columns)}. Write features first and the class last."
         )
-    columns = []
+    columns = {}
     for title in read.columns:
         # Whole numbers above 2^53 round here, as they do in every float64 table.
         found = frames.column(read, title).filled("biuf")
-        if found.dtype.kind == "f":
-            columns.append(found)
-            continue
-        values = list(found)
-        if all(each is None or isinstance(each, Real) for each in values):
-            columns.append(np.array(values, dtype=np.float64))
-        elif all(each is None or isinstance(each, (str, int)) for each in values):
-            words = [each if each is None else str(each) for each in values]
-            columns.append(np.array(words, dtype=object))
-        else:
-            raise InvalidInput(
-                f"{name}, column {title!r} must hold numbers, truth values or text; got "
-                f"{read.schema[title]}. Drop it, or make it numbers or categories."
-            )
-    return SourceColumns(frames.column_names(frame), tuple(columns))
+        if found.dtype.kind == "O":
+            if not all(each is None or isinstance(each, (str, Real)) for each in found):
+                raise InvalidInput(
+                    f"{name}, column {title!r} must hold numbers, truth values or text; got "
+                    f"{read.schema[title]}. Drop it, or make it numbers or categories."
+                )
+            found = _numbers_or_words(found.tolist())
+        columns[str(title)] = found
+    return SourceColumns(columns)
 
 
 def _read_npz(path: Path, column: str | None) -> Dataset:
-    """Arrays ``X`` (n, d) of numbers, NaN where one is missing, and ``y`` (n,) of classes."""
+    """Read arrays ``X`` (n, d) of numbers, NaN where one is missing, and ``y`` (n,) of classes."""
     if column is not None:
         raise InvalidInput(
             f"target must be left out for {path.name}, whose array y is the class, and so must a "
@@ -229,13 +213,13 @@ def _read_npz(path: Path, column: str | None) -> Dataset:
 
 
 def pasted_columns(text: str) -> dict[str, NumpyArray]:
-    """All columns of a sample that is CSV, or JSON with one object per line; kept in memory only.
+    """Return all columns of a sample that is CSV, or JSON with one object per line.
 
     >>> pasted_columns('{"age": 41, "device": "phone"}\\n{"age": 18}')["age"]
     array([41., 18.])
     """
     if not text.lstrip().startswith("{"):
-        return _named_columns("sample", csv_columns(Path("sample"), text.strip() + "\n"))
+        return _named_columns("sample", csv_columns("sample", text.strip().splitlines(True)))
     rows = []
     for place, line in enumerate(text.splitlines(), start=1):
         with suppress(ValueError):
@@ -259,10 +243,10 @@ def feature_columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, NumpyArray]:
     """
     given = [*rows]
     names = dict.fromkeys(name for row in given for name in row)
-    return {name: _column([row.get(name) for row in given]) for name in names}
+    return {name: _numbers_or_words([row.get(name) for row in given]) for name in names}
 
 
-def _column(values: list[Any]) -> NumpyArray:
+def _numbers_or_words(values: list[Any]) -> NumpyArray:
     if not any(isinstance(value, str) for value in values):
         return np.asarray([np.nan if value is None else float(value) for value in values])
     words = [f"{value:.15g}" if isinstance(value, float) else value for value in values]
@@ -273,36 +257,37 @@ def flat_features(given: Any, plain: Sequence[str] = ()) -> Features:
     """Return nested features by names with dots; a list of objects is one object.
 
     Names that begin with ``_`` and nulls are left out, numbers of a list are called by their
-    places, and words of a list become truth values.
+    positions, and words of a list become truth values. Names of ``plain`` objects are left out.
 
     >>> flat_features([{"age": 31}, {"device": {"mobile": True, "tags": ["new", "red"]}}])
     {'age': 31, 'device.mobile': True, 'device.tags.new': True, 'device.tags.red': True}
     """
     found: Features = {}
-    _flatten(given, "", found, plain)
+    for name, value in _flattened(given, "", plain):
+        if found.setdefault(name, value) is not value:
+            raise InvalidInput(f"feature {name!r} must occur once; it occurs twice. Rename one.")
     return found
 
 
-def _flatten(given: Any, before: str, found: Features, plain: Sequence[str]) -> None:
+def _flattened(given: Any, before: str, plain: Sequence[str]) -> Iterator[tuple[str, Any]]:
     if isinstance(given, Mapping):
         for name, value in given.items():
             if name[:1] == "_" or value is None:
                 continue
             if isinstance(value, (dict, list)):
-                _flatten(value, before if name in plain else f"{before}{name}.", found, plain)
-            elif found.setdefault(before + name, value) is not value:
-                raise InvalidInput(
-                    f"feature {before + name!r} must occur once; it occurs twice. Rename one."
-                )
+                yield from _flattened(value, before if name in plain else f"{before}{name}.", plain)
+            else:
+                yield before + name, value
         return
-    for place, value in enumerate(given):
-        if isinstance(value, (Mapping, list)):
-            inner = f"{before}{place}." if isinstance(value, list) else before
-            _flatten(value, inner, found, plain)
+    for position, value in enumerate(given):
+        if isinstance(value, Mapping):
+            yield from _flattened(value, before, plain)
+        elif isinstance(value, list):
+            yield from _flattened(value, f"{before}{position}.", plain)
         elif isinstance(value, str):
-            found[before + value] = True
+            yield before + value, True
         elif value is not None:
-            found[f"{before}{place}"] = value
+            yield f"{before}{position}", value
 
 
 def declared_features(schema: Schema, given: Features) -> Features:

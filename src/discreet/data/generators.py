@@ -70,7 +70,7 @@ def logistic(rows: int = 20_000, *, seed: int = 0) -> Dataset:
 
 
 def stream(name: str, rows: int, seed: int) -> np.random.Generator:
-    """Draws of one set: equal seeds must not make two sets share theirs."""
+    """Return draws of one set: equal seeds must not make two sets share theirs."""
     whole("rows", rows, 1)
     return np.random.default_rng([*name.encode(), seed])
 
@@ -166,7 +166,7 @@ def _segment_density(x: Floats, top: Floats, foot: Floats) -> Floats:
 
 
 def _losses(log_densities: Floats) -> Floats:
-    """Expected losses (n, A) of equally likely classes."""
+    """Return expected losses (n, A) of equally likely classes."""
     from scipy.special import softmax
 
     return np.asarray(1 - softmax(log_densities, axis=-1))

@@ -12,19 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from discreet.data import openml
 from discreet.data.dataset import Dataset, labelled
 from discreet.data.files import READERS, SUFFIXES, is_file_name, read_file, readable
 from discreet.data.generators import fried, linear, logistic, ringnorm, twonorm, waveform
-from discreet.data.openml import (
-    COLLECTIONS,
-    PREFIX,
-    cache_folder,
-    cached_numbers,
-    cached_path,
-    collection,
-    is_unreachable,
-    openml,
-)
 from discreet.errors import InvalidInput
 from discreet.types import JsonObject
 from discreet.validate import installed, nearest
@@ -34,9 +25,8 @@ from discreet.validate import installed, nearest
 class Handle:
     """A set that ``load()`` reads, maybe in another process.
 
-    ``kind`` is generated, bundled, file or openml; ``reader(place)`` reads the set, and that of a
-    file also takes the column of the class. ``rows``, ``features`` and ``classes`` come from an
-    index before the set is read, or are None.
+    ``kind`` is generated, bundled, file or openml; ``reader(place)`` reads the set. ``rows``,
+    ``features`` and ``classes`` come from an index before the set is read, or are None.
     """
 
     name: str
@@ -50,7 +40,7 @@ class Handle:
     def load(
         self, target: str | None = None, encoded: bool = True, user: str | None = None
     ) -> Dataset:
-        """The set itself, under the name of the handle; arguments are for files."""
+        """Read the set, under the name of the handle; arguments are for files."""
         chosen = (target, encoded, user) if self.kind == "file" else ()
         data = replace(self.reader(self.place, *chosen), name=self.name)
         if user is not None and not chosen:
@@ -66,15 +56,14 @@ class Handle:
 
 INDEX = "INDEX.csv"
 COUNTS = ("rows", "features", "classes")
-TRUE = ("1", "true", "True")
 
 
 def sets_in(folder: Path, only: str | None = None) -> list[Handle]:
-    """All sets of a folder; ``only`` picks those of the paper, or one by its name."""
+    """Return all sets of a folder; ``only`` picks those of the paper, or one by its name."""
     index, of_paper = folder / INDEX, only == "paper"
     if index.is_file() or of_paper:
         records = _index_records(index)
-        marked = [each for each in records if each.get("in_paper", "").strip() in TRUE]
+        marked = [each for each in records if each.get("in_paper", "").strip() == "1"]
         found = [_indexed(folder, record) for record in (marked if of_paper else records)]
     else:
         paths = sorted(path for path in folder.iterdir() if is_file_name(path) and path.is_file())
@@ -85,17 +74,19 @@ def sets_in(folder: Path, only: str | None = None) -> list[Handle]:
             f"folder must hold {SUFFIXES} files {where}; {folder} has none. Check the path, or "
             "name the sets one by one."
         )
+    if only is None or of_paper:
+        return found
     names = [each.name for each in found]
-    if only not in (None, "paper", *names):
+    if only not in names:
         raise InvalidInput(
             f"set must be one of the {len(names)} in {folder}; got {only!r}. "
-            f"{nearest(str(only), [*names, 'paper'])}"
+            f"{nearest(only, [*names, 'paper'])}"
         )
-    return [each for each in found if only in (None, "paper", each.name)]
+    return [found[names.index(only)]]
 
 
 def _index_records(index: Path) -> list[dict[str, str]]:
-    """Lines of the index, each with a slug: a plain name that does not lead out of the folder."""
+    """Read lines of the index, each with a slug: a plain name that stays in the folder."""
     step = "Save it as CSV (UTF-8)."
     with (
         readable(index, "UTF-8 text with commas", step, UnicodeDecodeError, csv.Error),
@@ -134,10 +125,7 @@ BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 
 
 def bundled(name: str) -> Dataset:
-    """One of ``BUNDLED``, with its numbers as they are: features are scaled by rule, not by data.
-
-    Source: ``sklearn.datasets``; the original sets are from the UCI repository.
-    """
+    """Return one of ``BUNDLED``, from ``sklearn.datasets``, with its numbers as they are."""
     instead = ", or use a generated set such as fried"
     installed("campaign", f"for {name!r}", "sklearn", instead=instead)
     from sklearn import datasets
@@ -163,12 +151,12 @@ def load(
     encoded: bool = True,
     user: str | None = None,
 ) -> Dataset:
-    """One set: by name, from a file, or from OpenML.
+    """Return one set: by name, from a file, or from OpenML.
 
     ``rows`` is for generated sets only. ``target`` is the column of the class in a file, by name or
-    by number from 1; the default is the last. Without ``encoded`` the columns of a file
-    are kept as they are, for a schema, and not made numbers. ``user`` names a column of a file that
-    holds the ids of people: it becomes ``users`` of the set, and is no context.
+    by number from 1; the default is the last. Without ``encoded`` the columns of a file do not
+    become numbers, for a schema. ``user`` names a column of a file that holds the ids of people: it
+    becomes ``users`` of the set, and is no context.
 
     >>> load("linear", rows=300)
     Dataset(name='linear', n_actions=3)
@@ -199,7 +187,7 @@ def load(
 
 
 def resolve(names: Sequence[str | Path]) -> list[Handle]:
-    """The sets that names stand for, each once, in the order of the names; none is read yet.
+    """Return the sets that names stand for, each once, in order; none is read yet.
 
     A name is a generated set (``fried``, or ``fried:5000`` for that many rows), a bundled one
     (``digits``), a set of OpenML (``openml:901``), a collection (``paper``), a file, a folder, a
@@ -231,7 +219,7 @@ def resolve(names: Sequence[str | Path]) -> list[Handle]:
 
 
 def _handles(name: str) -> list[Handle]:
-    """The sets of one name; built-in names come before files and folders of that name."""
+    """Return the sets of one name; built-in names come before files and folders."""
     head, colon, tail = name.rpartition(":")
     if name in GENERATORS:
         return [Handle(name, "generated", GENERATORS[name], ROWS)]
@@ -239,8 +227,8 @@ def _handles(name: str) -> list[Handle]:
         return [Handle(name, "generated", GENERATORS[head], int(tail))]
     if name in BUNDLED:
         return [Handle(name, "bundled", bundled, name)]
-    numbers: Sequence[int] = collection(name) if name in COLLECTIONS else ()
-    if name.startswith(PREFIX):
+    numbers: Sequence[int] = openml.collection(name) if name in openml.COLLECTIONS else ()
+    if name.startswith(openml.PREFIX):
         if not tail.isdecimal() or not int(tail):
             raise InvalidInput(
                 f"set of OpenML must be given by its number, as in openml:901; got {name!r}. "
@@ -248,14 +236,16 @@ def _handles(name: str) -> list[Handle]:
             )
         numbers = [int(tail)]
     if numbers:
-        return [Handle(f"{PREFIX}{each}", "openml", openml, each) for each in numbers]
+        return [
+            Handle(f"{openml.PREFIX}{each}", "openml", openml.load_set, each) for each in numbers
+        ]
     if Path(name).is_dir():
         return sets_in(Path(name))
     if colon and head and Path(head).is_dir():
         return sets_in(Path(head), tail)
     if is_file_name(name):
         return [Handle(Path(name).stem, "file", read_file, name)]
-    known = (*NAMES, *COLLECTIONS)
+    known = (*NAMES, *openml.COLLECTIONS)
     raise InvalidInput(
         f"data must be one of {', '.join(known)}, openml:NUMBER, a {SUFFIXES} file or a folder of "
         f"them; got {name!r}. {nearest(name, (*known, 'openml:NUMBER'))}"
@@ -276,7 +266,7 @@ def set_facts(data: Dataset) -> JsonObject:
 def known_facts(handle: Handle) -> JsonObject:
     """Return name, kind and counts of a set without fetching it; an index saves reading a file."""
     counts = {column: getattr(handle, column) for column in COUNTS}
-    if None in counts.values() and is_here(handle):
+    if None in counts.values() and _is_here(handle):
         try:
             found = set_facts(handle.load())
             counts = {column: found[column] for column in COUNTS}
@@ -285,30 +275,29 @@ def known_facts(handle: Handle) -> JsonObject:
     return {"name": handle.name, "kind": handle.kind, **counts}
 
 
-def is_here(handle: Handle) -> bool:
+def _is_here(handle: Handle) -> bool:
     """Return whether a set can be read without the network."""
-    return handle.kind != "openml" or cached_path(int(handle.place)).exists()
+    return handle.kind != "openml" or openml.cached_path(int(handle.place)).exists()
 
 
 def fetch_sets(handles: Iterable[Handle]) -> Iterator[JsonObject]:
     """Read every set once, so that those of OpenML are cached; a failure does not stop the rest."""
     offline = False
     for handle in handles:
-        if offline and not is_here(handle):
-            yield {"name": handle.name, "error": "not tried: OpenML cannot be reached"}
-            continue
         try:
+            if offline and not _is_here(handle):
+                raise InvalidInput("not tried: OpenML cannot be reached")
             yield {**set_facts(handle.load()), "error": None}
         except InvalidInput as error:
             yield {"name": handle.name, "error": str(error)}
             # Each attempt waits for the network, so one is enough.
-            offline = offline or is_unreachable(error)
+            offline = offline or openml.is_unreachable(error)
 
 
 def all_sets() -> JsonObject:
     """Return the names of all sets that need no path: generated, bundled, and of OpenML."""
-    cached = cached_numbers()
-    sets = {name: {*collection(name)} for name in COLLECTIONS}
+    cached = openml.cached_numbers()
+    sets = {name: {*openml.collection(name)} for name in openml.COLLECTIONS}
     return {
         "generated": {name: str(made.__doc__).split("\n")[0] for name, made in GENERATORS.items()},
         "bundled": list(BUNDLED),
@@ -316,6 +305,6 @@ def all_sets() -> JsonObject:
             name: {"sets": len(each), "cached": len(each & {*cached})}
             for name, each in sets.items()
         },
-        "cache": str(cache_folder()),
-        "cached": [f"{PREFIX}{number}" for number in cached],
+        "cache": str(openml.cache_folder()),
+        "cached": [f"{openml.PREFIX}{number}" for number in cached],
     }

@@ -15,7 +15,7 @@ import warnings
 import zipfile
 import zlib
 from contextlib import suppress
-from functools import cache as once
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -34,26 +34,25 @@ COLLECTIONS = {"paper": "paper_collection.json"}
 
 
 def cache_folder() -> Path:
-    """The folder of fetched sets."""
+    """Return the folder of fetched sets."""
     if own := os.environ.get("DISCREET_CACHE"):
         return Path(own)
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "discreet"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "discreet"
 
 
 def cached_path(number: int) -> Path:
-    """The path of a fetched set."""
+    """Return the path of a fetched set."""
     return cache_folder() / "openml" / f"{number}.npz"
 
 
 def cached_numbers() -> list[int]:
-    """Numbers of the sets that were fetched."""
+    """Return the numbers of the sets that were fetched."""
     found = cached_path(0).parent.glob("*.npz")
     return sorted(int(path.stem) for path in found if path.stem.isdecimal())
 
 
-def openml(number: int) -> Dataset:
-    """The set with that number, from the cache or else from OpenML."""
+def load_set(number: int) -> Dataset:
+    """Return the set with that number, from the cache or else from OpenML."""
     data = _cached(number)
     if data is None:
         data = fetch(number)
@@ -62,7 +61,7 @@ def openml(number: int) -> Dataset:
 
 
 def _cached(number: int) -> Dataset | None:
-    """The set as it is stored; None if it is not there, or damaged."""
+    """Return the set as it is stored; None if it is not there, or damaged."""
     try:
         with np.load(cached_path(number), allow_pickle=False) as file:
             format, digest, contexts, labels, classes = (file[name] for name in file.files)
@@ -70,8 +69,7 @@ def _cached(number: int) -> Dataset | None:
         return None
     words = tuple(classes.tolist())
     data = Dataset(f"{PREFIX}{number}", contexts, labels, len(words), classes=words)
-    kept = (format.item(), digest.item())
-    return data if kept == (FORMAT, _checksum(data)) else None
+    return data if (format.item(), digest.item()) == (FORMAT, _checksum(data)) else None
 
 
 def _checksum(data: Dataset) -> str:
@@ -96,7 +94,7 @@ def _store(data: Dataset, path: Path) -> None:
 
 
 def fetch(number: int) -> Dataset:
-    """Download a set with scikit-learn's client; nothing is kept."""
+    """Download a set with scikit-learn's client; it is not stored."""
     name = f"{PREFIX}{number}"
     installed("campaign", f"to fetch {name}", "sklearn", instead=", or use a file")
     from sklearn.datasets import fetch_openml
@@ -129,18 +127,15 @@ def fetch(number: int) -> Dataset:
     if hasattr(data, "toarray"):  # OpenML stores some sets without their zeros
         check_size(name, *data.shape)
         data = data.toarray()
-    columns = [
-        _words(values, found.categories[title]) if title in (found.categories or ()) else values
-        for title, values in zip(
-            found.feature_names, np.asarray(data, dtype=np.float64).T, strict=True
-        )
-    ]
+    columns: list[NumpyArray] = []
+    rows = np.asarray(data, dtype=np.float64)
+    for title, codes in zip(found.feature_names, rows.T, strict=True):
+        words = (found.categories or {}).get(title)
+        if words is not None:
+            given = [None if code != code else words[int(code)] for code in codes]
+            codes = np.array(given, dtype=object)
+        columns.append(codes)
     return labelled(name, table(name, columns), labels)
-
-
-def _words(codes: NumpyArray, words: list[str]) -> NumpyArray:
-    """The words of a category; the client returns one table of float64."""
-    return np.array([None if code != code else words[int(code)] for code in codes], dtype=object)
 
 
 def is_unreachable(error: InvalidInput) -> bool:
@@ -148,9 +143,9 @@ def is_unreachable(error: InvalidInput) -> bool:
     return isinstance(error.__cause__, (OSError, http.client.HTTPException))
 
 
-@once
+@cache
 def collection(name: str) -> tuple[int, ...]:
-    """OpenML's numbers of a collection's sets, in ascending order.
+    """Return OpenML's numbers of a collection's sets, in ascending order.
 
     >>> len(collection("paper")), collection("paper")[:3]
     (100, (23, 44, 60))

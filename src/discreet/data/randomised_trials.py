@@ -1,20 +1,8 @@
 """Randomised trials as logs of decisions: the action of every row was drawn by chance.
 
-The package contains no trial: each is a .csv or .parquet file that the reader has. Declared ranges
-scale columns and outcomes. They do not depend on the rows, so a plan on these contexts stays
-private.
-
-- ``actg175``: four treatments of HIV; the loss is an event (a fall of CD4 cells, AIDS or death).
-  The file is in the Python package lifelines. [Hammer et al. 1996]
-- ``star``: three kinds of classes in kindergarten; the reward is the test score.
-  Data set STAR of the R package AER. [Krueger 1999]
-- ``randhie``: five rates of coinsurance; the loss is the logarithm of medical spending in the
-  first year. Data set RandHIE of the R package sampleSelection. [Newhouse 1993]
-  ``randhie_years`` has all years, and several rows per person.
-- ``hillstrom``: no e-mail or one of two; the reward is a visit, a conversion or the spend within
-  two weeks. [Hillstrom 2008]
-- ``social_pressure``: no postcard or one of four; the reward is a vote. Several voters make a
-  household. Data set shaming of the R package primer.data. [Gerber et al. 2008]
+The package contains no trial: docs/data.md names the files. Declared ranges scale columns and
+outcomes. They do not depend on the rows, so a plan on these contexts stays private. [Hammer et al.
+1996; Krueger 1999; Newhouse 1993; Hillstrom 2008; Gerber et al. 2008]
 """
 
 from __future__ import annotations
@@ -85,7 +73,7 @@ class RandomisedLog:
         return len(self.action_names)
 
     def action_losses(self) -> Floats:
-        """Mean loss of every action; the least is that of the best fixed one."""
+        """Return the mean loss of every action; the least is that of the best fixed one."""
         return np.array([self.losses[self.actions == a].mean() for a in range(self.n_actions)])
 
 
@@ -117,16 +105,16 @@ def randomised_log(name: str, path: str | Path, outcome: str | None = None) -> R
                 f"file must have the columns of {name}; {title} is not there. "
                 "Give the file that docs/data.md names."
             )
-    played = [_word(each) for each in columns[trial.action]]
+    numbers = {each: number for number, each in enumerate(trial.actions)}
+    played = np.array([numbers.get(_word(each), -1) for each in columns[trial.action]])
     measured, declared = _measured(columns, facts)
-    known = np.isfinite(measured) & np.array([each in trial.actions for each in played])
+    known = np.isfinite(measured) & (played >= 0)
     for title, value in trial.only.items():
         known &= _numbers(columns[title]) == value
-    places = {each: place for place, each in enumerate(trial.actions)}
-    actions = np.array([places.get(each, 0) for each in played])[known]
+    actions = played[known]
     scaled = [_scaled(columns[title], kind) for title, kind in trial.contexts.items()]
     contexts = np.hstack(scaled)[known]
-    shares = np.bincount(actions, minlength=len(places)) / max(1, len(actions))
+    shares = np.bincount(actions, minlength=len(numbers)) / max(1, len(actions))
     users = None
     if trial.users is not None:
         people = _households(columns) if households else columns[trial.users]

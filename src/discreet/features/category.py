@@ -61,8 +61,8 @@ class Category(Field):
         return len(self.values) + self.other
 
     @cached_property
-    def _places(self) -> dict[Any, int]:
-        return {value: place for place, value in enumerate(self.values)}
+    def _slots(self) -> dict[Any, int]:
+        return {value: slot for slot, value in enumerate(self.values)}
 
     @cached_property
     def of_words(self) -> bool:
@@ -73,14 +73,14 @@ class Category(Field):
         key: Any = value if isinstance(value, str) else None
         if not self.of_words:
             key = whole_number(value)
-        place = self._places.get(key)
-        if place is None and key is not None and self.other:
-            place = len(self.values)
-        if place is None:
+        slot = self._slots.get(key)
+        if slot is None and key is not None and self.other:
+            slot = len(self.values)
+        if slot is None:
             # The nearest of the values would reveal something of this one.
             step = "Compare its type, spelling, capitals and blanks with the list."
             raise self.refusal(value, step)
-        out[at + place] = 1.0
+        out[at + slot] = 1.0
 
     @property
     def rule(self) -> str:

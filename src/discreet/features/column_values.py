@@ -28,10 +28,7 @@ class Field(ABC):
     width: int
     stand_in: Any
     indicator: bool
-
-    @property
-    def units(self) -> int:
-        return 1
+    units: int = 1
 
     @property
     @abstractmethod
@@ -40,11 +37,11 @@ class Field(ABC):
 
     @abstractmethod
     def write(self, value: object, out: NumpyArray, at: int) -> None:
-        """Put the coordinates of a value at their places, which hold zeros."""
+        """Write the coordinates of a value from ``at`` on, into zeros."""
 
     def write_column(self, values: NumpyArray, out: NumpyArray) -> None:
-        """Put the coordinates of a column into ``out`` (n, width)."""
-        distinct, codes = distinct_values(values)
+        """Write the coordinates of a column into ``out`` (n, width)."""
+        distinct, codes = _distinct_values(values)
         rows = np.zeros((len(distinct), self.width))
         for value, row in zip(distinct, rows, strict=True):
             self.write(value, row, 0)
@@ -70,14 +67,16 @@ class Field(ABC):
             ) from None
 
     def refusal(self, value: object, step: str, rule: str = "", got: str = "") -> InvalidInput:
-        """The error for a value that breaks the rule; ``got`` describes one of a legal kind."""
+        """Return the error for a value that breaks the rule; ``got`` describes a legal kind."""
         words = f"{rule or self.rule}; got {got or kind_of(value)}. {step}"
         return InvalidInput(f"feature {self.name!r} must be {words}")
 
-    def missing(self) -> InvalidInput:
-        """The error for a missing value where nothing is declared for it."""
-        step = "Send a value, or declare the feature with stand_in=… or indicator=True."
-        return self.refusal(None, step, got="a missing value")
+    def filled(self) -> Any:
+        """Return the value that replaces a missing one; raise if none is declared."""
+        if self.stand_in is None:
+            step = "Send a value, or declare the feature with stand_in=… or indicator=True."
+            raise self.refusal(None, step, got="a missing value")
+        return self.stand_in
 
 
 def is_missing(value: object) -> bool:
@@ -98,7 +97,7 @@ def is_missing(value: object) -> bool:
 
 
 def whole_number(value: object) -> int | None:
-    """The value as an int; None for a word, a flag or a fraction.
+    """Return the value as an int; None for a word, a flag or a fraction.
 
     A float may be whole: a frame holds a column of whole numbers with gaps as floats.
 
@@ -112,15 +111,15 @@ def whole_number(value: object) -> int | None:
     return None
 
 
-def distinct_values(values: NumpyArray) -> tuple[Sequence[Any] | NumpyArray, NumpyArray]:
-    """The distinct values, and for each row the place of its value among them."""
+def _distinct_values(values: NumpyArray) -> tuple[Sequence[Any] | NumpyArray, NumpyArray]:
+    """Return the distinct values, and for each row the index of its value among them."""
     if values.dtype.kind in "biuf":
         return np.unique(values, return_inverse=True)
     # With their types, since True, 1 and 1.0 are equal.
     keys = list(zip(map(type, values), values, strict=True))
     try:
-        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        index = {key: code for code, key in enumerate(dict.fromkeys(keys))}
     except TypeError:  # lists and the like, which are refused one by one
         return values, np.arange(len(values))
-    codes = np.fromiter(map(places.__getitem__, keys), np.intp, len(keys))
-    return [value for _, value in places], codes
+    codes = np.fromiter(map(index.__getitem__, keys), np.intp, len(keys))
+    return [value for _, value in index], codes

@@ -40,9 +40,12 @@ class Column:
 
     def filled(self, numbers: str) -> NumpyArray:
         """Return NaN in numbers of these kinds, None in all else, where there is no value."""
-        kind, gap = (float, np.nan) if self.values.dtype.kind in numbers else (object, None)
-        made = self.values.astype(kind)
-        made[self.missing] = gap
+        if self.values.dtype.kind in numbers:
+            return np.where(self.missing, np.nan, self.values.astype(float))
+        # NumPy would make dates of nanoseconds whole numbers.
+        values = [*self.values] if self.values.dtype.kind == "M" else self.values.tolist()
+        made = np.fromiter(values, dtype=object, count=len(values))
+        made[self.missing] = None
         return made
 
 
@@ -65,7 +68,7 @@ def _is_a(data: object, names: set[str]) -> bool:
 
 
 def opened(frame: object) -> nw.DataFrame[Any]:
-    """The frame as narwhals reads it."""
+    """Return the frame as narwhals reads it."""
     narwhals = _narwhals()
     try:
         read: nw.DataFrame[Any] = narwhals.from_native(frame, eager_only=True)
@@ -74,16 +77,16 @@ def opened(frame: object) -> nw.DataFrame[Any]:
             f"frame must be of pandas, polars or pyarrow and hold its rows; got a "
             f"{type(frame).__name__}. Read the file first; call collect() on a lazy frame."
         ) from None
-    except Exception as error:  # narwhals has errors of its own for columns of one name
+    except Exception as error:  # narwhals has other errors for columns of one name
         raise InvalidInput(
             f"frame must have columns with different names; got one that cannot be read "
-            f"({type(error).__name__}). Give every column a name of its own."
+            f"({type(error).__name__}). Give every column a different name."
         ) from None
     return read
 
 
 def column(frame: nw.DataFrame[Any], name: str, kind: str = "feature") -> Column:
-    """The column of a feature; an error tells the nearest name if it is absent."""
+    """Return the column of a feature; an error names the nearest if it is absent."""
     if name not in frame.columns:
         near = nearest(name, [str(each) for each in frame.columns])
         step = near if near.startswith("Did") else "Add the column, or rename one."
@@ -92,17 +95,17 @@ def column(frame: nw.DataFrame[Any], name: str, kind: str = "feature") -> Column
 
 
 def without_column(frame: object, name: str) -> Frame:
-    """The frame without one column, in the same library and with the same index."""
+    """Return the frame without one column, in the same library and with the same index."""
     return opened(frame).drop(name).to_native()
 
 
 def column_names(frame: object) -> tuple[str, ...]:
-    """The names of the columns, as text."""
+    """Return the names of the columns, as text."""
     return tuple(str(each) for each in opened(frame).columns)
 
 
 def numeric_rows(frame: object, dimension: int) -> NumpyArray:
-    """The rows (n, dimension) of a frame that has just so many columns, all numeric."""
+    """Return the rows (n, dimension) of a frame with as many columns, all numeric."""
     read = opened(frame)
     if len(read.columns) != dimension:
         raise InvalidInput(
@@ -129,27 +132,35 @@ def numeric_rows(frame: object, dimension: int) -> NumpyArray:
 
 
 def column_of(series: object) -> Column:
-    """A series as a NumPy array with a mask of its gaps."""
+    """Return a series as a NumPy array with a mask of its gaps."""
     return _read(_narwhals().from_native(series, series_only=True))
 
 
 def series_like(like: object, name: str, values: object) -> Frame:
-    """A series of the library of a frame (or series), with the same index in pandas."""
-    source = _narwhals().from_native(like, eager_only=True, allow_series=True)
-    return _indexed(_series(source, name, values), source)
+    """Return a series of the library of a frame (or series), with the same index in pandas."""
+    return frame_like(like, {name: np.asarray(values)})[name]
 
 
 def frame_like(like: object, columns: Mapping[str, NumpyArray]) -> Frame:
-    """A frame of the library of a frame (or series), with the same index in pandas."""
+    """Return a frame of the library of a frame (or series), with the same index in pandas."""
     narwhals = _narwhals()
     source = narwhals.from_native(like, eager_only=True, allow_series=True)
-    made = {name: _series(source, name, values) for name, values in columns.items()}
-    return _indexed(narwhals.from_dict(made, backend=source.implementation), source)
+    made, library = {}, {"backend": source.implementation}
+    for name, values in columns.items():
+        if values.dtype.kind in "OU":  # polars would keep words as Python objects
+            made[name] = narwhals.new_series(name, values.tolist(), narwhals.String(), **library)
+        else:
+            made[name] = narwhals.new_series(name, values, **library)
+    native = narwhals.from_dict(made, **library).to_native()
+    index = narwhals.maybe_get_index(source)  # None where a library has no index
+    if index is not None:
+        native.index = index
+    return native
 
 
-def new_frame(columns: Mapping[str, NumpyArray], library: str | None = None) -> Frame:
-    """A frame of a library, by default of the first that is installed; narwhals is not needed."""
-    chosen = library or next((name for name in MAKERS if find_spec(name)), None)
+def new_frame(columns: Mapping[str, NumpyArray]) -> Frame:
+    """Return a frame of the first library that is installed; narwhals is not needed."""
+    chosen = next((name for name in MAKERS if find_spec(name)), None)
     if chosen is None:
         raise InvalidInput(
             "a library of frames must be installed to make a frame; this Python has none of "
@@ -160,30 +171,6 @@ def new_frame(columns: Mapping[str, NumpyArray], library: str | None = None) -> 
         for name, values in columns.items()
     }
     return getattr(import_module(chosen), MAKERS[chosen])(plain)
-
-
-def library_of(data: object) -> str | None:
-    """Return the library of a frame, as ``new_frame`` takes it; None for everything else."""
-    if not is_frame(data):
-        return None
-    name = type(data).__module__.partition(".")[0]
-    return name if name in MAKERS else None
-
-
-def _series(source: Frame, name: str, values: object) -> Frame:
-    narwhals, array = _narwhals(), np.asarray(values)
-    if array.dtype.kind not in "OU":
-        return narwhals.new_series(name, array, backend=source.implementation)
-    words = array.tolist()  # polars would keep them as Python objects
-    return narwhals.new_series(name, words, narwhals.String(), backend=source.implementation)
-
-
-def _indexed(made: Frame, source: Frame) -> Frame:
-    index = _narwhals().maybe_get_index(source)  # None where a library has no index
-    native = made.to_native()
-    if index is not None:
-        native.index = index
-    return native
 
 
 def _narwhals() -> Any:
@@ -207,7 +194,7 @@ def _read(series: nw.Series[Any]) -> Column:
         values = filled.to_numpy()
         if values.dtype.kind in "biu":
             return Column(values, missing)
-    elif isinstance(dtype, narwhals.Datetime):  # as written: the clock of its own zone
+    elif isinstance(dtype, narwhals.Datetime):  # as written, in its zone
         return Column(series.dt.replace_time_zone(None).to_numpy(), missing)
     elif dtype == narwhals.Date and (days := series.to_numpy()).dtype.kind == "M":
         return Column(days.astype("datetime64[D]"), missing)

@@ -80,12 +80,9 @@ class Number(Field):
             super().write_column(values, out)
             return
         numbers = values.astype(np.float64)
-        if not bool(np.isfinite(numbers).all()):
-            raise InvalidInput("some row is infinite")
-        if self.clip:
-            numbers = np.clip(numbers, self.low, self.high)
-        elif not bool(((numbers >= self.low) & (numbers <= self.high)).all()):
+        inside = np.clip(numbers, self.low, self.high)
+        if not np.isfinite(numbers).all() or not (self.clip or (inside == numbers).all()):
             raise InvalidInput("some row is out of range")
         low, high = self._ends
-        places = np.log(numbers) if self.log else numbers
+        places = np.log(inside) if self.log else inside
         out[:, 0] = 2.0 * ((places - low) / (high - low)) - 1.0

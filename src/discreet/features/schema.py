@@ -38,39 +38,35 @@ MOST_FEATURES = 4096
 """A release holds p² numbers for each action: with so many features, 128 MB."""
 
 
-class _Place(NamedTuple):
-    """The place of a field: its coordinates, its indicator and its square, if it has them."""
+class _Span(NamedTuple):
+    """Coordinates of a field, of its indicator and of its square, if it has them."""
 
     field: Field
     start: int
     gap: int | None
     square: int | None
+    end: int
 
     @property
     def vector(self) -> slice:
-        """Its features without the square."""
+        """Its coordinates without the square."""
         return slice(self.start, self.start + self.field.width + self.field.indicator)
 
 
 class _Product(NamedTuple):
-    """The outer product of some fields, and where it stands."""
+    """The outer product of some fields, and its first coordinate."""
 
-    places: list[_Place]
+    spans: list[_Span]
     start: int
 
     @property
     def width(self) -> int:
-        vectors = [place.vector for place in self.places]
+        vectors = [span.vector for span in self.spans]
         return math.prod(each.stop - each.start for each in vectors)
-
-    @property
-    def units(self) -> int:
-        """A bound on its squared length: that of each field is at most its number of units."""
-        return math.prod(place.field.units for place in self.places)
 
     def write(self, rows: NumpyArray) -> None:
         """Multiply the fields of rows (n, width of all), in place."""
-        made, *vectors = (rows[:, place.vector] for place in self.places)
+        made, *vectors = (rows[:, span.vector] for span in self.spans)
         for vector in vectors:
             width = made.shape[1] * vector.shape[1]
             made = (made[:, :, None] * vector[:, None, :]).reshape(len(rows), width)
@@ -124,7 +120,7 @@ class Schema:
         if not names or len(set(names)) != len(names):
             raise InvalidInput(
                 f"fields must be one or more, with distinct names; got {names}. "
-                "Give every column a field with a name of its own."
+                "Give every column one field."
             )
         object.__setattr__(self, "products", _checked_products(products, names))
         if self.p > MOST_FEATURES:
@@ -135,7 +131,7 @@ class Schema:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Schema:
-        """The schema of a TOML file, as ``to_toml`` writes it."""
+        """Return the schema of a TOML file, as ``to_toml`` writes it."""
         from discreet.features.schema_file import read_schema
 
         return read_schema(path)
@@ -150,16 +146,12 @@ class Schema:
         constants, are left out. ``path`` is a new file for the schema as TOML, where comments give
         the reason for each column. Correct it by what you know, and read it with ``from_toml``.
         """
-        from discreet.features import schema_file as drafts
+        from discreet.features.schema_file import draft_schema
 
-        found = drafts.suggestions(drafts.frame_columns(sample, without))
-        if path is not None:
-            with Path(path).open("x", encoding="utf-8") as file:
-                file.write(drafts.draft_text(found, drafts.HEAD.format(sample="a frame")))
-        return drafts.schema_of(found)
+        return draft_schema(sample, without, path)
 
     def to_toml(self, path: str | Path | None = None) -> str:
-        """The schema as TOML with comments; written to a file where a path is given."""
+        """Return the schema as TOML with comments, and write it to a file if a path is given."""
         from discreet.features.schema_file import schema_text
 
         text = schema_text(self)
@@ -170,10 +162,10 @@ class Schema:
     @cached_property
     def p(self) -> int:
         """Number of features, bias included."""
-        return 1 + self._fields_end + sum(product.width for product in self._products)
+        return 1 + self._spans[-1].end + sum(product.width for product in self._products)
 
     def map(self, contexts: object) -> NumpyArray:
-        """One dict, a sequence of dicts, or a frame -> features (n, p).
+        """Return features (n, p) of one dict, a sequence of dicts, or a frame.
 
         Raises:
             InvalidInput: A field is unknown, missing or out of its range; the row is named.
@@ -195,47 +187,38 @@ class Schema:
         return type(contexts) is dict or isinstance(contexts, Mapping)
 
     @cached_property
-    def _places(self) -> list[_Place]:
-        places, end = [], 0
+    def _spans(self) -> list[_Span]:
+        spans, end = [], 0
         for field in self.fields:
             start, end = end, end + field.width
             gap = end if field.indicator else None
             end += field.indicator
             square = end if self.squares and isinstance(field, Number) else None
             end += square is not None
-            places.append(_Place(field, start, gap, square))
-        return places
+            spans.append(_Span(field, start, gap, square, end))
+        return spans
 
     @cached_property
     def spans(self) -> dict[str, range]:
-        """The place of each field among the numbers after the constant, its square included."""
-        starts = [place.start for place in self._places]
-        ends = [*starts[1:], self._fields_end]
-        names = [place.field.name for place in self._places]
-        return {name: range(*each) for name, *each in zip(names, starts, ends, strict=True)}
-
-    @cached_property
-    def _squared(self) -> int:
-        return sum(place.square is not None for place in self._places)
-
-    @cached_property
-    def _fields_end(self) -> int:
-        return sum(field.width + field.indicator for field in self.fields) + self._squared
+        """The coordinates of each field after the constant, its square included."""
+        return {each.field.name: range(each.start, each.end) for each in self._spans}
 
     @cached_property
     def _products(self) -> list[_Product]:
-        places = {place.field.name: place for place in self._places}
-        made, start = [], self._fields_end
+        by_name = {span.field.name: span for span in self._spans}
+        made, start = [], self._spans[-1].end
         for names in self.products:
-            made.append(_Product([places[name] for name in names], start))
+            made.append(_Product([by_name[name] for name in names], start))
             start += made[-1].width
         return made
 
     @cached_property
     def _length(self) -> float:
         """No context is longer than this before the division."""
-        units = [part.units for part in self.fields] + [part.units for part in self._products]
-        return math.sqrt(sum(units) + self._squared)
+        units = sum(span.field.units + (span.square is not None) for span in self._spans)
+        for product in self._products:  # each is at most as long as its fields together
+            units += math.prod(span.field.units for span in product.spans)
+        return math.sqrt(units)
 
     def _of_rows(self, contexts: object) -> NumpyArray:
         words = isinstance(contexts, (str, bytes))
@@ -256,16 +239,13 @@ class Schema:
             raise _no_dict(row)
         if not row.keys() <= self.spans.keys():
             raise self._unknown(row)
-        for field, start, gap, square in self._places:
-            name = field.name
-            value = row.get(name)
+        for field, start, gap, square, _ in self._spans:
+            value = row.get(field.name)
             if is_missing(value):
                 if gap is not None:
                     out[gap] = 1.0
                     continue
-                if field.stand_in is None:
-                    raise field.missing()
-                value = field.stand_in
+                value = field.filled()
             field.write(value, out, start)
             if square is not None:
                 out[square] = 1.5 * out[start] ** 2 - 0.5
@@ -282,37 +262,34 @@ class Schema:
 
     def _of_frame(self, contexts: object) -> NumpyArray:
         frame = frames.opened(contexts)
+        columns = [frames.column(frame, field.name) for field in self.fields]
         encoded = np.zeros((len(frame), self.p - 1))
-        for place in self._places:
-            self._write_column(place, frames.column(frame, place.field.name), encoded)
+        try:
+            for span, column in zip(self._spans, columns, strict=True):
+                self._write_column(span, column, encoded)
+        except InvalidInput:
+            rows = zip(*(column.filled("") for column in columns), strict=True)
+            self._of_rows(dict(zip(self.spans, row, strict=True)) for row in rows)  # names the row
+            raise
         return encoded
 
-    def _write_column(self, place: _Place, column: frames.Column, encoded: NumpyArray) -> None:
-        """One field of every row, without products."""
-        field, span = place.field, slice(place.start, place.start + place.field.width)
-        gaps, present = np.flatnonzero(column.missing), np.flatnonzero(~column.missing)
-        if len(gaps) and place.gap is not None:
-            encoded[gaps, place.gap] = 1.0
-        elif len(gaps):
-            if field.stand_in is None:
-                raise InvalidInput(f"row {gaps[0]}: {field.missing()}")
+    def _write_column(self, span: _Span, column: frames.Column, encoded: NumpyArray) -> None:
+        """Write one field of every row, without products."""
+        field, missing = span.field, column.missing
+        values = column.values[~missing]
+        written, known = np.zeros((len(missing), field.width)), np.zeros((len(values), field.width))
+        field.write_column(values, known)
+        written[~missing] = known
+        if span.gap is not None:
+            encoded[missing, span.gap] = 1.0
+        elif missing.any():
             filled = np.zeros(field.width)
-            field.write(field.stand_in, filled, 0)
-            encoded[gaps, span] = filled
-        values, written = column.values[present], np.zeros((len(present), field.width))
-        try:
-            field.write_column(values, written)
-        except InvalidInput:
-            for row, value in zip(present, values, strict=True):  # the first that is refused
-                try:
-                    field.write(value, np.zeros(field.width), 0)
-                except InvalidInput as error:
-                    raise InvalidInput(f"row {row}: {error}") from None
-            raise
-        encoded[present, span] = written
-        if place.square is not None:
-            known = slice(None) if place.gap is None else present
-            encoded[known, place.square] = 1.5 * encoded[known, place.start] ** 2 - 0.5
+            field.write(field.filled(), filled, 0)
+            written[missing] = filled
+        encoded[:, span.start : span.start + field.width] = written
+        if span.square is not None:
+            rows = slice(None) if span.gap is None else ~missing
+            encoded[rows, span.square] = 1.5 * encoded[rows, span.start] ** 2 - 0.5
 
 
 def _checked_products(products: Any, names: Sequence[str]) -> tuple[tuple[str, ...], ...]:

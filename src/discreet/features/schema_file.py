@@ -1,14 +1,4 @@
-"""Schemas as TOML files, and a first one from a public sample.
-
-A file has one table per field, with the keys of its class::
-
-    squares = true
-
-    [[fields]]
-    kind = "Number"
-    name = "age"
-    low = 0
-    high = 100
+"""Schemas as TOML files, with one table per field, and a first one from a public sample.
 
 A draft suggests kinds of columns, and ranges rounded outwards. Never from private rows: the range
 of a column is a fact about its people. Somebody who knows the columns corrects the suggestion
@@ -37,7 +27,7 @@ from discreet.features.hashed import Hashed
 from discreet.features.number import Number
 from discreet.features.schema import KINDS, Schema
 from discreet.text import read_toml
-from discreet.types import NumpyArray
+from discreet.types import Frame, NumpyArray
 from discreet.validate import check_keys, one_of
 
 FORM = """\
@@ -47,7 +37,7 @@ FORM = """\
 
 
 def read_schema(path: str | Path) -> Schema:
-    """The schema of a file; unknown keys and kinds are refused by name."""
+    """Return the schema of a file; unknown keys and kinds are refused by name."""
     document = read_toml(path, "schema")
     document.pop("kind", None)  # as in the table [features] of an experiment
     tables = document.setdefault("fields", [])
@@ -56,35 +46,33 @@ def read_schema(path: str | Path) -> Schema:
         raise InvalidInput(
             "schema must have at least one field; got none. Write [[fields]] above each."
         )
-    document["fields"] = [_field(table, f"fields[{place}]") for place, table in enumerate(tables)]
-    return Schema(**document)
+    made = []
+    for number, table in enumerate(tables):
+        given = dict(table) if isinstance(table, Mapping) else {}
+        kind = KINDS[one_of(f"fields[{number}].kind", given.pop("kind", None), KINDS)]
+        check_keys(f"fields[{number}]", given, kind)
+        made.append(kind(**given))
+    return Schema(**{**document, "fields": made})
 
 
 def schema_text(schema: Schema, notes: Mapping[str, str] | None = None, head: str = FORM) -> str:
-    """The file of a schema; ``notes`` are comments above fields, by their names."""
-    lines = [head + f"squares = {_value(schema.squares)}"]
+    """Return the file of a schema; ``notes`` are comments above fields, by their names."""
+    lines = [head + f"squares = {_toml(schema.squares)}"]
     if schema.products:
-        lines.append(f"products = {_value(schema.products)}")
+        lines.append(f"products = {_toml(schema.products)}")
     for field in schema.fields:
         note = (notes or {}).get(field.name, "")
         lines += ["", *(f"# {line}" for line in note.splitlines()), "[[fields]]"]
-        lines.append(f"kind = {_value(type(field).__name__)}")
+        lines.append(f"kind = {_toml(type(field).__name__)}")
         for each in fields(field):  # type: ignore[arg-type]
             value = getattr(field, each.name)
             if each.default is MISSING or value != each.default:
-                lines.append(f"{each.name} = {_value(value)}")
+                lines.append(f"{each.name} = {_toml(value)}")
     return "\n".join(lines) + "\n"
 
 
-def _field(table: object, where: str) -> Any:
-    given = dict(table) if isinstance(table, Mapping) else {}
-    kind = KINDS[one_of(f"{where}.kind", given.pop("kind", None), KINDS)]
-    check_keys(where, given, kind)
-    return kind(**given)
-
-
-def _value(value: object) -> str:
-    """A value as TOML writes it, which is as JSON does but for one sign."""
+def _toml(value: object) -> str:
+    """Return a value as TOML writes it, which is as JSON does but for one sign."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -199,7 +187,7 @@ class Suggestion:
 
 
 def suggestions(columns: Mapping[str, NumpyArray]) -> list[Suggestion]:
-    """One for each column (n,) of numbers with NaN, or of objects with None, where one is missing.
+    """Suggest a field for each column (n,) of numbers with NaN, or of objects with None.
 
     >>> found = suggestions({"age": np.array([18.0, 71, 34, np.nan]), "id": np.arange(4)})
     >>> found[0].field
@@ -209,7 +197,7 @@ def suggestions(columns: Mapping[str, NumpyArray]) -> list[Suggestion]:
 
 
 def schema_of(found: list[Suggestion]) -> Schema:
-    """The schema of all columns that are worth having."""
+    """Return the schema of all columns that are worth having."""
     fields = [each.field for each in found if each.field is not None]
     if not fields:
         raise InvalidInput(
@@ -220,22 +208,25 @@ def schema_of(found: list[Suggestion]) -> Schema:
 
 
 def draft_text(found: list[Suggestion], head: str) -> str:
-    """The TOML of the suggestions below ``head``, with the reasons as comments."""
+    """Return the TOML of the suggestions below ``head``, with the reasons as comments."""
     text = schema_text(schema_of(found), {each.name: each.reason for each in found}, head)
     left_out = [f"# {each.name}: {each.reason}\n" for each in found if each.field is None]
-    return text + "\n# Left out:\n" * bool(left_out) + "".join(left_out)
+    if left_out:
+        text += "\n# Left out:\n" + "".join(left_out)
+    return text
 
 
-def frame_columns(frame: object, without: Iterable[str]) -> dict[str, NumpyArray]:
-    """Columns of a frame, NaN or None where a value is missing."""
-    read, left_out = frames.opened(frame), list(without)
+def draft_schema(sample: Frame, without: Iterable[str], path: str | Path | None) -> Schema:
+    """Suggest a schema from a frame, and write it to a new file if a path is given."""
+    read, left_out = frames.opened(sample), list(without)
     for name in left_out:
         frames.column(read, name, "without")
-    made = {}
-    for name in read.columns:
-        if name not in left_out:
-            made[str(name)] = frames.column(read, name).filled("fiu")
-    return made
+    names = [name for name in read.columns if name not in left_out]
+    found = suggestions({str(name): frames.column(read, name).filled("fiu") for name in names})
+    if path is not None:
+        with Path(path).open("x", encoding="utf-8") as file:
+            file.write(draft_text(found, HEAD.format(sample="a frame")))
+    return schema_of(found)
 
 
 def _suggestion(name: str, values: NumpyArray) -> Suggestion:
@@ -292,7 +283,7 @@ def _are_dates(name: str, words: list[str], parts: tuple[str, ...]) -> bool:
 
 
 def rounded_range(low: float, high: float) -> tuple[float, float]:
-    """A range of round numbers around the values, from 0 where they reach near it.
+    """Return a range of round numbers around the values, from 0 where they reach near it.
 
     >>> rounded_range(18, 71), rounded_range(-3.2, 47), rounded_range(1013, 1042)
     ((0.0, 80.0), (-10.0, 50.0), (1010.0, 1045.0))
@@ -307,7 +298,7 @@ def rounded_range(low: float, high: float) -> tuple[float, float]:
 
 
 def rounded_powers(low: float, high: float) -> tuple[float, float]:
-    """A range between powers of ten.
+    """Return a range between powers of ten.
 
     >>> rounded_powers(3.0, 4500.0)
     (1.0, 10000.0)
@@ -316,5 +307,5 @@ def rounded_powers(low: float, high: float) -> tuple[float, float]:
 
 
 def _decimal(value: float) -> float:
-    """Without the last digits of a product: 0.3, and not 0.30000000000000004."""
+    """Round the last digits of a product: 0.3, and not 0.30000000000000004."""
     return float(f"{value:.12g}")

@@ -72,7 +72,7 @@ class JointRuns(Policy):
             if not offered:
                 blocks = row_blocks(features.shape[-2], runs * released.n_actions, features)
             answer = _joined([decide(policy, seen, rows) for rows in blocks], axis)
-            shape = (answer.shape[0], runs, *answer.shape[2:])  # Uniform answers once for all
+            shape = (answer.shape[0], runs, *answer.shape[2:])  # Uniform has one answer for all
             answers.append(namespace(answer).broadcast_to(answer, shape))
             first += runs
         return _joined(answers, 1)
@@ -92,7 +92,7 @@ class Family:
     control: Control | None = None
     control_action: int | None = None
     loss_sums: LossSums | None = None
-    guardrail_sums: None = None  # nobody reports guardrails in a simulation
+    guardrail_sums: None = None  # a simulation has no reports of guardrails
     planned: Schedule = field(default_factory=Schedule)
 
     @property
@@ -391,6 +391,6 @@ def _held_by_a_run(
         # weights, losses and lengths where they are stretched.
         matrices = HELD_PER_MATRIX * p * p * plan.pooling.stretched
         batches = len(remembered(schedule.lengths(), schedule.half_life))
-        kept = batches * (blocks + matrices) + HELD_PER_ENTRY * blocks
-        held += 8 * (kept + HELD_STRETCHED * rows * plan.blocks * plan.pooling.stretched)
+        stored = batches * (blocks + matrices) + HELD_PER_ENTRY * blocks
+        held += 8 * (stored + HELD_STRETCHED * rows * plan.blocks * plan.pooling.stretched)
     return held

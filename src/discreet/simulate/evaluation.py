@@ -10,7 +10,7 @@ import numpy as np
 from discreet.batch import Batch
 from discreet.batches.release_batch import release_batch
 from discreet.batches.users import numbered, slots_that_count, user_ids
-from discreet.design.outcome import UNIT_LOSS, Outcome
+from discreet.design.outcome import Outcome
 from discreet.errors import InvalidInput
 from discreet.features.frames import new_frame
 from discreet.plan.noise_forecast import warn_if_too_noisy
@@ -20,6 +20,7 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SeededNoise
 from discreet.releases.canonical import digest_of
 from discreet.releases.lift import Lift, lift_of, next_sizes
+from discreet.releases.plots import COLOUR, axes_for, finish, level
 from discreet.releases.release import Release, publishable
 from discreet.releases.released import Released
 from discreet.simulate.group_losses import GroupLosses, Groups, PlayedGroups
@@ -29,6 +30,9 @@ from discreet.text import html_table
 from discreet.types import Axes, Contexts, Frame, NumpyArray, Values
 from discreet.validate import in_range, instance
 
+MOST_POINTS = 2_000
+"""Most points of a curve that a screen can show."""
+
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
@@ -37,9 +41,9 @@ class Evaluation:
     ``losses`` and ``actions`` (T,) are those of the rounds, in the order of play. ``best_fixed`` is
     the mean loss of the best action that ignores the context, and ``uniform`` that of actions drawn
     at random, both on the rounds that were played: a policy that learns stays below both.
-    ``noise_scale_of`` is the budget whose noise was added; ``ledger`` has the guarantee, and
-    ``released`` the releases, of a plan whose horizon is the number of rounds: they can be saved,
-    explained (``explain_decision``), and used as a prior if their noise was ``SecureNoise()``.
+    ``ledger`` has the guarantee, and ``released`` the releases, of a plan whose horizon is the
+    number of rounds: they can be saved, explained (``explain_decision``), and used as a prior if
+    their noise was ``SecureNoise()``.
 
     >>> from discreet import Budget, UnitBall
     >>> x = np.random.default_rng(0).uniform(-0.7, 0.7, size=(200, 2))
@@ -54,14 +58,9 @@ class Evaluation:
     """Releases as they were played, not rounded and without digests."""
     plan: Plan
     ledger: Ledger
-    noise_scale_of: Budget
     actions: NumpyArray
     best_fixed: float
     uniform: float
-    outcome: Outcome = UNIT_LOSS
-    """Units in which people would report; ``losses`` are in [0, 1] for all outcomes."""
-    library: str | None = None
-    """Library of the frame that was played: pandas, polars or pyarrow."""
     groups: PlayedGroups | None = None
     """Groups of the rounds for ``by_group``, if ``evaluate`` got groups."""
     lift: Lift | None = None
@@ -84,6 +83,11 @@ class Evaluation:
         return np.asarray(np.cumsum(self.losses, axis=-1) / rounds)
 
     @property
+    def outcome(self) -> Outcome:
+        """Units in which people would report; ``losses`` are in [0, 1] for all outcomes."""
+        return self.plan.outcome
+
+    @property
     def loss(self) -> float:
         """Mean loss over the run: the last value of the curve."""
         return float(self.losses.mean())
@@ -92,7 +96,7 @@ class Evaluation:
     def table(self) -> dict[str, NumpyArray]:
         """Rounds, mean so far, best fixed action and uniform, at the end of each batch.
 
-        The means have the units of ``outcome``, and its name: loss or reward.
+        The means have the units of the plan's outcome, and its name: loss or reward.
         """
         ends = np.cumsum(self.played.schedule.lengths())
         value, same = self.outcome.value_of, np.ones(len(ends))
@@ -104,8 +108,8 @@ class Evaluation:
         }
 
     def to_frame(self) -> Frame:
-        """``table`` as a frame of the library that was played, else of the first installed."""
-        return new_frame(self.table, self.library)
+        """Return ``table`` as a frame of the first library of frames that is installed."""
+        return new_frame(self.table)
 
     def by_group(self, confidence: float = 0.95) -> GroupLosses:
         """Return each group's rounds, mean loss with an interval, best fixed action and uniform.
@@ -119,14 +123,33 @@ class Evaluation:
                 "groups must be given to evaluate for losses by group; got none. "
                 "Call evaluate(…, groups=…) with a public column."
             )
-        lines = self.groups.lines(self.losses, self.noise_scale_of.epsilon, confidence)
-        return GroupLosses(lines, confidence, self.outcome, self.library)
+        lines = self.groups.lines(self.losses, self.plan.budget.epsilon, confidence)
+        return GroupLosses(lines, confidence, self.outcome)
 
     def plot(self, ax: Axes = None) -> Axes:
         """Draw the mean so far on matplotlib axes, new ones unless some are given; return them."""
-        from discreet.simulate.evaluation_plots import draw_evaluation
-
-        return draw_evaluation(self, ax)
+        ax, outcome, budget = axes_for(ax), self.outcome, self.plan.budget
+        first, last = int(self.table["rounds"][0]), len(self.losses)
+        shown = np.unique(np.geomspace(first, last, MOST_POINTS).astype(int))
+        means = outcome.value_of(self.curve[shown - 1])
+        label = f"the plan, {outcome.text_of(self.loss)}"
+        ax.plot(shown, means, color=COLOUR, lw=2.2, label=label)
+        plain = {
+            "uniform actions": (self.uniform, ":"),
+            "best fixed action": (self.best_fixed, "--"),
+        }
+        for name, (loss, dash) in plain.items():
+            level(ax, outcome.value_of(loss), f"{name}, {outcome.text_of(loss)}", dash)
+        ends = self.table["rounds"][:-1]
+        heights = outcome.value_of(self.curve[ends - 1])
+        ax.plot(ends, heights, ls="", marker="|", ms=9, color=COLOUR, label="releases")
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.xaxis.set_minor_formatter("")
+        ax.set_xlim(first, last)
+        ax.set_xlabel(f"rounds ({f'noise of {budget.text}' if budget.private else 'no noise'})")
+        ax.set_ylabel(f"mean {outcome.word} so far, in {outcome.range}")
+        return finish(ax)
 
     def __repr__(self) -> str:
         return f"Evaluation({'; '.join(f'{name} {value}' for name, value in self._facts)})"
@@ -136,14 +159,14 @@ class Evaluation:
 
     @property
     def _facts(self) -> list[tuple[str, str]]:
-        text, noise = self.outcome.text_of, f"of {self.noise_scale_of.text}"
+        text, budget = self.outcome.text_of, self.plan.budget
         return [
             (f"mean {self.outcome.word}", text(self.loss)),
             ("best fixed action", text(self.best_fixed)),
             ("uniform", text(self.uniform)),
             ("rounds", f"{len(self.losses):,}"),
             ("releases", f"{len(self.played.items)}"),
-            ("noise", noise if self.noise_scale_of.private else "none"),
+            ("noise", f"of {budget.text}" if budget.private else "none"),
             *([] if self.lift is None else [("lift", self.lift.text)]),
         ]
 
@@ -242,12 +265,9 @@ def evaluate(
         played=released,
         plan=plan,
         ledger=ledger,
-        noise_scale_of=plan.budget,
         actions=np.concatenate([batch.chosen for batch in batches]),
         best_fixed=best_fixed,
         uniform=uniform,
-        outcome=plan.outcome,
-        library=given.library,
         groups=by_group,
         lift=lift,
     )

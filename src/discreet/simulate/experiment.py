@@ -64,14 +64,15 @@ class Experiment:
 def experiment_of(document: dict[str, Any], *, needs_data: bool = False) -> Experiment:
     """Return the experiment of a document with the keys of a plan and ``OWN_KEYS``."""
     known = (*OWN_KEYS, *(each.name for each in fields(Plan)))
-    for name in document:
-        if name not in known:
+    for key in document:
+        if key not in known:
             raise InvalidInput(
-                f"experiment must have only known keys; got {name!r}. {nearest(name, known)}"
+                f"experiment must have only known keys; got {key!r}. {nearest(key, known)}"
             )
-    document, own = dict(document), ("data", "target", "user", "schema", "rows")
-    name, target, user, schema, rows = (document.pop(key, None) for key in own)
-    seeds = whole("seeds", document.pop("seeds", 5), 1)
+    own = {key: document.get(key) for key in OWN_KEYS}
+    document = {key: value for key, value in document.items() if key not in OWN_KEYS}
+    name, target, user, rows = own["data"], own["target"], own["user"], own["rows"]
+    seeds = whole("seeds", 5 if own["seeds"] is None else own["seeds"], 1)
     if rows is not None:
         whole("rows", rows, 1)
     if (name is None and needs_data) or not isinstance(name, (str, type(None))):
@@ -86,20 +87,21 @@ def experiment_of(document: dict[str, Any], *, needs_data: bool = False) -> Expe
         )
     if user is not None:
         document.setdefault("unit", "user")
-    if schema is not None:
-        document["features"] = to_config(Schema.from_toml(schema))
+    if own["schema"] is not None:
+        document["features"] = to_config(Schema.from_toml(own["schema"]))
     features, data = document.get("features"), None
-    by_schema = isinstance(features, dict) and features.get("kind") == "Schema"
     if name is not None:
+        by_schema = isinstance(features, dict) and features.get("kind") == "Schema"
         data = load(name, rows=rows, target=target, encoded=not by_schema, user=user)
         if "actions" not in document:
             document.setdefault("n_actions", data.n_actions)
         document.setdefault("features", {"kind": "UnitBall", "dimension": data.dimension})
-    named = {"n_actions"} if "actions" in document else set()  # names are counted
-    missing = [key for key in ("n_actions", "features") if key not in document.keys() | named]
+    missing = {"n_actions", "features"} - document.keys()
+    if "actions" in document:  # names are counted
+        missing.discard("n_actions")
     if missing:
         raise InvalidInput(
-            f"{' and '.join(missing)} must be known; no data were named. "
+            f"{' and '.join(sorted(missing, reverse=True))} must be known; no data were named. "
             "Add --data fried, or --actions and --dimension to plan without data."
         )
     plan = Plan.from_config(document)
@@ -136,16 +138,16 @@ def assign(document: dict[str, Any], assignment: str) -> None:
         raise InvalidInput(
             f"--set must be key=value; got {assignment!r}. Write --set {assignment}=value."
         )
-    places: dict[str, dict[str, Any]] = dict.fromkeys(WORDS, document)
+    tables: dict[str, dict[str, Any]] = dict.fromkeys(WORDS, document)
     for part, registry in (("oracle", ORACLES), ("policy", POLICIES)):
         table = document.setdefault(part, {"kind": DEFAULT[part]})
         if isinstance(table, dict) and "kind" in table:
             kind = registry[one_of(part, table["kind"], registry)]
-            places |= {each.name: table for each in fields(kind)}
-    if key not in places:
-        listed = ", ".join(sorted(places))
-        raise InvalidInput(f"--set must name one of {listed}; got {key!r}. {nearest(key, places)}")
-    places[key][key] = _value(text)
+            tables |= {each.name: table for each in fields(kind)}
+    if key not in tables:
+        listed = ", ".join(sorted(tables))
+        raise InvalidInput(f"--set must name one of {listed}; got {key!r}. {nearest(key, tables)}")
+    tables[key][key] = _value(text)
 
 
 def _value(text: str) -> object:
@@ -170,13 +172,13 @@ def play_seeds(experiment: Experiment, group: str | None = None) -> list[Evaluat
 
 def losses_by_group(results: list[Evaluation]) -> GroupLosses:
     """Return losses by group with intervals over seeds, or over the rounds of a single seed."""
+    first = results[0].by_group()
     if len(results) == 1:
-        return results[0].by_group()
+        return first
     played = [result.groups for result in results if result.groups is not None]
     lost = [each.summed(result.losses) for each, result in zip(played, results, strict=True)]
-    levels = [results[0].noise_scale_of.epsilon]
-    lines = lines_over_seeds(played, np.asarray([lost]), levels, CONFIDENCE)
-    return GroupLosses(lines, CONFIDENCE, results[0].outcome)
+    levels = [results[0].plan.budget.epsilon]
+    return replace(first, lines=lines_over_seeds(played, np.asarray([lost]), levels, CONFIDENCE))
 
 
 def result_document(experiment: Experiment, results: list[Evaluation]) -> dict[str, Any]:
@@ -238,8 +240,8 @@ class PlanLog(NamedTuple):
 
     def prior(self, weight: float) -> Prior:
         """Return the prior of a log that is public, without noise."""
-        words = {"weight": weight, "source": f"public log {self.name}"}
-        given: dict[str, Any] = {**self.outcome, **words}
+        source = f"public log {self.name}"
+        given: dict[str, Any] = {**self.outcome, "weight": weight, "source": source}
         return prior_from_logs(self.plan, self.contexts, self.actions, **given)
 
 

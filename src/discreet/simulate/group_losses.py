@@ -13,7 +13,8 @@ import numpy as np
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput
 from discreet.features.frames import new_frame
-from discreet.text import epsilon_text, html_table
+from discreet.releases.plots import INK, axes_for, finish
+from discreet.text import epsilon_text
 from discreet.types import Axes, Frame, NumpyArray, Values
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ OTHERS = "other groups"
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Names, the largest group first, and for every row the place of its group among them."""
+    """Names, the largest group first, and for every row the number of its group."""
 
     names: tuple[str, ...]
-    places: NumpyArray = field(repr=False)
+    numbers: NumpyArray = field(repr=False)
 
     @classmethod
     def of(cls, values: Values, rows: int, rounds: int | None = None) -> Groups:
@@ -93,10 +94,10 @@ class Groups:
                 f"rounds; got {len(names)} of that size among {len(counts)}. Cut numbers into a "
                 "few classes, or take more rows."
             )
-        known = {word: place for place, word in enumerate(names)}
-        places = np.asarray([known.get(word, len(names)) for word in words])
+        known = {word: number for number, word in enumerate(names)}
+        numbers = np.asarray([known.get(word, len(names)) for word in words])
         pooled = (OTHERS,) * (len(names) < len(counts))
-        return cls((*names, *pooled), places)
+        return cls((*names, *pooled), numbers)
 
 
 def file_groups(data: Dataset, name: str) -> NumpyArray:
@@ -138,6 +139,13 @@ class GroupLoss(NamedTuple):
     uniform: float
 
 
+# Hues that colour-blind readers can distinguish [Okabe and Ito 2008]; the marker differs too.
+HUES = ("#7A1F5C", "#D55E00", "#1A80C4", "#009E73", "#E69F00", "#CC79A7", "#8A6D3B", "#888888")
+MARKERS = "osD^vP*X"
+DISTANCE = 0.08
+"""Horizontal distance between groups, so that their intervals can be seen."""
+
+
 @dataclass(frozen=True)
 class GroupLosses:
     """One line per group and ε, losses in [0, 1]; ``table`` has the units of ``outcome``."""
@@ -145,7 +153,6 @@ class GroupLosses:
     lines: tuple[GroupLoss, ...]
     confidence: float = 0.95
     outcome: Outcome = UNIT_LOSS
-    library: str | None = None
 
     def __iter__(self) -> Iterator[GroupLoss]:
         return iter(self.lines)
@@ -170,19 +177,47 @@ class GroupLosses:
         columns["group"] = columns["group"].astype(object)
         for name in ("loss", "low", "high", "best_fixed", "uniform"):
             columns[name] = self.outcome.value_of(columns[name])
-        ends = columns["low"], columns["high"]
-        columns |= {"low": np.minimum(*ends), "high": np.maximum(*ends)}
+        ends = np.sort([columns["low"], columns["high"]], axis=0)  # a reward falls with the loss
+        columns |= {"low": ends[0], "high": ends[1]}
         return {self.outcome.word if name == "loss" else name: columns[name] for name in columns}
 
     def to_frame(self) -> Frame:
-        """``table`` as a frame of the library that was played, else of the first installed."""
-        return new_frame(self.table, self.library)
+        """Return ``table`` as a frame of the first library of frames that is installed."""
+        return new_frame(self.table)
 
-    def plot(self, ax: Axes = None) -> Axes:
-        """Draw loss against ε for each group on matplotlib axes, new ones unless given."""
-        from discreet.simulate.evaluation_plots import draw_groups
+    def plot(self, ax: Axes = None, ink: str = INK) -> Axes:
+        """Draw loss against ε for each group on matplotlib axes, new ones unless given.
 
-        return draw_groups(self, ax)
+        Dashed is the best fixed action of each group.
+        """
+        ax, outcome, names = axes_for(ax), self.outcome, self.names
+        for number, name in enumerate(names):
+            lines = [line for line in self.lines if line.group == name]
+            x = np.arange(len(lines)) + DISTANCE * (number - (len(names) - 1) / 2)
+            means = outcome.value_of(np.asarray([line.loss for line in lines]))
+            ends = outcome.value_of(np.asarray([(line.low, line.high) for line in lines]))
+            hue = HUES[number % len(HUES)]
+            ax.errorbar(
+                *(x, means, np.abs(ends.T - means)),
+                label=f"{name}, {lines[0].rounds:,} rounds",
+                **{
+                    "fmt": f"{MARKERS[number % len(MARKERS)]}-",
+                    "color": hue,
+                    "ms": 5,
+                    "capsize": 3,
+                },
+            )
+            ax.hlines(
+                outcome.value_of(lines[0].best_fixed),
+                *(-0.4, len(lines) - 0.6),
+                **{"color": hue, "ls": "--", "lw": 1.2, "alpha": 0.7},
+                label="best fixed action of that group" if number == 0 else None,
+            )
+        shown = [epsilon_text(line.epsilon) for line in self.lines if line.group == names[0]]
+        ax.set_xticks(range(len(shown)), shown)
+        ax.set_xlabel("ε (more privacy to the left)")
+        ax.set_ylabel(f"mean {outcome.word} of the group")
+        return finish(ax, ink)
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -216,16 +251,13 @@ class GroupLosses:
             for row in rows
         )
 
-    def _repr_html_(self) -> str:
-        return html_table("Losses by group", self.cells, self.header)
-
 
 @dataclass(frozen=True, eq=False)
 class PlayedGroups:
     """Groups of the rounds of one run, with losses of best fixed and uniform actions (G, 2)."""
 
     names: tuple[str, ...]
-    places: NumpyArray
+    numbers: NumpyArray
     plain: NumpyArray
 
     @classmethod
@@ -233,26 +265,26 @@ class PlayedGroups:
         cls, groups: Groups, order: NumpyArray, truth: NumpyArray, n_actions: int
     ) -> PlayedGroups:
         """Take the rows in ``order``; ``truth`` are all labels (n,) or losses (n, A)."""
-        places = groups.places[order]
+        numbers = groups.numbers[order]
         losses = truth[order] if truth.ndim == 2 else truth[order, None] != np.arange(n_actions)
         plain = np.full((len(groups.names), 2), np.nan)
-        for place in np.unique(places):
-            means = losses[places == place].mean(axis=0)
-            plain[place] = means.min(), means.mean()
-        return cls(groups.names, places, plain)
+        for number in np.unique(numbers):
+            means = losses[numbers == number].mean(axis=0)
+            plain[number] = means.min(), means.mean()
+        return cls(groups.names, numbers, plain)
 
     def summed(self, losses: NumpyArray | None = None) -> NumpyArray:
         """Return the losses (T,) of the run, or its rounds, summed by group: (G,)."""
-        return np.bincount(self.places, losses, minlength=len(self.names))
+        return np.bincount(self.numbers, losses, minlength=len(self.names))
 
     def lines(self, losses: NumpyArray, epsilon: float, confidence: float) -> tuple[GroupLoss, ...]:
         """Return a line per group for losses (T,) of the run, with intervals over its rounds."""
-        own = [losses[self.places == place] for place in range(len(self.names))]
-        parts = zip(self.names, own, self.plain, strict=True)
-        return tuple(
-            _line(name, epsilon, len(some), over_rounds(some, confidence), plain)
-            for name, some, plain in parts
-        )
+        made = []
+        for number, name in enumerate(self.names):
+            own = losses[self.numbers == number]
+            interval = over_rounds(own, confidence)
+            made.append(_line(name, epsilon, len(own), interval, self.plain[number]))
+        return tuple(made)
 
 
 def lines_over_seeds(
@@ -265,8 +297,8 @@ def lines_over_seeds(
     plain = np.stack([each.plain for each in played], axis=-1)  # (G, 2, seeds)
     for group, name in enumerate(played[0].names):
         levels = [over_seeds(each, confidence).loss for each in plain[group]]
-        for place, epsilon in enumerate(epsilons):
-            mean = over_seeds(losses[place, :, group], confidence)
+        for level, epsilon in enumerate(epsilons):
+            mean = over_seeds(losses[level, :, group], confidence)
             lines.append(_line(name, epsilon, rounds[group], mean, levels))
     return tuple(lines)
 

@@ -14,7 +14,6 @@ import numpy as np
 from discreet.batches.observations import action_columns, evaluation_data
 from discreet.design.outcome import UNIT_LOSS, Outcome, Reward
 from discreet.errors import InvalidInput
-from discreet.features.frames import library_of
 from discreet.features.schema_file import is_identifier
 from discreet.features.unit_ball import UnitBall
 from discreet.plan.plan import Plan
@@ -43,8 +42,6 @@ class LabelledSet:
     truth: NumpyArray
     groups: Values
     users: Values
-    library: str | None
-    """Library of the frame that was given: pandas, polars or pyarrow."""
 
     @classmethod
     def read(
@@ -85,7 +82,7 @@ class LabelledSet:
             for topic, words in findings(rows, given.context_names):
                 advise(topic, words, stacklevel=4)
         by = given.columns.get("groups")
-        return cls(plan, features, truth, by, users, library_of(contexts))
+        return cls(plan, features, truth, by, users)
 
     def __len__(self) -> int:
         return len(self.truth)
@@ -144,15 +141,12 @@ def _given_losses(
             f"{' and '.join(names) or 'none'}. Pass labels for the right action of each context, "
             "losses= for what each action costs, or rewards= for what it earns."
         )
-    rewards = given["rewards"]
-    outcome = UNIT_LOSS if plan is None else plan.outcome
-    if rewards is not None:
-        refuse_undeclared_rewards(outcome)
-    values = given["losses"] if rewards is None else rewards
+    values = given["losses"] if given["rewards"] is None else given["rewards"]
     if offers is None:
         values = action_columns(values, None if plan is None else plan.actions, contexts)
-    if rewards is None:
+    if given["rewards"] is None:
         return values
+    outcome = declared_rewards(plan)
     if offers is not None:
         return [outcome.losses_of(each, np.shape(each)) for each in values]
     assert plan is not None
@@ -160,13 +154,15 @@ def _given_losses(
     return outcome.losses_of(table, table.shape)
 
 
-def refuse_undeclared_rewards(outcome: Outcome) -> None:
-    """Refuse rewards where the plan declares no range of rewards."""
+def declared_rewards(plan: Plan | None) -> Outcome:
+    """Return the range of rewards that a plan declares."""
+    outcome = UNIT_LOSS if plan is None else plan.outcome
     if not isinstance(outcome, Reward):
         raise InvalidInput(
             f"rewards must be of a plan that declares a range of rewards; got {outcome!r}. "
             "Make it with Plan(…, outcome=Reward(low, high)), or pass losses=."
         )
+    return outcome
 
 
 def _default_plan(contexts: Contexts, labels: Values, losses: Values, users: Values) -> Plan:
@@ -200,19 +196,34 @@ def label_actions(
     >>> label_actions(["call", "mail"], 2, 3, names=["none", "mail", "call"])
     array([2, 1])
     """
-    array = _one_per_row(labels, rows, n_actions)
+    try:
+        array = np.asarray(labels)
+        if array.dtype.kind == "U" and not isinstance(labels, np.ndarray):
+            array = np.asarray(labels, dtype=object)  # in a list NaN would become a word
+    except ValueError:  # lists of different lengths
+        array = np.empty((0, 0))
+    if array.shape != (rows,) or not rows:
+        raise InvalidInput(
+            f"labels must be one class per context, {rows} of them; got shape {array.shape}. "
+            f"Pass a one-dimensional array of 0 … {n_actions - 1} or of words; for a loss of each "
+            "action, pass losses=."
+        )
     if array.dtype.kind in "iufb":  # False is 0 and True is 1, also in sorted order
         return _numbered(array, n_actions)
     words = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in array]
-    if any(each is None or each != each for each in words):
-        raise _missing()
-    if all(isinstance(each, (int, float, np.number)) for each in words):
-        return _numbered(np.asarray(words, dtype=np.float64), n_actions)
-    words = list(map(str, words))
-    found = list(names) if names is not None else _sorted_words(set(words))
-    places = {word: place for place, word in enumerate(found)}
+    numbers = [each for each in words if each is None or isinstance(each, (int, float, np.number))]
+    if len(numbers) == rows or any(each is None or each != each for each in numbers):
+        return _numbered(np.asarray(numbers, dtype=np.float64), n_actions)
+    return _named(list(map(str, words)), n_actions, names)
+
+
+def _named(words: list[str], n_actions: int, names: Sequence[str] | None) -> NumpyArray:
+    from discreet.data.dataset import in_order  # discreet alone needs no data
+
+    found = list(names) if names is not None else in_order(set(words))
+    actions = {word: action for action, word in enumerate(found)}
     for word in words:
-        if word not in places:
+        if word not in actions:
             raise InvalidInput(
                 f"labels must be names of actions, {', '.join(map(repr, found))}; got {word!r}. "
                 f"{nearest(word, found)}"
@@ -226,29 +237,15 @@ def label_actions(
             f"labels must be of {n_actions} classes, one for each action; got {len(found)}: "
             f"{listed(found)}. {step}."
         )
-    return np.asarray([places[word] for word in words], dtype=np.int64)
-
-
-def _one_per_row(labels: Values, rows: int, n_actions: int) -> NumpyArray:
-    try:
-        array = np.asarray(labels)
-        if array.dtype.kind == "U" and not isinstance(labels, np.ndarray):
-            array = np.asarray(labels, dtype=object)  # in a list NaN would become a word
-    except ValueError:  # lists of different lengths
-        array = np.empty((0, 0))
-    if array.shape != (rows,) or not rows:
-        raise InvalidInput(
-            f"labels must be one class per context, {rows} of them; got shape {array.shape}. "
-            f"Pass a one-dimensional array of 0 … {n_actions - 1} or of words; for a loss of each "
-            "action, pass losses=."
-        )
-    return array
+    return np.asarray([actions[word] for word in words], dtype=np.int64)
 
 
 def _numbered(array: NumpyArray, n_actions: int) -> NumpyArray:
     if np.isnan(array).any():
-        raise _missing()
-    if not (np.isfinite(array) & (array == np.floor(array))).all():
+        raise InvalidInput(
+            "labels must be given for every context; some are missing. Drop those rows first."
+        )
+    if not (array % 1 == 0).all():  # infinity has no remainder
         raise InvalidInput(
             "labels must be classes; got fractions or infinity. Cut a target into classes "
             "first, for example with np.digitize(labels, borders)."
@@ -262,19 +259,6 @@ def _numbered(array: NumpyArray, n_actions: int) -> NumpyArray:
             f"labels must be actions 0 … {n_actions - 1}; got {low} … {high}. {step}"
         )
     return array.astype(np.int64)
-
-
-def _missing() -> InvalidInput:
-    return InvalidInput(
-        "labels must be given for every context; some are missing. Drop those rows first."
-    )
-
-
-def _sorted_words(words: set[str]) -> list[str]:
-    from discreet.data.dataset import in_order  # as files do; discreet alone needs no data
-
-    unordered = list(words)
-    return [unordered[place] for place in in_order(unordered)]
 
 
 def _loss_table(losses: Values, rows: int, n_actions: int, structure: str) -> NumpyArray:

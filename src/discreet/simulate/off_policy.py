@@ -28,7 +28,7 @@ from discreet.privacy.budget import Budget
 from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import SeededNoise
 from discreet.releases.released import Released
-from discreet.simulate.labelled_data import refuse_undeclared_rewards
+from discreet.simulate.labelled_data import declared_rewards
 from discreet.simulate.played_batches import PlayedOffers, offers_alone
 from discreet.types import Array, Contexts, Floats, Frame, Values
 from discreet.validate import in_range, whole
@@ -37,9 +37,11 @@ Rule = Callable[[Floats], Array]
 """Features (n, p) to a number for each action (n, A): probabilities, or predicted losses."""
 
 
-def rule_of(
-    target: object, released: Released | None, features: Floats, offers: PlayedOffers | None = None
-) -> Rule:
+CALL = "Logs.of(plan, contexts, actions, losses, propensities)"
+CHANCE = "All that was played had a chance above zero: log decision.propensity."
+
+
+def _rule_of(target: object, released: Released | None, logs: Logs) -> Rule:
     """Return the rule of a learner, of releases or of a policy with ``released``; or a rule."""
     if isinstance(target, (Learner, Released)):
         released = target if isinstance(target, Released) else target.released
@@ -63,22 +65,18 @@ def rule_of(
             f"released must be given with a policy; got {type(target).__name__} alone, which "
             "decides by releases. Add released=learner.released, or pass the learner."
         )
-    if offers is not None:
+    if (offers := logs.offers) is not None:
         return lambda _: offers.probabilities(policy, released)
     width = None if released.latest is None else int(released.latest.predictor.weights.shape[-1])
     if released.plan is not None:
         width = Plan.from_config(released.plan).features.p
-    mapped = bool(np.allclose(features[:, 0], SQRT_HALF, rtol=0, atol=1e-12))
-    if width is not None and (features.shape[1] != width or not mapped):
+    mapped = bool(np.allclose(logs.features[:, 0], SQRT_HALF, rtol=0, atol=1e-12))
+    if width is not None and (logs.features.shape[1] != width or not mapped):
         raise InvalidInput(
             f"logs must hold features of the plan, {width} numbers that begin with √½; got others, "
-            f"of shape {features.shape}. Make the logs of raw contexts with {CALL}."
+            f"of shape {logs.features.shape}. Make the logs of raw contexts with {CALL}."
         )
     return partial(policy.probabilities, released)
-
-
-CALL = "Logs.of(plan, contexts, actions, losses, propensities)"
-CHANCE = "All that was played had a chance above zero: log decision.propensity."
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,18 +113,16 @@ class Logs:
         n = len(features)
         for name in ("actions", "losses", "propensities"):
             values = np.asarray(getattr(self, name))
-            if values.shape != (n,) or n < 2:
+            whole_numbers = name != "actions" or values.dtype.kind in "iu"
+            if values.shape != (n,) or n < 2 or not whole_numbers or not (values >= 0).all():
+                kind = "whole numbers from 0 on" if name == "actions" else "numbers of at least 0"
                 raise InvalidInput(
-                    f"{name} must be one per row, for at least two rows; got shape {values.shape} "
-                    f"for {n} rows. Log one entry per decision."
+                    f"{name} must be {kind}, one per row, for at least two rows; got others, or "
+                    f"shape {values.shape} for {n} rows. Log one entry per decision."
                 )
             object.__setattr__(self, name, values)
         in_range("losses", self.losses, 0.0, 1.0, "Rescale them with a fixed public range.")
         in_range("propensities", self.propensities, np.nextafter(0.0, 1.0), 1.0, CHANCE)
-        if self.actions.dtype.kind not in "iu" or int(self.actions.min()) < 0:
-            raise InvalidInput(
-                "actions must be whole numbers from 0 on; they are not. Log them so."
-            )
 
     @classmethod
     def of(
@@ -160,9 +156,8 @@ class Logs:
         given = evaluation_data(plan.contexts, contexts, actions=actions, **outcomes)
         columns = given.columns
         if rewards is not None:
-            refuse_undeclared_rewards(plan.outcome)
             shape = np.shape(columns["actions"])
-            columns["losses"] = plan.outcome.losses_of(columns["losses"], shape)
+            columns["losses"] = declared_rewards(plan).losses_of(columns["losses"], shape)
         features, played = plan.features.map(given.contexts), None
         if offers is not None or plan.catalogue is not None:
             played = offers_alone(plan, features, offers)
@@ -246,8 +241,13 @@ def evaluate_offline(
     """
     in_range("confidence", confidence, 0.0, 1.0, open_high=True)
     n = len(logs.features)
-    rule = rule_of(policy, released, logs.features, logs.offers)
-    chances = _checked(rule(logs.features), n)
+    chances = np.asarray(_rule_of(policy, released, logs)(logs.features), dtype=np.float64)
+    table = chances.ndim == 2 and len(chances) == n
+    if not table or not np.allclose(chances.sum(axis=-1), 1.0, atol=1e-8) or chances.min() < 0:
+        raise InvalidInput(
+            f"policy must give {n} rows of probabilities; it gives something else of shape "
+            f"{chances.shape}. Pass a function of features, or a learner."
+        )
     if int(logs.actions.max()) >= chances.shape[1]:
         raise InvalidInput(
             f"policy must know all logged actions; it gives {chances.shape[1]} probabilities and "
@@ -261,9 +261,12 @@ def evaluate_offline(
         predicted = np.asarray(predictor(logs.features), dtype=np.float64)
     residual = logs.losses - np.take_along_axis(predicted, taken, axis=-1)[:, 0]
     total = weights.sum()
-    ratio = float(weights @ logs.losses / total) if total > 0 else math.nan
-    # The ratio's error to first order: that of the mean of w·(loss − ratio)/mean(w).
-    spread = weights * (logs.losses - ratio) * (n / total) if total > 0 else np.full(n, math.nan)
+    ratio, spread, effective_rows = math.nan, np.full(n, math.nan), 0.0
+    if total > 0:
+        ratio = float(weights @ logs.losses / total)
+        # The ratio's error to first order: that of the mean of w·(loss − ratio)/mean(w).
+        spread = weights * (logs.losses - ratio) * (n / total)
+        effective_rows = float(total**2 / (weights @ weights))
     from scipy.special import ndtri
 
     z = float(ndtri(0.5 + confidence / 2))
@@ -271,24 +274,13 @@ def evaluate_offline(
         ips=_mean(weights * logs.losses, z),
         snips=_mean(ratio + spread, z),
         dr=_mean((chances * predicted).sum(axis=-1) + weights * residual, z),
-        effective_rows=float(total**2 / (weights @ weights)) if total > 0 else 0.0,
+        effective_rows=effective_rows,
     )
 
 
 def _mean(values: Floats, z: float) -> Estimate:
     mean, error = float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
     return Estimate(mean, error, mean - z * error, mean + z * error)
-
-
-def _checked(chances: Array, rows: int) -> Floats:
-    array = np.asarray(chances, dtype=np.float64)
-    table = array.ndim == 2 and len(array) == rows
-    if not table or not np.allclose(array.sum(axis=-1), 1.0, atol=1e-8) or array.min() < 0:
-        raise InvalidInput(
-            f"policy must give {rows} rows of probabilities; it gives something else of shape "
-            f"{array.shape}. Pass a function of features, or a learner."
-        )
-    return array
 
 
 def _cross_fitted(logs: Logs, actions: int, folds: int) -> Floats:

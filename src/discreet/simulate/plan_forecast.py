@@ -10,17 +10,9 @@ from typing import Any, NamedTuple
 
 from discreet.design.outcome import UNIT_LOSS, Reward
 from discreet.errors import InvalidInput
+from discreet.plan import noise_forecast
 from discreet.plan.explanation import plan_size
-from discreet.plan.noise_forecast import (
-    HELPFUL,
-    LARGEST_SPREAD,
-    MOST_BATCHES,
-    SampleSizes,
-    prediction_noise,
-    sample_sizes,
-    too_few,
-    too_noisy,
-)
+from discreet.plan.noise_forecast import MOST_BATCHES, SampleSizes
 from discreet.plan.plan import Plan
 from discreet.privacy.accounting import (
     epsilon,
@@ -57,13 +49,16 @@ def plan_forecast(
         plan = replace(plan, horizon=rows)
     schedule = plan.schedule
     numbers = range(1, (len(schedule.lengths()) if plan.horizon else OPEN_ENDED) + 1)
-    noise = prediction_noise(plan, len(numbers)) or []
+    noise = noise_forecast.prediction_noise(plan, len(numbers)) or []
     batches = [_batch(plan, number, size) for number, size in zip_longest(numbers, noise)]
     if sizes is None:
-        helpful = [n for n, z in enumerate(noise, start=1) if z <= HELPFUL * LARGEST_SPREAD]
+        limit = noise_forecast.HELPFUL * noise_forecast.LARGEST_SPREAD
+        helpful = [number for number, size in enumerate(noise, start=1) if size <= limit]
+        warning = noise_forecast.too_noisy(plan)
     else:
         needed = sizes.at(plan.budget.epsilon).personal or math.inf
         helpful = [n for n in numbers if schedule.fitted(n) and schedule.start(n + 1) >= needed]
+        warning = noise_forecast.too_few(plan, sizes)
     event, often = plan.event, plan.participation
     early, size = plan.releases_on_last_answer, plan_size(plan)
     because = disjoint(control=plan.control is not None, on_last_answer=early)
@@ -98,7 +93,7 @@ def plan_forecast(
         "helpful_from_batch": helpful[0] if helpful else None,
         "rewards": None if sizes is None else reward_document(plan, sizes),
         "sentences": forecast_sentences(plan, sizes, per_day),
-        "warning": too_noisy(plan) if sizes is None else too_few(plan, sizes),
+        "warning": warning,
         "size": {
             "document_bytes": size.document,
             "fit_seconds": size.seconds,
@@ -117,7 +112,7 @@ def forecast_sentences(
 
     >>> from discreet import Budget, Reward, UnitBall
     >>> plan = Plan(n_actions=2, features=UnitBall(4), budget=Budget.none(), outcome=Reward(0, 1))
-    >>> found = sample_sizes(plan, 0.1, difference=0.01, epsilons=[math.inf])
+    >>> found = noise_forecast.sample_sizes(plan, 0.1, difference=0.01, epsilons=[math.inf])
     >>> for sentence in forecast_sentences(plan, found, per_day=1_000)[:2]: print(sentence)
     About 28,000 decisions (4 weeks) until a difference of 1 percentage point between two actions \
 can be seen.
@@ -127,11 +122,11 @@ can be seen.
     days = None if per_day is None else float(positive("decisions per day", per_day))
     if sizes is not None:
         _, means, personal = sizes.at(plan.budget.epsilon)
-        seen = f"a difference of {sizes.difference:.4g} between two actions can be seen."
+        difference = f"{sizes.difference:.4g}"
         if (plan.outcome.low, plan.outcome.high) == (0.0, 1.0):
             points = float(f"{100 * sizes.difference:.4g}")
-            unit = "percentage point" + "s" * (points != 1)
-            seen = f"a difference of {points:g} {unit} between two actions can be seen."
+            difference = f"{points:g} percentage point{'s' * (points != 1)}"
+        seen = f"a difference of {difference} between two actions can be seen."
         late = f"More than {MOST_BATCHES:,} releases until {seen} Use a larger ε."
         if means is not None:
             time = f" ({roughly(means / days)})" if days else ""
@@ -220,4 +215,5 @@ class ExpectedRewards(NamedTuple):
 
     def sizes(self, plan: Plan, epsilons: Iterable[float]) -> SampleSizes:
         """Return the number of decisions after which the difference is detected, for each ε."""
-        return sample_sizes(plan, self.mean, self.spread, self.difference, epsilons=epsilons)
+        given = self.mean, self.spread, self.difference
+        return noise_forecast.sample_sizes(plan, *given, epsilons=epsilons)

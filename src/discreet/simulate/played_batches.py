@@ -53,7 +53,7 @@ class PlayedOffers:
 
     @property
     def inside(self) -> Floats:
-        """Mask (n, K) of the places that are offered."""
+        """Mask (n, K) of the actions that are offered."""
         sizes = np.full(len(self), self.offered.count) if self.sizes is None else self.sizes
         return np.asarray(np.arange(self.offered.count) < sizes[:, None])
 
@@ -64,8 +64,9 @@ class PlayedOffers:
         every = np.arange(self.offered.count)[None]
         offered = every if self.offered.actions is None else self.offered.actions
         found = (offered == numbers[:, None]) & self.inside
-        if not found.any(axis=1).all():
-            row = int(np.flatnonzero(~found.any(axis=1))[0])
+        unknown = np.flatnonzero(~found.any(axis=1))
+        if len(unknown):
+            row = int(unknown[0])
             raise InvalidInput(
                 f"row {row}: action must be one of those offered; got {actions[row]!r}. "
                 "Give what was offered, or leave the row out."
@@ -89,14 +90,12 @@ class PlayedOffers:
 
     def probabilities(self, policy: Policy, released: PolicyView) -> Array:
         """Return chances (n, K) of the offered actions, zero beyond their number, for one seed."""
-        if self.sizes is None:
-            return policy.probabilities(released.offering(self.offered.count), self.offered)
         chances = np.zeros((len(self), self.offered.count))
         for rounds, some in self._by_size():
-            found = np.ones((len(rounds), 1))
+            chances[rounds, : some.count] = 1.0
             if some.count > 1:
                 found = policy.probabilities(released.offering(some.count), some)
-            chances[rounds, : some.count] = found
+                chances[rounds, : some.count] = found
         return chances
 
     def at_random(self, u: Array) -> Array:
@@ -106,7 +105,10 @@ class PlayedOffers:
         return xp.astype(xp.minimum(xp.floor(u[..., 0] * sizes), sizes - 1.0), xp.int64)
 
     def _by_size(self) -> Iterator[tuple[Floats, Offered]]:
-        assert self.sizes is not None
+        """Yield rounds that offer equally many actions, and their offers."""
+        if self.sizes is None:
+            yield np.arange(len(self)), self.offered
+            return
         for size in np.unique(self.sizes):
             rounds = np.flatnonzero(self.sizes == size)
             some = self.offered.part(rounds)
@@ -120,7 +122,7 @@ class PlayedOffers:
         changes: dict[str, Array] = {"contexts": place(given.contexts)[where][:, None]}
         if given.actions is not None:
             changes["actions"] = place(np.ascontiguousarray(given.actions))[where][:, None]
-        if hasattr(given, "items"):
+        if isinstance(given, OfferedPairs):
             changes["items"] = place(given.items)
         sizes = None if self.sizes is None else self.sizes[orders[0]]
         return PlayedOffers(replace(given, **changes), sizes, self.names)
@@ -231,12 +233,15 @@ def play(
     ``control`` (T,) is a mask of the rounds of the plan's control share.
     """
     schedule = released.schedule
-    play_rows = _offers_played if isinstance(features, PlayedOffers) else _played
+    offered = isinstance(features, PlayedOffers)
+    labels = not offered and truth.ndim < features.ndim
+    play_rows = _offers_played if offered else _played
     for number, length in enumerate(schedule.lengths(), start=1):
         rows = slice(schedule.start(number), schedule.start(number) + length)
+        x = features.part(rows) if offered else features[..., rows, :]
+        known = truth[..., rows] if labels else truth[..., rows, :]
         part = None if control is None else control[rows]
-        played = play_rows(plan, released, features, truth, u[..., rows, :], rows, part)
-        chosen, incurred, batch_rows = played
+        chosen, incurred, batch_rows = play_rows(plan, released, x, known, u[..., rows, :], part)
         if not schedule.fitted(number):
             yield PlayedBatch(chosen, incurred, None)
             return
@@ -253,36 +258,27 @@ Played = tuple[Array, Array, Callable[[], tuple[Array, Array, Array]]]
 
 
 def _played(
-    plan: Playable,
-    released: Released,
-    features: Array,
-    truth: Array,
-    u: Array,
-    rows: slice,
-    control: Array | None,
+    plan: Playable, released: Released, x: Array, truth: Array, u: Array, control: Array | None
 ) -> Played:
     """Play rounds in which every action of the plan is offered."""
-    xp, x = namespace(features), features[..., rows, :]
-    labels = truth.ndim < features.ndim
+    xp, labels = namespace(x), truth.ndim < x.ndim
     chosen = plan.played_policy.sample(released, x, u)
     if control is not None:
         instead = control_actions(plan.control_action, released.n_actions, u)
         chosen = xp.where(control, instead, chosen)
     actions = np.arange(released.n_actions)[:, None]
     if xp is not np:  # of one type with what was chosen: a GPU then reads several numbers at once
-        actions = xp.asarray(actions, dtype=chosen.dtype, device=features.device)
+        actions = xp.asarray(actions, dtype=chosen.dtype, device=x.device)
     taken = (chosen[..., None, :] == actions).mT  # stored with the rows contiguous
     if labels:
-        incurred = chosen != xp.astype(truth[..., rows], chosen.dtype, copy=False)
+        incurred = chosen != xp.astype(truth, chosen.dtype, copy=False)
     else:
-        losses = truth[..., rows, :]
-        incurred = xp.where(taken, losses, xp.zeros_like(losses)).sum(-1)
+        incurred = xp.where(taken, truth, xp.zeros_like(truth)).sum(-1)
 
     def batch_rows() -> tuple[Array, Array, Array]:
+        losses = truth
         if labels:
-            losses = xp.astype((truth[..., None, rows] != actions).mT, features.dtype)
-        else:
-            losses = truth[..., rows, :]
+            losses = xp.astype((truth[..., None, :] != actions).mT, x.dtype)
         return x, losses, taken if plan.feedback == "bandit" else taken | ~taken
 
     return chosen, incurred, batch_rows
@@ -291,14 +287,12 @@ def _played(
 def _offers_played(
     plan: Playable,
     released: Released,
-    features: PlayedOffers,
-    truth: Array,
+    some: PlayedOffers,
+    table: Array,
     u: Array,
-    rows: slice,
     control: Array | None,
 ) -> Played:
     """Play rounds that offer different actions; chosen are places in the offers."""
-    some, table = features.part(rows), truth[..., rows, :]
     xp = namespace(table)
     chosen = some.sample(plan.played_policy, released, u)
     if control is not None:

@@ -20,6 +20,7 @@ from discreet.errors import InvalidInput
 from discreet.features.frames import new_frame
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget
+from discreet.releases.plots import COLOUR, INK, axes_for, finish, level
 from discreet.simulate import engine
 from discreet.simulate.group_losses import (
     GroupLoss,
@@ -32,7 +33,7 @@ from discreet.simulate.group_losses import (
 )
 from discreet.simulate.labelled_data import LabelledSet
 from discreet.simulate.played_batches import shuffle
-from discreet.text import epsilon_text, html_table
+from discreet.text import epsilon_text
 from discreet.types import Axes, Contexts, Frame, NumpyArray, Values
 from discreet.validate import in_range, whole
 
@@ -74,8 +75,6 @@ class PrivacyCurve:
     plan: Plan = field(repr=False)
     """The plan that was played, at the largest ε."""
     confidence: float = 0.95
-    library: str | None = None
-    """Library of the frame that was played: pandas, polars or pyarrow."""
     group_lines: tuple[GroupLoss, ...] = field(default=(), repr=False)
     """One per group and ε, where groups were given."""
 
@@ -101,14 +100,13 @@ class PrivacyCurve:
     def verdict(self) -> str:
         """Describe from which ε on the plan beats the best fixed action, and its cost."""
         first, rounds = self.helps_from, f"{self.rounds:,} rounds"
-        if first is None or (math.isinf(first) and math.isfinite(self.epsilons[0])):
+        too_small = "The set is too small for any of these ε to help: on"
+        step = "Take more rounds, a larger ε, or fewer or better scaled columns."
+        if first is None:
+            return f"{too_small} {rounds} no interval lies below the best fixed action. {step}"
+        if math.isinf(first) and math.isfinite(self.epsilons[0]):
             reason = "only ε = ∞ beats the best fixed action, so there is something to learn"
-            if first is None:
-                reason = "no interval lies below the best fixed action"
-            return (
-                f"The set is too small for any of these ε to help: on {rounds} {reason}. Take more "
-                "rounds, a larger ε, or fewer or better scaled columns."
-            )
+            return f"{too_small} {rounds} {reason}. {step}"
         least = f"ε = {epsilon_text(first)}"
         text = f"From {least} on, the plan beats the best fixed action on {rounds}"
         if math.isinf(self.epsilons[-1]) and math.isfinite(first):
@@ -125,41 +123,55 @@ class PrivacyCurve:
                 "groups must be given to privacy_curve for losses by group; got none. "
                 "Call privacy_curve(…, groups=…) with a public column."
             )
-        return GroupLosses(self.group_lines, self.confidence, self.plan.outcome, self.library)
+        return GroupLosses(self.group_lines, self.confidence, self.plan.outcome)
 
     def to_frame(self) -> Frame:
-        """``table`` as a frame of the library that was played, else of the first installed."""
+        """Return ``table`` as a frame of the first library of frames that is installed."""
         columns = map(np.asarray, zip(*self.table, strict=True))
-        return new_frame(dict(zip(PrivacyPoint._fields, columns, strict=True)), self.library)
+        return new_frame(dict(zip(PrivacyPoint._fields, columns, strict=True)))
 
-    def plot(self, ax: Axes = None) -> Axes:
+    def plot(self, ax: Axes = None, ink: str = INK) -> Axes:
         """Draw the curve on matplotlib axes, new ones unless some are given; return them."""
-        from discreet.simulate.evaluation_plots import draw_privacy_curve
-
-        return draw_privacy_curve(self, ax)
+        ax, points, outcome = axes_for(ax), self.table, self.plan.outcome
+        places = np.arange(len(points), dtype=float)
+        means = outcome.value_of(np.asarray([point.loss for point in points]))
+        ends = outcome.value_of(np.asarray([(point.low, point.high) for point in points]))
+        low, high = ends.min(axis=-1), ends.max(axis=-1)
+        private = np.asarray([math.isfinite(point.epsilon) for point in points])
+        ax.fill_between(
+            places[private], low[private], high[private], color=COLOUR, alpha=0.15, lw=0
+        )
+        ax.plot(places[private], means[private], color=COLOUR, lw=2.2)
+        ax.errorbar(
+            *(places, means, [means - low, high - means]),
+            label=f"the plan, {self.confidence:.0%} interval over {self.seeds} seeds",
+            **{"fmt": "o", "ms": 5.5, "color": COLOUR, "elinewidth": 1.4, "capsize": 3},
+        )
+        levels = [
+            ("uniform actions", self.uniform, ":", ink),
+            ("best fixed action", self.best_fixed, "--", ink),
+        ]
+        if not private[-1]:
+            levels.append(("no privacy", points[-1].loss, "-", COLOUR))
+        for name, loss, dash, colour in levels:
+            level(ax, outcome.value_of(loss), f"{name}, {outcome.text_of(loss)}", dash, colour)
+        ax.set_xlim(-0.35, places[-1] + 0.35)
+        ax.set_xticks(places, [epsilon_text(point.epsilon) for point in points])
+        ax.set_xlabel("ε (more privacy to the left)")
+        ax.set_ylabel(f"mean {outcome.word} over {self.rounds:,} rounds")
+        return finish(ax, ink)
 
     def __repr__(self) -> str:
-        text = self.plan.outcome.text_of
-        rows = [("ε", self.plan.outcome.word, f"{self.confidence:.0%} interval"), *self._cells]
+        value, text = self.plan.outcome.value_of, self.plan.outcome.text_of
+        rows = [("ε", self.plan.outcome.word, f"{self.confidence:.0%} interval")]
+        for point in self.table:
+            low, high = sorted((point.low, point.high), key=value)
+            rows.append(
+                (epsilon_text(point.epsilon), text(point.loss), f"{text(low)} … {text(high)}")
+            )
         lines = [f"{first:>5}  {mean:>6}  {interval:>16}" for first, mean, interval in rows]
         lines.append(f"best fixed action {text(self.best_fixed)}, uniform {text(self.uniform)}")
         return "\n".join([*lines, self.verdict])
-
-    def _repr_html_(self) -> str:
-        interval, outcome = f"{self.confidence:.0%} interval", self.plan.outcome
-        plain = {"best fixed action": self.best_fixed, "uniform": self.uniform}
-        rows = [*self._cells, *((name, outcome.text_of(x), "") for name, x in plain.items())]
-        return html_table(self.verdict, rows, ("ε", f"mean {outcome.word}", interval))
-
-    @property
-    def _cells(self) -> list[tuple[str, str, str]]:
-        """ε, mean and interval of each line, in the units of the outcome."""
-        value, text = self.plan.outcome.value_of, self.plan.outcome.text_of
-        ends = [sorted((point.low, point.high), key=value) for point in self.table]
-        return [
-            (epsilon_text(point.epsilon), text(point.loss), " … ".join(map(text, both)))
-            for point, both in zip(self.table, ends, strict=True)
-        ]
 
 
 def privacy_curve(
@@ -233,7 +245,7 @@ def privacy_curve(
     lost, _ = engine.summed_losses(
         *(plans, given.features, given.truth, list(range(seeds))),
         rounds=rounds,
-        groups=None if found is None else found.places,
+        groups=None if found is None else found.numbers,
         users=given.users,
     )
     orders = [shuffle(seed, rows)[0][:rounds] for seed in range(seeds)]
@@ -250,6 +262,5 @@ def privacy_curve(
         rounds=rounds,
         plan=plans[-1],
         confidence=confidence,
-        library=given.library,
         group_lines=lines,
     )

@@ -18,7 +18,6 @@ from discreet.lab.report.figures import Drawing
 from discreet.plan.plan import Plan
 from discreet.privacy.budget import Budget, Participation
 from discreet.simulate import PrivacyCurve, privacy_curve
-from discreet.simulate.evaluation_plots import draw_groups, draw_privacy_curve
 from discreet.simulate.group_losses import file_groups
 from discreet.types import JsonObject, NumpyArray
 from discreet.validate import one_of, whole
@@ -135,12 +134,12 @@ def curve_files(found: PrivacyCurve, document: JsonObject, command: str) -> dict
     from discreet.client.pages import rendered
 
     groups = found.by_group() if found.group_lines else None
-    curve = Drawing(SIZE, lambda figure, ink: draw_privacy_curve(found, figure.subplots(), ink))
+    curve = Drawing(SIZE, lambda figure, ink: found.plot(figure.subplots(), ink))
     page: JsonObject = {"curve": found, "document": document, "groups": groups, "command": command}
     page |= {"figure_svg": curve.inline("curve"), "explanation": found.plan.explain()}
     files: dict[str, str | bytes] = {"index.html": "", "curve.png": curve.png()}
     if groups:
-        drawn = Drawing(SIZE, lambda figure, ink: draw_groups(groups, figure.subplots(), ink))
+        drawn = Drawing(SIZE, lambda figure, ink: groups.plot(figure.subplots(), ink))
         page["groups_svg"], files["groups.png"] = drawn.inline("groups"), drawn.png()
     files["index.html"] = rendered("discreet.lab.report", "privacy_curve.html", **page)
     return files
