@@ -69,6 +69,7 @@ def grid(rows):
     return {
         "preset": "paper",
         "mechanism": "paper",
+        "features": "raw",
         "algorithms": [name for name in ALGORITHMS if name in seen["algorithm"]],
         "epsilons": [
             "inf" if math.isinf(each) else each for each in sorted(seen["epsilon"], reverse=True)

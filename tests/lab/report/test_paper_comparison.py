@@ -9,7 +9,6 @@ import pytest
 
 from discreet.errors import InvalidInput
 from discreet.lab.report import paper_comparison as module
-from discreet.lab.report.campaign_results import SHORT, Runs
 from discreet.lab.report.paper_comparison import (
     CELLS,
     CITATION,
@@ -19,12 +18,12 @@ from discreet.lab.report.paper_comparison import (
     published,
     sentences,
 )
-from discreet.lab.report.selection import select
+from discreet.lab.report.selection import SHORT, select
 from lab.report.folders import run, table, write_rows
 from tolerances import EXACT
 from wording import refused
 
-PLACE = ((1.0, 1e-5), "ReplayBonusPO", "VanillaPO")
+PLACE = (1.0, "ReplayBonusPO", "VanillaPO")
 
 
 def published_rows():
@@ -40,9 +39,9 @@ def test_the_published_table_comes_with_the_package_and_is_read_as_it_is():
         assert wins + ties + losses == int(row["datasets"]) == 100
         assert float(row["win_rate_percent"]) == wins + ties / 2
     found = published()
-    assert {place[0] for place in found} == {*module.PAPER_LEVELS}
+    assert {place[0] for place in found} == {*module.EPSILONS}
     assert {place[1] for place in found} == {*module.PAPER_ALGORITHMS}
-    assert found[(math.inf, 0.0), "ReplayBonusPO", "VanillaPO"] == 98.0
+    assert found[math.inf, "ReplayBonusPO", "VanillaPO"] == 98.0
     for (level, row, column), percent in found.items():
         assert percent + found[level, column, row] == 100.0
     assert sum(row != column for _, row, column in found) == CELLS
@@ -71,7 +70,7 @@ def compared(counts):
             name = f"{one}-{other}-{number}"
             rows.append(run(name, one, epsilon, 0, 0.5))
             rows.append(run(name, other, epsilon, 0, 0.5 + 0.001 * sign))
-    return beside_published(select(Runs.of(table(rows))), {})
+    return beside_published(select(table(rows)), {})
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import pytest
 
 from discreet.lab.campaign.presets import ROUNDS
-from discreet.lab.report.campaign_results import REFERENCE, SHORT
 from discreet.lab.report.demo import demo_figure, demo_page
 from discreet.lab.report.figures import STYLES
+from discreet.lab.report.selection import REFERENCE, SHORT
 
 pytest.importorskip("matplotlib")
 

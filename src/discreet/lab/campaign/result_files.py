@@ -43,16 +43,20 @@ KEY = ("algorithm", "epsilon", "delta", "settings")
 ORDER = [(name, "ascending") for name in ("algorithm", "epsilon", "settings", "seed")]
 
 
-def read(results_dir: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+def read(
+    results_dir: str | Path, columns: Sequence[str] | None = None, dataset: str | None = None
+) -> pa.Table:
     """Return all runs of a campaign: the rows of every task file with a valid checksum.
 
     Strings are dictionary-encoded, one dictionary per column. ``columns`` without ``curve``
-    leaves most bytes unread.
+    leaves most bytes unread. With ``dataset``, files of some other sets are left out.
     """
     folder = Folder(Path(results_dir))
     folder.manifest()  # raises InvalidInput if this is no campaign
     names = list(SCHEMA.names if columns is None else columns)
-    contents = (folder.content(task) for task in folder.tasks())
+    start = "" if dataset is None else f"{file_name(dataset)}."
+    tasks = (task for task in folder.tasks() if task.startswith(start))
+    contents = map(folder.content, tasks)
     tables = [from_bytes(content, names) for content in contents if content is not None]
     if not tables:
         return pa.table({name: pa.array([], SCHEMA.field(name).type) for name in names})

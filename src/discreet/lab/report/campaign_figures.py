@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from discreet.lab.report import figures
-from discreet.lab.report.campaign_results import levels_of, named_in
-from discreet.lab.report.selection import Curves
+from discreet.lab.report.selection import Curve, Curves
 from discreet.text import epsilon_text
 from discreet.types import Axes, Figure, JsonMapping
 
@@ -20,7 +19,8 @@ _COLUMNS = 3
 def heat_maps(rates: Sequence[JsonMapping], epsilons: Sequence[float]) -> figures.Drawing:
     """Draw percentages of the row against the column, a map for each privacy level."""
     columns = min(_COLUMNS, len(epsilons))
-    rows, names = -(-len(epsilons) // columns), named_in(rates, "row_algorithm")
+    rows = -(-len(epsilons) // columns)
+    names = list(dict.fromkeys(each["row_algorithm"] for each in rates))
 
     def draw(figure: Figure, _: str) -> None:
         axes = figure.subplots(rows, columns, squeeze=False).reshape(-1)
@@ -73,23 +73,20 @@ def against_epsilon(
     records: Sequence[JsonMapping], column: str, words: str, fixed: Mapping[str, float]
 ) -> figures.Drawing:
     """Draw a line per algorithm with one standard error; ``fixed`` are horizontal lines."""
-    levels, names = levels_of(records), named_in(records, "algorithm")
+    epsilons = sorted({each["epsilon"] for each in records}, reverse=True)
+    names = list(dict.fromkeys(each["algorithm"] for each in records))
 
     def draw(figure: Figure, ink: str) -> None:
         axis = figure.subplots()
-        places = np.arange(len(levels))
         for a, name in enumerate(names):
-            line = np.full((2, len(levels)), np.nan)
-            for each in records:
-                if each["algorithm"] == name:
-                    numbers = each[column], each["standard_error"]
-                    line[:, levels.index(each["epsilon"])] = numbers
+            line = {each["epsilon"]: each for each in records if each["algorithm"] == name}
             # A small horizontal offset separates the error bars of different algorithms.
-            x = places + 0.02 * (a - (len(names) - 1) / 2)
-            error = np.nan_to_num(line[1])
-            figures.error_line(axis, x, line[0], error, label=name, **figures.line_style(name, ink))
+            x = [epsilons.index(each) + 0.02 * (a - (len(names) - 1) / 2) for each in line]
+            mean = [each[column] for each in line.values()]
+            error = np.nan_to_num([each["standard_error"] for each in line.values()])
+            figures.error_line(axis, x, mean, error, label=name, **figures.line_style(name, ink))
         known_levels(axis, fixed, ink)
-        axis.set_xticks(places, [epsilon_text(level) for level in levels])
+        axis.set_xticks(range(len(epsilons)), [epsilon_text(each) for each in epsilons])
         axis.set_xlabel("ε (more privacy to the right)")
         axis.set_ylabel(words)
         figures.plain(axis, ink)
@@ -106,6 +103,7 @@ RAMP = ("#4B5CC4", "#7E4FB5", "#B5478F", "#DB5A5E", "#E8893B", "#D9B12B")
 LEVELS = {"best fixed action": (0, (4, 2)), "uniform": (0, (1, 2))}
 """Line styles of losses of policies without contexts."""
 _BELOW = 4
+NO_CURVE = Curve(*np.empty((3, 0)))
 
 
 def curve_chart(curves: Curves, known: Mapping[str, float]) -> figures.Drawing:
@@ -114,30 +112,31 @@ def curve_chart(curves: Curves, known: Mapping[str, float]) -> figures.Drawing:
     Axes are common, so that heights can be compared across the figure. ``known`` are losses of
     policies without contexts, drawn as horizontal lines.
     """
-    algorithms = np.flatnonzero(np.isfinite(curves.mean).any(axis=(1, 2))).tolist()
-    levels = np.flatnonzero(np.isfinite(curves.mean).any(axis=(0, 2))).tolist()
+    algorithms = list(dict.fromkeys(algorithm for algorithm, _ in curves))
+    epsilons = sorted({epsilon for _, epsilon in curves}, reverse=True)
     columns, rows = min(_BELOW, len(algorithms)), -(-len(algorithms) // _BELOW)
     heights = (3.4, 2.3 * rows + 0.4)
-    ramp = np.linspace(0, len(RAMP) - 1, len(levels)).round().astype(int)
-    colours = {i: {"color": RAMP[shade], "linewidth": 1.6} for i, shade in zip(levels, ramp)}  # noqa: B905
+    shades = np.linspace(0, len(RAMP) - 1, len(epsilons)).round().astype(int)
 
     def draw(figure: Figure, ink: str) -> None:
         upper, lower = figure.subfigures(2, 1, height_ratios=heights)
         for part in (upper, lower):
             part.patch.set_alpha(0)
-        top = upper.subplots(1, len(levels), squeeze=False, sharex=True, sharey=True)[0]
+        top = upper.subplots(1, len(epsilons), squeeze=False, sharex=True, sharey=True)[0]
         grid = lower.subplots(rows, columns, squeeze=False, sharex=True)
         below = grid.reshape(-1)
-        for axis, i in zip(top, levels, strict=True):
-            axis.set_title(curves.levels[i].text, fontsize=10)
-            for a in algorithms:
-                name = curves.algorithms[a]
-                _line(axis, curves, a, i, name, figures.line_style(name, ink))
-        for axis, a in zip(below, algorithms, strict=False):
-            axis.set_title(curves.algorithms[a], fontsize=10)
+        for axis, epsilon in zip(top, epsilons, strict=True):
+            axis.set_title(f"ε = {epsilon_text(epsilon)}", fontsize=10)
+            for name in algorithms:
+                style = figures.line_style(name, ink)
+                _line(axis, curves.get((name, epsilon), NO_CURVE), name, style)
+        for axis, name in zip(below, algorithms, strict=False):
+            axis.set_title(name, fontsize=10)
             axis.sharey(top[0])
-            for i in levels:
-                _line(axis, curves, a, i, curves.levels[i].text, colours[i])
+            for epsilon, shade in zip(epsilons, shades, strict=True):
+                style = {"color": RAMP[shade], "linewidth": 1.6}
+                label = f"ε = {epsilon_text(epsilon)}"
+                _line(axis, curves.get((name, epsilon), NO_CURVE), label, style)
         for axis in (*top, *below[: len(algorithms)]):
             known_levels(axis, known, ink)
             figures.rounds_axis(axis, ink)
@@ -155,12 +154,10 @@ def curve_chart(curves: Curves, known: Mapping[str, float]) -> figures.Drawing:
     return figures.Drawing((13.0, sum(heights)), draw)
 
 
-def _line(axis: Axes, curves: Curves, a: int, i: int, label: str, style: JsonMapping) -> None:
+def _line(axis: Axes, curve: Curve, label: str, style: JsonMapping) -> None:
     """Draw a curve at batch ends, with a band of one standard error over seeds."""
-    mean, error = curves.mean[a, i], np.nan_to_num(curves.standard_error[a, i])
-    ends = curves.ends[a]
-    late = (ends >= min(FIRST_ROUND, np.nanmax(ends))) & np.isfinite(mean)
-    ends, mean, error = ends[late], mean[late], error[late]
+    late = curve.ends >= min(FIRST_ROUND, curve.ends.max(initial=0))
+    ends, mean, error = (values[late] for values in curve)
     axis.plot(ends, mean, label=label, **style)
     if error.any():
         band = mean - error, mean + error
