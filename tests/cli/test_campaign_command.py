@@ -96,7 +96,7 @@ def test_flags_correct_a_file(call, file, tmp_path):
     ("text", "word"),
     [
         (TOML + "sedes = 3\n", "Did you mean 'seeds'?"),
-        (TOML.replace("[inf, 1]", '["many"]'), "epsilon must be numbers"),
+        (TOML.replace("[inf, 1]", '["many"]'), "epsilon must be above 0"),
         (TOML.replace('"results"', "3"), "out must be text"),
         (TOML.replace('data = ["sets/small.csv", "fried:200"]', ""), "data must be given"),
         (TOML.replace('out = "results"', ""), "out must be given"),

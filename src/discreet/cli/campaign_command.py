@@ -14,13 +14,12 @@ from discreet.cli.command_line import (
     USER,
     Answer,
     Args,
-    Flag,
     flag,
     progress,
     table,
 )
 from discreet.lab.campaign import result_files, run_campaign
-from discreet.lab.campaign.campaign_settings import SETTINGS, Campaign, read_campaign
+from discreet.lab.campaign.campaign_settings import KEYS, Campaign, read_campaign
 from discreet.lab.campaign.run_campaign import Progress
 from discreet.lab.report import campaign_report, paper_comparison
 from discreet.privacy.budget import Participation
@@ -34,14 +33,34 @@ and report the other half"""
 CURVES = "data sets with a plot of curves: paper (its six), all, or names"
 
 
-def _run_flags() -> list[Flag]:
-    flags = [flag("file campaign.toml", "file with these keys", nargs="?"), IMPORT]
-    for key, each in SETTINGS.items():
-        if each.metavar is not None:
-            name, kind = f"--{key.replace('_', '-')}", str if each.many else each.kind
-            many = {"nargs": "+"} if each.many else {}
-            flags.append(flag(f"{name} {each.metavar}", each.help, kind, **many))
-    return [*flags, SCHEMA, TARGET, USER, *OFTEN_FLAGS]
+RUN_FLAGS = (
+    flag("file campaign.toml", "file with these keys", nargs="?"),
+    IMPORT,
+    flag("--data NAME", "data sets: folders, files, openml:ID, paper, fried, …", nargs="+"),
+    flag("--out DIR", "folder of results; an existing one is continued"),
+    flag("--device auto|numpy|cpu|cuda", "cpu is torch without a GPU"),
+    flag("--jobs N", "number of processes (default: one per core, at most 12 on a GPU)", int),
+    flag("--scheduler ADDRESS", "address of a Dask cluster: tcp://…"),
+    flag("--max-columns P", "skip data sets with more columns", int),
+    flag("--memory GIB", "memory of all jobs (default: the free memory)", float),
+    flag(
+        "--preset paper|quick|default|rivals",
+        "the paper's 800 settings per level, a small grid, the untuned default plan, or the "
+        "default plan and other private bandits (default: paper)",
+    ),
+    flag("--mechanism paper|structured", "kind of noise (default: paper)"),
+    flag("--algorithms NAME", "algorithms (default: the paper's eight and Default)", nargs="+"),
+    flag("--epsilon E", "privacy levels ε; inf for no noise", float, nargs="+"),
+    flag("--ridges R", "regularisation strengths λ", float, nargs="+"),
+    flag("--seeds N", "use seeds 0 … N−1 (default: paper 10, quick 3)", int),
+    flag(
+        "--features raw|ranges|wide",
+        "leave columns as they are, or scale them by the ranges of the data, for evaluation "
+        "only (default: raw)",
+    ),
+    flag("--oracles NAME", "oracles of the grid: Ridge, Logistic", nargs="+"),
+    *(SCHEMA, TARGET, USER, *OFTEN_FLAGS),
+)
 
 
 def words(found: Progress) -> str:
@@ -63,7 +82,7 @@ def rounds(count: float) -> str:
 def run(args: Args) -> Answer:
     """Compute the missing runs; exit code 1 if a task failed, 130 after Ctrl-C."""
     document = read_campaign(args.file) if args.file else {}
-    given = {key: getattr(args, key, None) for key in SETTINGS}  # plans have no flag
+    given = {key: value for key, value in vars(args).items() if key in KEYS}
     document |= {key: value for key, value in given.items() if value is not None}
     campaign, found, code = Campaign.from_document(document), Progress(), 0
 
@@ -189,7 +208,7 @@ REPORT_FLAGS = (
 )
 CELLS = flag("--cells", "also print every cell")
 COMMANDS = {
-    "campaign run": (run, _run_flags()),
+    "campaign run": (run, RUN_FLAGS),
     "campaign status": (status, [IMPORT, FOLDER]),
     "campaign report": (report, [IMPORT, FOLDER, *REPORT_FLAGS]),
     "campaign compare": (compare, [IMPORT, FOLDER, CELLS]),

@@ -9,7 +9,7 @@ import pytest
 import discreet as dc
 from campaigns import contents, grid, play, table
 from discreet.lab.campaign.grid import keys
-from discreet.lab.campaign.result_files import SCHEMA, from_bytes, present, read, tabulate, to_bytes
+from discreet.lab.campaign.result_files import SCHEMA, from_bytes, missing, read, tabulate, to_bytes
 from discreet.lab.campaign.results_folder import NOTHING, Folder
 from discreet.lab.campaign.tasks import Task
 from wording import refused
@@ -53,12 +53,11 @@ def test_a_file_does_not_tell_how_it_came_about():
     assert to_bytes([from_bytes(at_once).slice(0, 3), from_bytes(at_once).slice(3)]) == at_once
 
 
-def test_what_is_present():
-    expected = np.zeros((len(keys(grid(), FAMILY)), 2), dtype=bool)
-    assert (present(None, grid(), FAMILY) == expected).all()
-    expected[[0, 2, 3]] = True
-    for made in (rows(), from_bytes(to_bytes([rows()]))):
-        assert (present(made, grid(), FAMILY) == expected).all()
+def test_missing_runs_are_grouped_by_their_seeds():
+    assert len(keys(grid(), FAMILY)) == 6
+    assert missing(None, grid(), FAMILY) == ((tuple(range(6)), (0, 1)),)
+    content = to_bytes([rows(), rows(indices=(1,), seeds=(1,))])
+    assert missing(content, grid(), FAMILY) == (((1,), (0,)), ((4, 5), (0, 1)))
 
 
 def test_reading_a_campaign(played):

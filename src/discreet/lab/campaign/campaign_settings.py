@@ -1,20 +1,19 @@
 """Settings of a campaign: a grid, data sets and a machine, from a TOML file or from flags.
 
-The fields of ``Grid`` and ``Campaign`` declare the keys of a campaign file (``SETTINGS``) and the
-flags of ``discreet campaign run``.
+The keys of a file are the flags of ``discreet campaign run``, and ``plans``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from discreet.data import NAMES
 from discreet.errors import InvalidInput
 from discreet.features.schema import Schema
-from discreet.lab.campaign.grid import Grid, Setting, configurations, setting
+from discreet.lab.campaign.grid import Grid, configurations
 from discreet.plan.config import to_config
 from discreet.privacy.budget import user_participation
 from discreet.releases.canonical import digest_of
@@ -33,33 +32,18 @@ class Campaign:
     """
 
     grid: Grid
-    data: Sequence[str] = setting(
-        many=True, metavar="NAME", help="data sets: folders, files, openml:ID, paper, fried, …"
-    )
-    out: Path = setting(metavar="DIR", help="folder of results; an existing one is continued")  # noqa: RUF009
-    device: str = setting(
-        metavar="auto|numpy|cpu|cuda", help="cpu is torch without a GPU", default="auto"
-    )
-    jobs: int | None = setting(
-        int,
-        metavar="N",
-        help="number of processes (default: one per core, at most 12 on a GPU)",
-        default=None,
-    )
-    scheduler: str | None = setting(
-        metavar="ADDRESS", help="address of a Dask cluster: tcp://…", default=None
-    )
-    max_columns: int | None = setting(
-        int, metavar="P", help="skip data sets with more columns", default=None
-    )
-    memory: float | None = setting(
-        float, metavar="GIB", help="memory of all jobs (default: the free memory)", default=None
-    )
-    schema: Schema | None = setting(default=None)  # noqa: RUF009
+    data: Sequence[str]
+    out: Path
+    device: str = "auto"
+    jobs: int | None = None
+    scheduler: str | None = None
+    max_columns: int | None = None
+    memory: float | None = None
+    schema: Schema | None = None
     """Meaning of the columns of files; None takes numbers as they are."""
-    target: str | None = setting(default=None)
+    target: str | None = None
     """Column of the class in files; None is the last."""
-    user: str | None = setting(default=None)
+    user: str | None = None
     """Column of user ids in files, where ε is for a user."""
 
     def __post_init__(self) -> None:
@@ -99,30 +83,25 @@ class Campaign:
                 raise InvalidInput(
                     f"{name} must be given; {name} is missing. Add --{name} {example}."
                 )
-        given = {key: _checked(key, value) for key, value in document.items()}
-        of_grid = {
-            name: given.pop(key) for key, (name, _) in _settings(Grid).items() if key in given
-        }
-        plans = of_grid.pop("plans_declared", None) or ()
+        given = {key: _checked(key, value) for key, value in document.items() if value is not None}
+        of_grid = {key: given.pop(key) for key in GRID_KEYS if key in given}
+        of_grid["epsilons"] = of_grid.pop("epsilon", None)
+        plans = given.pop("plans", ())
         counts = (given.pop(key, None) for key in PARTICIPATION)
         participation = user_participation(given.get("user"), *counts)
-        preset = of_grid.pop("preset", None) or ("default" if plans else "paper")
+        preset = of_grid.pop("preset", "default" if plans else "paper")
         grid = Grid.of(preset, plans=plans, participation=participation, **of_grid)
-        if given.get("schema") is not None:
+        if "schema" in given:
             given["schema"] = Schema.from_toml(given["schema"])
         return cls(grid=grid, **{**given, "out": Path(given["out"])})
 
 
-def _settings(kind: type) -> dict[str, tuple[str, Setting]]:
-    """Return the fields of a dataclass that are settings, by their keys in a file."""
-    declared = {each.name: each.metadata.get("setting") for each in fields(kind)}
-    return {each.key or name: (name, each) for name, each in declared.items() if each is not None}
-
-
-SETTINGS: Mapping[str, Setting] = {
-    key: each for kind in (Campaign, Grid) for key, (_, each) in _settings(kind).items()
-} | dict.fromkeys(PARTICIPATION, Setting(int))
-"""Keys of a campaign file."""
+GRID_TEXTS = ("preset", "mechanism", "features", "algorithms", "oracles")
+GRID_KEYS = (*GRID_TEXTS, "epsilon", "ridges", "seeds")
+"""Keys of a campaign file for the fields of its grid."""
+TEXTS = (*GRID_TEXTS, "data", "out", "device", "scheduler", "schema", "target", "user")
+LISTS = ("data", "algorithms", "oracles", "epsilon", "ridges", "plans")
+KEYS = (*TEXTS, *LISTS, *PARTICIPATION, "jobs", "max_columns", "memory", "seeds")
 
 
 def read_campaign(path: str) -> JsonObject:
@@ -147,24 +126,11 @@ def _relative(name: Any, folder: Path) -> Any:
 
 
 def _checked(key: str, value: Any) -> Any:
-    """Return a value of a document: lists of text or numbers, text, or as it is."""
-    if key not in SETTINGS:
-        raise InvalidInput(
-            f"campaign must have only known keys; got {key!r}. {nearest(key, SETTINGS)}"
-        )
-    kind, many = SETTINGS[key][:2]
-    if value is None:
-        return None
-    values = value if isinstance(value, list) else [value]
-    if kind is str and not all(isinstance(each, str) for each in values):
+    """Return the value of a key of a document, as a list where there may be several."""
+    if key not in KEYS:
+        raise InvalidInput(f"campaign must have only known keys; got {key!r}. {nearest(key, KEYS)}")
+    many = key in LISTS
+    values = value if many and isinstance(value, list) else [value]
+    if key in TEXTS and not all(isinstance(each, str) for each in values):
         raise InvalidInput(f"{key} must be text; got {value!r}. Write it in quotes.")
-    if kind is float and many:
-        try:
-            if any(isinstance(each, bool) for each in values):
-                raise TypeError
-            values = [float(each) for each in values]
-        except (TypeError, ValueError):
-            raise InvalidInput(
-                f"{key} must be numbers; got {value!r}. Write them as 1 4 inf, or [1, 4, inf]."
-            ) from None
     return values if many else value

@@ -73,11 +73,14 @@ PAPER_POLICIES: dict[str, list[Policy]] = {
     "Supervised": [Greedy()],
 }
 
-EXACT_BONUS = [
-    BonusPO(rate_scale=rate, bonus_scale=bonus)
-    for rate, bonus in product((1.0, 10.0), (0.001, 0.01, 0.1, 1.0))
-]
-"""The paper has no grid for exact BonusPO; this one lies around the theory's 1 and 1."""
+GRID_POLICIES: dict[str, list[Policy]] = {
+    **PAPER_POLICIES,
+    # The paper has no grid for exact BonusPO; this one lies around the theory's 1 and 1.
+    "BonusPO": [
+        BonusPO(rate_scale=rate, bonus_scale=bonus)
+        for rate, bonus in product((1.0, 10.0), (0.001, 0.01, 0.1, 1.0))
+    ],
+}
 
 QUICK_POLICIES: dict[str, list[Policy]] = {
     "VanillaPO": [VanillaPO(scale=scale, rollout="previous") for scale in (2.0, 32.0, 512.0)],

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.data import Handle
-from discreet.errors import DiscreetError, InvalidInput
-from discreet.lab.campaign.grid import Grid, keys, schedule
+from discreet.errors import InvalidInput
+from discreet.lab.campaign.grid import Grid, keys
 from discreet.lab.campaign.results_folder import Folder, file_name
-from discreet.lab.campaign.tasks import Task, missing, reason
+from discreet.lab.campaign.tasks import Part, Task
 from discreet.types import JsonObject, NumpyArray
 
 SCHEMA = pa.schema(
@@ -79,7 +79,8 @@ def to_bytes(tables: Iterable[pa.Table]) -> bytes:
 
 def tabulate(task: Task, losses: Sequence[NumpyArray]) -> pa.Table:
     """Return rows of new runs: for each part of a task, losses (plans, seeds, batches)."""
-    named, batches = keys(task.grid, task.family), schedule(task.grid, task.family)
+    named = keys(task.grid, task.family)
+    batches = task.grid.plans(task.family, 2, 1)[0][1].schedule  # of all plans of the family
     oracle = task.family.partition(".")[0]
     constant: JsonObject = {
         "dataset": task.dataset,
@@ -107,74 +108,24 @@ def tabulate(task: Task, losses: Sequence[NumpyArray]) -> pa.Table:
     return pa.concat_tables([table.cast(SCHEMA) for table in tables])
 
 
-def present(table: pa.Table | None, grid: Grid, family: str) -> NumpyArray:
-    """Return a mask (plans, seeds) of the runs of a grid that a table has."""
-    places = {key: index for index, key in enumerate(keys(grid, family))}
-    found = np.zeros((len(places), grid.seeds), dtype=bool)
-    if table is None:
-        return found
-    plain = table.select([*KEY, "seed"]).cast(pa.schema([SCHEMA.field(n) for n in (*KEY, "seed")]))
-    grouped = plain.group_by(list(KEY)).aggregate([("seed", "list")])
-    for *key, seeds in zip(*(grouped[n].to_pylist() for n in (*KEY, "seed_list")), strict=True):
-        place = places.get(tuple(key))
-        if place is not None:
-            found[place, [seed for seed in seeds if seed < grid.seeds]] = True
-    return found
+def missing(content: bytes | None, grid: Grid, family: str) -> tuple[Part, ...]:
+    """Return the runs that a file lacks: plans grouped by their missing seeds.
 
-
-@dataclass(frozen=True)
-class Facts:
-    """Facts about a data set, as in a manifest."""
-
-    digest: str
-    rows: int
-    features: int
-    actions: int
-    best_fixed: float
-
-
-@dataclass
-class Survey:
-    """Data sets after reading each once: those to play, those that failed, those too wide."""
-
-    found: dict[str, Facts] = field(default_factory=dict)
-    handles: dict[str, Handle] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    too_wide: list[str] = field(default_factory=list)
-
-
-def survey(handles: Sequence[Handle], max_columns: int | None) -> Survey:
-    """Read every data set and keep only facts, since all of them may not fit into memory."""
-    made = Survey()
-    refused: DiscreetError | None = None
-    for handle in handles:
-        try:
-            data = handle.load()
-            shape = (data.rows, data.dimension, data.n_actions)
-            facts = Facts(data.digest, *shape, data.best_fixed)
-        except Exception as error:
-            if isinstance(error, DiscreetError):
-                refused = refused or error
-            made.failed[handle.name] = reason(error)
-            continue
-        if max_columns is not None and facts.features > max_columns:
-            made.too_wide.append(handle.name)
-            continue
-        made.found[handle.name], made.handles[handle.name] = facts, handle
-    if refused and not made.found and not made.too_wide:
-        raise refused  # no data set is left
-    return made
-
-
-def pending(found: dict[str, Facts], folder: Folder, grid: Grid) -> Iterator[Task]:
-    """Yield tasks with runs to play, large sets first: a large set at the end would run alone."""
-    for dataset, facts in sorted(found.items(), key=lambda each: -each[1].rows * each[1].features):
-        for family in grid.families:
-            name = task_name(dataset, family)
-            content = folder.content(name)
-            parts = missing(present(None if content is None else from_bytes(content), grid, family))
-            if parts:
-                yield Task(name, dataset, family, grid, parts, facts.rows)
+    The engine is fast with many plans at once.
+    """
+    held: dict[Any, list[int]] = {}
+    if content is not None:
+        table = from_bytes(content, [*KEY, "seed"])
+        plain = table.cast(pa.schema([SCHEMA.field(name) for name in table.column_names]))
+        seeds_of = plain.group_by(list(KEY)).aggregate([("seed", "list")])
+        columns = [seeds_of[name].to_pylist() for name in (*KEY, "seed_list")]
+        held = {tuple(key): seeds for *key, seeds in zip(*columns, strict=True)}
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for index, key in enumerate(keys(grid, family)):
+        lacking = {*range(grid.seeds)}.difference(held.get(key, ()))
+        if lacking:
+            groups[tuple(sorted(lacking))].append(index)
+    return tuple((tuple(indices), seeds) for seeds, indices in groups.items())
 
 
 def task_name(dataset: str, family: str) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 import discreet
 from discreet.data import Dataset, Handle, resolve
 from discreet.data.dataset import with_schema
-from discreet.errors import InvalidInput
+from discreet.errors import DiscreetError, InvalidInput
 from discreet.lab.campaign import hardware, result_files
 from discreet.lab.campaign.campaign_settings import Campaign
 from discreet.lab.campaign.grid import Grid
@@ -72,14 +73,17 @@ def run(campaign: Campaign, show: Show = lambda _: None) -> Progress:
             for handle in handles
         ]
     _manifest(campaign, folder.known())
-    surveyed = result_files.survey(handles, campaign.max_columns)
+    progress = Progress()
+    found = _survey(handles, campaign.max_columns, progress)
     with folder.locked():
-        manifest = _manifest(campaign, folder.known(), surveyed.found)
+        manifest = _manifest(campaign, folder.known(), found)
         folder.write_manifest(manifest)
-        _record_unreadable(folder, surveyed)
-        tasks = list(result_files.pending(surveyed.found, folder, campaign.grid))
-        progress = Progress(len(tasks), sum(task.rounds for task in tasks))
-        progress.failed, progress.too_wide = dict(surveyed.failed), surveyed.too_wide
+        for name in found:
+            folder.forget(result_files.task_name(name, "data"))
+        for name, why in progress.failed.items():
+            folder.write_sidecar(result_files.task_name(name, "data"), replace(NOTHING, error=why))
+        tasks = list(_pending(found, folder, campaign.grid))
+        progress.tasks, progress.rounds = len(tasks), sum(task.rounds for task in tasks)
         show(progress)
         if tasks:
             jobs = min(jobs, len(tasks))
@@ -93,19 +97,64 @@ def run(campaign: Campaign, show: Show = lambda _: None) -> Progress:
                     crew, hardware.machine, campaign.device, crew.sharing, campaign.memory
                 )
                 if where.device == "cuda" and jobs > 1:  # alone, it compiles what it calls
-                    found = surveyed.found.values()
-                    for kernel in hardware.kernels(
-                        (each.features + 1, each.actions) for each in found
-                    ):
+                    shapes = ((each["features"] + 1, each["actions"]) for each in found.values())
+                    for kernel in hardware.kernels(shapes):
                         crew.submit(hardware.compile_kernel, kernel)
                 start, awaited = time.perf_counter(), {task.name: task for task in tasks}
-                for outcome in outcomes(_loaded(tasks, surveyed.handles, where), crew):
+                by_name = {handle.name: handle for handle in handles}
+                for outcome in outcomes(_loaded(tasks, by_name, where), crew):
                     task = awaited.pop(outcome.name)
                     _keep(task, outcome, folder, manifest)
                     progress.count(task, outcome)
                     progress.seconds = time.perf_counter() - start
                     show(progress)
     return progress
+
+
+def _survey(
+    handles: Sequence[Handle], max_columns: int | None, progress: Progress
+) -> dict[str, JsonObject]:
+    """Read every data set and return facts, since all of them may not fit into memory.
+
+    Sets that failed and those that are too wide are reported as progress.
+    """
+    found: dict[str, JsonObject] = {}
+    refused: DiscreetError | None = None
+    for handle in handles:
+        try:
+            data = handle.load()
+            facts = {
+                "digest": data.digest,
+                "rows": data.rows,
+                "features": data.dimension,
+                "actions": data.n_actions,
+                "best_fixed": data.best_fixed,
+            }
+        except Exception as error:
+            if isinstance(error, DiscreetError):
+                refused = refused or error
+            progress.failed[handle.name] = reason(error)
+            continue
+        if max_columns is not None and data.dimension > max_columns:
+            progress.too_wide.append(handle.name)
+        else:
+            found[handle.name] = facts
+    if refused and not found and not progress.too_wide:
+        raise refused  # no data set is left
+    return found
+
+
+def _pending(found: Mapping[str, JsonObject], folder: Folder, grid: Grid) -> Iterator[Task]:
+    """Yield tasks with runs to play, large sets first: a large set at the end would run alone."""
+    largest_first = sorted(
+        found.items(), key=lambda each: each[1]["rows"] * each[1]["features"], reverse=True
+    )
+    for dataset, facts in largest_first:
+        for family in grid.families:
+            name = result_files.task_name(dataset, family)
+            parts = result_files.missing(folder.content(name), grid, family)
+            if parts:
+                yield Task(name, dataset, family, grid, parts, facts["rows"])
 
 
 def _read_as(handle: Handle, campaign: Campaign, *_: Any) -> Dataset:
@@ -126,7 +175,7 @@ def _jobs(campaign: Campaign) -> int:
 def _manifest(
     campaign: Campaign,
     known: JsonMapping | None,
-    found: Mapping[str, result_files.Facts] | None = None,
+    found: Mapping[str, JsonObject] | None = None,
 ) -> JsonObject:
     """Return the new manifest of the folder; refuse a campaign that does not fit into it."""
     grid, reading, version = campaign.grid, campaign.reading, discreet.__version__
@@ -140,8 +189,8 @@ def _manifest(
         ("version of discreet", known["code_version"], version),
     ]
     for name, facts in (found or {}).items():
-        was = datasets.setdefault(name, asdict(facts))["digest"]
-        same.append((f"digest of data {name!r}", was, facts.digest))
+        was = datasets.setdefault(name, facts)["digest"]
+        same.append((f"digest of data {name!r}", was, facts["digest"]))
     for what, was, given in same:
         if was != given:
             raise InvalidInput(
@@ -161,27 +210,16 @@ def _manifest(
     }
 
 
-def _record_unreadable(folder: Folder, surveyed: result_files.Survey) -> None:
-    for name in surveyed.found:
-        folder.forget(result_files.task_name(name, "data"))
-    for name, why in surveyed.failed.items():
-        folder.write_sidecar(result_files.task_name(name, "data"), replace(NOTHING, error=why))
-
-
-def _loaded(
-    tasks: Sequence[Task], handles: Mapping[str, Handle], where: Machine
-) -> Iterator[Task | TaskOutcome]:
+def _loaded(tasks: Sequence[Task], handles: Mapping[str, Handle], where: Machine) -> Iterator[Task]:
     """Yield tasks with their data; one data set is in memory at a time."""
-    held, data = "", None
-    for task in tasks:
+    for dataset, some in groupby(tasks, key=lambda task: task.dataset):
+        data, error = None, None
         try:
-            if task.dataset != held:
-                data = replace(handles[task.dataset].load(), source=None)
-                held = task.dataset
-        except Exception as error:
-            yield TaskOutcome(task.name, error=reason(error))
-            continue
-        yield replace(task, machine=where, data=data)
+            data = replace(handles[dataset].load(), source=None)
+        except Exception as wrong:
+            error = reason(wrong)
+        for task in some:
+            yield replace(task, machine=where, data=data, error=error)
 
 
 def _keep(task: Task, outcome: TaskOutcome, folder: Folder, manifest: JsonObject) -> None:

@@ -149,12 +149,9 @@ def answer(crew: Workers, call: Callable[..., Any], *arguments: object) -> Any:
     return _result(ended.get())
 
 
-def outcomes(tasks: Iterator[Task | TaskOutcome], crew: Workers) -> Iterator[TaskOutcome]:
-    """Play all tasks. A worker that dies takes down one task at most, never the campaign.
-
-    What comes as an outcome, because its data could not be read, is passed on.
-    """
-    waiting: dict[Job, Task | TaskOutcome] = {}
+def outcomes(tasks: Iterator[Task], crew: Workers) -> Iterator[TaskOutcome]:
+    """Play all tasks. A worker that dies takes down one task at most, never the campaign."""
+    waiting: dict[Job, Task] = {}
     ended: SimpleQueue[Job] = SimpleQueue()
     while True:
         room = crew.slots() - len(waiting)
@@ -178,14 +175,11 @@ def outcomes(tasks: Iterator[Task | TaskOutcome], crew: Workers) -> Iterator[Tas
             yield alone or TaskOutcome(task.name, error=DIED)
 
 
-def _submit(crew: Workers, task: Task | TaskOutcome, ended: SimpleQueue[Job]) -> Job:
+def _submit(crew: Workers, task: Task, ended: SimpleQueue[Job]) -> Job:
     """Hand out a task; its future appears in ``ended`` when it ends."""
     future: Job = Future()
     try:
-        if isinstance(task, Task):
-            future = crew.submit(compute, task)
-        else:
-            future.set_result(task)
+        future = crew.submit(compute, task)
     except BrokenExecutor as error:  # it broke just now
         future.set_exception(error)
     _report(future, ended)
@@ -197,9 +191,7 @@ def _report(future: Job, ended: SimpleQueue[Job]) -> None:
         future.add_done_callback(ended.put)
 
 
-def _next(
-    waiting: dict[Job, Task | TaskOutcome], ended: SimpleQueue[Job]
-) -> tuple[TaskOutcome | None, Task | TaskOutcome]:
+def _next(waiting: dict[Job, Task], ended: SimpleQueue[Job]) -> tuple[TaskOutcome | None, Task]:
     """Return the outcome of the task that ends next, which is no longer waiting.
 
     None where the process pool broke, which says nothing about this task.
