@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from discreet.audit import suite
 from discreet.audit.finding import FAILS, HOLDS, Finding
-from discreet.cli.command_line import Answer, flag, progress, table, write
+from discreet.cli.command_line import Answer, command, flag, progress, table, write
 from discreet.errors import InvalidInput
 from discreet.text import epsilon_text
 from discreet.validate import in_range, installed, one_of, whole
 
-FLAGS = (
+
+@command(
+    "audit",
     flag("--quick", "ε = 2, a minute on two cores (default)"),
     flag("--full", "ε = 1, 2, 4, 8, at most 15 minutes"),
     flag("--mechanism NAME", "ridge-structured, logistic-gamma, finite, …", nargs="+"),
@@ -22,8 +24,6 @@ FLAGS = (
     flag("--html FILE", "also write the report as HTML"),
     flag("--jobs N", "number of processes (default: one per core)", 0),
 )
-
-
 def audit(args: argparse.Namespace) -> Answer:
     """Run the audit; exit code 1 if a claim fails."""
     began = time.monotonic()
@@ -91,6 +91,3 @@ def _typed(args: argparse.Namespace) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else epsilon_text(value, 3)
-
-
-COMMANDS = {"audit": (audit, FLAGS)}

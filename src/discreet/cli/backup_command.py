@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.cli.command_line import CONFIG, SERVICE_FOLDER, Answer, Args, flag
+from discreet.cli.command_line import CONFIG, SERVICE_FOLDER, Answer, Args, command, flag
 from discreet.data.warehouse import write_private_table
 from discreet.service.runtime import lifecycle
 from discreet.service.runtime.bulk import NOTE, decision_columns
@@ -14,6 +14,9 @@ from discreet.service.storage.database import storage_errors
 from discreet.service.storage.locations import open_database
 
 
+@command(
+    "backup", CONFIG, SERVICE_FOLDER, flag("file FILE", "new file, or with --folder new folder")
+)
 def backup(args: Args) -> Answer:
     """Copy the database as it is now, or all databases of a folder."""
     target = Path(args.file)
@@ -26,6 +29,9 @@ def backup(args: Args) -> Answer:
     return Answer(document, lines)
 
 
+@command(
+    "restore", CONFIG, flag("--anchor-lost", "the anchor is lost, and nothing newer was published")
+)
 def restore(args: Args) -> Answer:
     """Begin a new epoch; open batches are burned."""
     settings = Settings.read(args.config)
@@ -41,6 +47,12 @@ def restore(args: Args) -> Answer:
     return Answer({"burned": made.burned, "charged": made.charged}, text)
 
 
+@command(
+    "export",
+    CONFIG,
+    flag("what ROWS", "decisions: rows of batches under way", choices=["decisions"]),
+    flag("--to FILE", "a new .parquet file", required=True),
+)
 def export(args: Args) -> Answer:
     """Write the decisions that are stored now."""
     settings = Settings.read(args.config)
@@ -50,14 +62,3 @@ def export(args: Args) -> Answer:
     rows = len(columns["slot"])
     words = f"wrote {rows:,} decisions to {args.to}, which only its owner may read\n{NOTE}"
     return Answer({"file": args.to, "rows": rows, "private": True}, words)
-
-
-FILE = flag("file FILE", "new file, or with --folder new folder")
-LOST = flag("--anchor-lost", "the anchor is lost, and nothing newer was published")
-ROWS = flag("what ROWS", "decisions: rows of batches under way", choices=["decisions"])
-TO = flag("--to FILE", "a new .parquet file", required=True)
-COMMANDS = {
-    "backup": (backup, [CONFIG, SERVICE_FOLDER, FILE]),
-    "restore": (restore, [CONFIG, LOST]),
-    "export": (export, [CONFIG, ROWS, TO]),
-}

@@ -14,6 +14,7 @@ from discreet.cli.command_line import (
     USER,
     Answer,
     Args,
+    command,
     flag,
     progress,
     table,
@@ -33,7 +34,24 @@ and report the other half"""
 CURVES = "data sets with a plot of curves: paper (its six), all, or names"
 
 
-RUN_FLAGS = (
+def words(found: Progress) -> str:
+    """Return tasks done, rounds per second, time left and the latest task."""
+    counted = f"{found.tasks_done} of {found.tasks} tasks"
+    if not found.tasks_done or not found.seconds:
+        return counted
+    rate = found.rounds_done / found.seconds
+    left = (found.rounds - found.rounds_done) / rate if rate else 0.0
+    remaining = [f"{duration(round(left))} left"] if left else []
+    return ", ".join([counted, f"{rounds(rate)}/s", *remaining, found.latest])
+
+
+def rounds(count: float) -> str:
+    """Return ``40,000 rounds`` or ``2.6 million rounds``."""
+    return f"{count / 1e6:,.1f} million rounds" if count >= 1e6 else f"{count:,.0f} rounds"
+
+
+@command(
+    "campaign run",
     flag("file campaign.toml", "file with these keys", nargs="?"),
     IMPORT,
     flag("--data NAME", "data sets: folders, files, openml:ID, paper, fried, …", nargs="+"),
@@ -61,24 +79,6 @@ RUN_FLAGS = (
     flag("--oracles NAME", "oracles of the grid: Ridge, Logistic", nargs="+"),
     *(SCHEMA, TARGET, USER, *OFTEN_FLAGS),
 )
-
-
-def words(found: Progress) -> str:
-    """Return tasks done, rounds per second, time left and the latest task."""
-    counted = f"{found.tasks_done} of {found.tasks} tasks"
-    if not found.tasks_done or not found.seconds:
-        return counted
-    rate = found.rounds_done / found.seconds
-    left = (found.rounds - found.rounds_done) / rate if rate else 0.0
-    remaining = [f"{duration(round(left))} left"] if left else []
-    return ", ".join([counted, f"{rounds(rate)}/s", *remaining, found.latest])
-
-
-def rounds(count: float) -> str:
-    """Return ``40,000 rounds`` or ``2.6 million rounds``."""
-    return f"{count / 1e6:,.1f} million rounds" if count >= 1e6 else f"{count:,.0f} rounds"
-
-
 def run(args: Args) -> Answer:
     """Compute the missing runs; exit code 1 if a task failed, 130 after Ctrl-C."""
     document = read_campaign(args.file) if args.file else {}
@@ -137,6 +137,7 @@ def _run_lines(found: Progress, campaign: Any) -> list[str]:
     return [*lines, f"results  {campaign.out} (try: discreet campaign report {campaign.out})"]
 
 
+@command("campaign status", IMPORT, FOLDER)
 def status(args: Args) -> Answer:
     """Report present, missing, failed and damaged runs."""
     document = {"folder": args.folder, **result_files.status(Path(args.folder))}
@@ -169,6 +170,14 @@ def _state(each: JsonObject) -> str:
     return "complete" if each["runs"] >= each["expected"] else "incomplete"
 
 
+@command(
+    "campaign report",
+    IMPORT,
+    FOLDER,
+    flag("--out DIR", "output folder (default: DIR/report)"),
+    flag("--select seeds|split", SELECT, "seeds"),
+    flag("--curves NAME", CURVES, str, nargs="+", default=["paper"]),
+)
 def report(args: Args) -> Answer:
     """Write tables, figures and one page, from the result files only."""
     folder = Path(args.folder)
@@ -179,6 +188,7 @@ def report(args: Args) -> Answer:
     return Answer(document, lines)
 
 
+@command("campaign compare", IMPORT, FOLDER, flag("--cells", "also print every cell"))
 def compare(args: Args) -> Answer:
     """Compare win rates with the published ones."""
     document = paper_comparison.compare(Path(args.folder))
@@ -199,17 +209,3 @@ def compare(args: Args) -> Answer:
         for cell in cells
     ]
     return Answer(document, [*lines, "", *table(header, rows)])
-
-
-REPORT_FLAGS = (
-    flag("--out DIR", "output folder (default: DIR/report)"),
-    flag("--select seeds|split", SELECT, "seeds"),
-    flag("--curves NAME", CURVES, str, nargs="+", default=["paper"]),
-)
-CELLS = flag("--cells", "also print every cell")
-COMMANDS = {
-    "campaign run": (run, RUN_FLAGS),
-    "campaign status": (status, [IMPORT, FOLDER]),
-    "campaign report": (report, [IMPORT, FOLDER, *REPORT_FLAGS]),
-    "campaign compare": (compare, [IMPORT, FOLDER, CELLS]),
-}

@@ -61,8 +61,21 @@ def flag(name: str, help: str, kind: Any = str, **options: Any) -> Flag:
 
 
 Args = argparse.Namespace
-Commands = Mapping[str, tuple[Callable[[Args], Answer], Sequence[Flag]]]
-"""Functions and flags of the commands in a file, by name."""
+Call = Callable[[Args], Answer]
+COMMANDS: dict[str, tuple[Call, Sequence[Flag]]] = {}
+"""Functions and flags of the commands whose files are imported, by name."""
+
+
+def command(name: str, *flags: Flag) -> Callable[[Call], Call]:
+    """Register a function and its flags as a command."""
+
+    def registered(call: Call) -> Call:
+        COMMANDS[name] = call, flags
+        return call
+
+    return registered
+
+
 FILES = {"members": "keys", "restore": "backup", "export": "backup", "simulate-traffic": "traffic"}
 """Files of commands that are not called like them."""
 EXTRAS = dict.fromkeys(
@@ -93,8 +106,8 @@ class Parser(argparse.ArgumentParser):
         if file in EXTRAS:
             extra, *libraries = EXTRAS[file]
             installed(extra, f"for discreet {first}", *libraries)
-        commands: Commands = import_module(f"discreet.cli.{file}_command").COMMANDS
-        call, flags = commands[name]
+        import_module(f"discreet.cli.{file}_command")
+        call, flags = COMMANDS[name]
         self.set_defaults(call=call)
         for each, options in flags:
             self.add_argument(each, **options)

@@ -15,6 +15,7 @@ from discreet.cli.command_line import (
     Answer,
     Args,
     as_json,
+    command,
     expected_rewards,
     flag,
     reward_lines,
@@ -27,7 +28,11 @@ from discreet.simulate.privacy_curve import EPSILONS
 from discreet.text import epsilon_text
 from discreet.validate import installed
 
-FLAGS = (
+NOT_REPEATED = ("command", "call", "json", "quiet", "out")
+
+
+@command(
+    "curve",
     flag("--data NAME|FILE", "public data set: fried, …, FILE.csv", required=True),
     *(TARGET, USER, *OFTEN_FLAGS, SCHEMA, GROUP),
     flag("--rows N", "rows to generate, or to draw at random from a file", int),
@@ -38,9 +43,6 @@ FLAGS = (
     *(*REWARD_FLAGS, QUIET),
     flag("--out DIR", "folder for a page, figures and curve.json"),
 )
-NOT_REPEATED = ("command", "call", "json", "quiet", "out")
-
-
 def curve(args: Args) -> Answer:
     """Play the set at every ε, print the table, and write figure and page."""
     from discreet.lab.report.public_curve import (
@@ -103,6 +105,3 @@ def _again(args: Args) -> str:
             written = (f"{each:g}" if isinstance(each, float) else str(each) for each in many)
             words += [f"--{name.replace('_', '-')}", *written]
     return shlex.join([*words, "--out", "DIR"])
-
-
-COMMANDS = {"curve": (curve, FLAGS)}

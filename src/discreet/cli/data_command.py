@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from discreet.cli.command_line import TARGET, Answer, Args, flag, table
+from discreet.cli.command_line import TARGET, Answer, Args, command, flag, table
 from discreet.data.files import SUFFIXES
 from discreet.data.lookup import all_sets, fetch_sets, known_facts, load, resolve, set_facts
 from discreet.data.openml import cache_folder
@@ -15,6 +15,7 @@ from discreet.types import JsonObject
 COLUMNS = ("rows", "features", "classes")
 
 
+@command("data list", flag("sources SOURCE", "folder or collection", nargs="*"))
 def list_(args: Args) -> Answer:
     """List all data sets without a path, or those of the sources."""
     if args.sources:
@@ -40,6 +41,7 @@ def list_(args: Args) -> Answer:
     return Answer(document, lines)
 
 
+@command("data show", flag("name NAME", "fried, digits, openml:901, a file, DIR:NAME"), TARGET)
 def show(args: Args) -> Answer:
     """Show size, classes, simple losses and digest of one data set."""
     data = load(args.name, target=args.target)
@@ -77,6 +79,7 @@ def show(args: Args) -> Answer:
     return Answer(document, [*lines, f"digest {data.digest}"])
 
 
+@command("data fetch", flag("names NAME", "openml:901, or paper for all", nargs="+"))
 def fetch(args: Args) -> Answer:
     """Read every set once, so that those of OpenML are cached."""
     sets = []
@@ -101,13 +104,3 @@ def _answer(sets: list[JsonObject], **more: str) -> Answer:
     else:
         lines.append(f"{len(sets)} set{'s' * (len(sets) != 1)}")
     return Answer({**more, "sets": sets, "failed": len(failed)}, lines, int(bool(failed)))
-
-
-SOURCES = flag("sources SOURCE", "folder or collection", nargs="*")
-NAME = flag("name NAME", "fried, digits, openml:901, a file, DIR:NAME")
-NAMES = flag("names NAME", "openml:901, or paper for all", nargs="+")
-COMMANDS = {
-    "data list": (list_, [SOURCES]),
-    "data show": (show, [NAME, TARGET]),
-    "data fetch": (fetch, [NAMES]),
-}

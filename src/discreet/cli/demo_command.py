@@ -7,7 +7,7 @@ import json
 import sys
 from importlib.util import find_spec
 
-from discreet.cli.command_line import Answer, Args, as_json, flag, folder, table, write_all
+from discreet.cli.command_line import Answer, Args, as_json, command, flag, folder, table, write_all
 from discreet.data import load
 from discreet.lab.report.demo import (
     ALGORITHMS,
@@ -22,11 +22,6 @@ from discreet.text import epsilon_text
 from discreet.types import JsonMapping
 from discreet.validate import whole
 
-FLAGS = (
-    flag("--out DIR", "output folder (default: demo)", "demo"),
-    flag("--rows N", argparse.SUPPRESS, 20_000),
-    flag("--seeds N", argparse.SUPPRESS, 5),
-)
 LEGEND = """\
 Mean loss ± standard error, seeds 0 to {last}; smaller is better.
 Noise scale of ε; seeded noise, not private. Settings are fixed, not tuned per ε.
@@ -43,6 +38,12 @@ results  {out}/results.json
 release  {out}/released.json (try: discreet release show {out}/released.json)"""
 
 
+@command(
+    "demo",
+    flag("--out DIR", "output folder (default: demo)", "demo"),
+    flag("--rows N", argparse.SUPPRESS, 20_000),
+    flag("--seeds N", argparse.SUPPRESS, 5),
+)
 def demo(args: Args) -> Answer:
     """Play the algorithms, and write results, figure and page."""
     whole("rows", args.rows, 100)
@@ -88,6 +89,3 @@ def demo(args: Args) -> Answer:
 def _loss(run: JsonMapping) -> str:
     error = run["standard_error"]
     return f"{run['loss']:.3f}" + ("" if error is None else f" ± {error:.3f}")
-
-
-COMMANDS = {"demo": (demo, FLAGS)}

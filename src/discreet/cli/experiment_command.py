@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Args, flag, table
+from discreet.cli.command_line import Answer, Args, command, flag, table
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.settings import read_experiment_file
 
+NAME = flag("name NAME", "name of the experiment: small letters, digits and hyphens")
+FOLDER = flag("--folder DIR", "folder with server.toml (default: .)", ".")
 
+
+@command(
+    "experiment new",
+    NAME,
+    flag("--from FILE", "experiment file (default: an example)", dest="source"),
+    FOLDER,
+)
 def new(args: Args) -> Answer:
     """Begin an experiment; a server that runs serves it."""
     folder = ExperimentFolder(args.folder)
@@ -29,6 +38,7 @@ def new(args: Args) -> Answer:
     return Answer(asdict(begun) | {"config": str(file)}, lines)
 
 
+@command("experiment list", FOLDER)
 def list_(args: Args) -> Answer:
     """List experiments with their modes and the number of published documents."""
     folder = ExperimentFolder(args.folder)
@@ -48,6 +58,9 @@ MODES = {
 }
 
 
+@command("experiment pause", NAME, FOLDER)
+@command("experiment resume", NAME, FOLDER)
+@command("experiment end", NAME, FOLDER)
 def change(args: Args) -> Answer:
     """Pause, resume or end an experiment; resumed it has the mode of its file, or online."""
     getattr(ExperimentFolder(args.folder), args.kind)(args.name)
@@ -56,12 +69,24 @@ def change(args: Args) -> Answer:
     return Answer(document, text.format(args.name))
 
 
+@command(
+    "experiment archive",
+    NAME,
+    flag("--burn", "delete stored rows that are not released; this cannot be undone"),
+    FOLDER,
+)
 def archive(args: Args) -> Answer:
     """Move the folder to the archive; only burned rows are deleted."""
     place = ExperimentFolder(args.folder).archive(args.name, burn=args.burn)
     return Answer({"name": args.name, "place": str(place)}, f"{args.name} is archived: {place}")
 
 
+@command(
+    "experiment adopt",
+    flag("path PATH", "folder of the experiment, or its file"),
+    flag("--name NAME", "name of the experiment (default: as in its file)"),
+    FOLDER,
+)
 def adopt(args: Args) -> Answer:
     """Move a folder with a single experiment; chain, vault, anchor and keys do not change."""
     folder = ExperimentFolder(args.folder)
@@ -73,20 +98,3 @@ def adopt(args: Args) -> Answer:
         "host, port, prefix, connections and cors_origins are those of server.toml",
     ]
     return Answer({"name": name, "config": str(folder.file(name))}, lines)
-
-
-NAME = flag("name NAME", "name of the experiment: small letters, digits and hyphens")
-FOLDER = flag("--folder DIR", "folder with server.toml (default: .)", ".")
-FROM = flag("--from FILE", "experiment file (default: an example)", dest="source")
-BURN = flag("--burn", "delete stored rows that are not released; this cannot be undone")
-PATH = flag("path PATH", "folder of the experiment, or its file")
-AS = flag("--name NAME", "name of the experiment (default: as in its file)")
-COMMANDS = {
-    "experiment new": (new, [NAME, FROM, FOLDER]),
-    "experiment list": (list_, [FOLDER]),
-    "experiment pause": (change, [NAME, FOLDER]),
-    "experiment resume": (change, [NAME, FOLDER]),
-    "experiment end": (change, [NAME, FOLDER]),
-    "experiment archive": (archive, [NAME, BURN, FOLDER]),
-    "experiment adopt": (adopt, [PATH, AS, FOLDER]),
-}

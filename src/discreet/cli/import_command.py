@@ -12,6 +12,7 @@ from discreet.cli.command_line import (
     Answer,
     Args,
     as_json,
+    command,
     experiment_from,
     flag,
     service_settings,
@@ -29,7 +30,16 @@ from discreet.validate import installed, whole
 if TYPE_CHECKING:
     from discreet.service.settings import Settings
 
-FLAGS = (
+FIXED = (
+    *("data", "target", "schema", "rows", "policy", "oracle", "set"),
+    *("epsilon", "delta", "seeds"),
+)
+"""Flags that would change the plan of a service, or have no meaning for it."""
+STILL_THERE = "The log itself is still in {}, without protection: delete it, or restrict access."
+
+
+@command(
+    "import",
     *EXPERIMENT_FLAGS,
     flag("--log FILE", "log with one row per decision", required=True),
     flag("--action COLUMN", "column of actions (default: action)", "action"),
@@ -42,14 +52,6 @@ FLAGS = (
     flag("--jobs N", "processes that sum up Parquet files (default: 1)", int),
     flag("--scheduler ADDRESS", "Dask cluster that sums them up: tcp://…"),
 )
-FIXED = (
-    *("data", "target", "schema", "rows", "policy", "oracle", "set"),
-    *("epsilon", "delta", "seeds"),
-)
-"""Flags that would change the plan of a service, or have no meaning for it."""
-STILL_THERE = "The log itself is still in {}, without protection: delete it, or restrict access."
-
-
 def import_(args: Args) -> Answer:
     """Import a log; all inputs are checked before anything is written."""
     if args.weight is not None and not args.public:
@@ -174,6 +176,3 @@ def _from_files(args: Args, plan: Plan, *, private_state: bool) -> Answer:
         return made
 
     return _into_state(args, import_log)
-
-
-COMMANDS = {"import": (import_, FLAGS)}

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from discreet.cli.command_line import CONFIG, SERVICE_FOLDER, Answer, Args, flag, table
+from discreet.cli.command_line import CONFIG, SERVICE_FOLDER, Answer, Args, command, flag, table
 from discreet.errors import InvalidInput
 from discreet.service.membership import check_passphrase, hashed
 from discreet.service.runtime.experiment_folder import ExperimentFolder
@@ -21,7 +21,20 @@ from discreet.service.storage.locations import open_database
 from discreet.service.storage.member_tables import MemberTables
 from discreet.service.storage.sqlite import Sqlite
 
+PLACE = (CONFIG, SERVICE_FOLDER)
+SCOPES = "decide, observe, ticket, release:read, audit or admin; may be repeated"
+MEMBER = flag("member NAME", "name or e-mail address of the member")
+GRANT = flag("--experiment NAME", "role for this experiment of the folder alone", "")
 
+
+@command(
+    "keys create",
+    flag("--scope SCOPE", SCOPES, action="append"),
+    flag("--label TEXT", "description of the key", ""),
+    flag("--expires-in TIME", "lifetime, such as 90d (default: unlimited)"),
+    flag("--rate N", "requests per second instead of rate_limit", int),
+    *PLACE,
+)
 def create(args: Args) -> Answer:
     """Create a key; its text is printed and not stored."""
     known = api_keys.SCOPES if args.folder is None else (api_keys.SERVER,)
@@ -35,6 +48,7 @@ def create(args: Args) -> Answer:
     return Answer(key.shown() | {"key": text}, words)
 
 
+@command("keys list", *PLACE)
 def keys(args: Args) -> Answer:
     """List all keys, without their secrets."""
     with opened(args) as (database, connection, *_):
@@ -58,6 +72,7 @@ def _day(moment: float | None) -> str:
     return "" if moment is None else time.strftime("%Y-%m-%d", time.gmtime(moment))
 
 
+@command("keys revoke", flag("id ID", "id of the key, from discreet keys list"), *PLACE)
 def revoke(args: Args) -> Answer:
     """Revoke a key."""
     with opened(args) as (database, connection, *_), database.transaction(connection):
@@ -81,6 +96,7 @@ def opened(args: Args) -> Iterator[tuple[Database, Connection, Vault, ServerSett
         yield database, connection, vault, server
 
 
+@command("members list", *PLACE)
 def members(args: Args) -> Answer:
     """List all members."""
     with _members(args) as (tables, connection, _):
@@ -101,6 +117,14 @@ def members(args: Args) -> Answer:
     return Answer({"members": document}, table(header, rows))
 
 
+@command(
+    "members invite",
+    flag("--role ROLE", "owner, editor or viewer", required=True),
+    flag("--expires-in TIME", "(default: 7d)", "7d"),
+    flag("--url URL", "address of the service in the link"),
+    GRANT,
+    *PLACE,
+)
 def invite(args: Args) -> Answer:
     """Print a one-time link."""
     link = invitation_link(args, args.role, args.expires_in, args.url)
@@ -122,6 +146,7 @@ def invitation_link(
     return f"{base.rstrip('/')}/ui/join?code={invited}"
 
 
+@command("members role", MEMBER, flag("role ROLE", "owner, editor, viewer or none"), GRANT, *PLACE)
 def role(args: Args) -> Answer:
     """Give a member a role."""
     with _members(args) as (tables, connection, _):
@@ -132,6 +157,7 @@ def role(args: Args) -> Answer:
     return Answer({"role": args.role}, f"{args.member} has the role {args.role}{where}")
 
 
+@command("members remove", MEMBER, *PLACE)
 def remove(args: Args) -> Answer:
     """Remove a member."""
     with _members(args) as (tables, connection, _):
@@ -139,6 +165,7 @@ def remove(args: Args) -> Answer:
     return Answer({"removed": args.member}, f"{args.member} is removed")
 
 
+@command("members passphrase", MEMBER, *PLACE)
 def passphrase(args: Args) -> Answer:
     """Set a passphrase; it is neither an argument nor printed."""
     with _members(args) as (tables, connection, _):
@@ -169,34 +196,3 @@ def _members(args: Args) -> Iterator[tuple[MemberTables, Connection, ServerSetti
         if name:
             ExperimentFolder(args.folder).file(name)
         yield MemberTables(database, vault), connection, server
-
-
-PLACE = (CONFIG, SERVICE_FOLDER)
-SCOPES = "decide, observe, ticket, release:read, audit or admin; may be repeated"
-CREATE = (
-    flag("--scope SCOPE", SCOPES, action="append"),
-    flag("--label TEXT", "description of the key", ""),
-    flag("--expires-in TIME", "lifetime, such as 90d (default: unlimited)"),
-    flag("--rate N", "requests per second instead of rate_limit", int),
-    *PLACE,
-)
-ID = flag("id ID", "id of the key, from discreet keys list")
-MEMBER = flag("member NAME", "name or e-mail address of the member")
-GRANT = flag("--experiment NAME", "role for this experiment of the folder alone", "")
-INVITE = (
-    flag("--role ROLE", "owner, editor or viewer", required=True),
-    flag("--expires-in TIME", "(default: 7d)", "7d"),
-    flag("--url URL", "address of the service in the link"),
-    *(GRANT, *PLACE),
-)
-ROLE = (MEMBER, flag("role ROLE", "owner, editor, viewer or none"), GRANT, *PLACE)
-COMMANDS = {
-    "keys create": (create, CREATE),
-    "keys list": (keys, PLACE),
-    "keys revoke": (revoke, [ID, *PLACE]),
-    "members list": (members, PLACE),
-    "members invite": (invite, INVITE),
-    "members role": (role, ROLE),
-    "members remove": (remove, [MEMBER, *PLACE]),
-    "members passphrase": (passphrase, [MEMBER, *PLACE]),
-}

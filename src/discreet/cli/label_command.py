@@ -6,14 +6,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from discreet.audit.ledger_verification import checked, read
-from discreet.cli.command_line import Answer, Args, flag, write
+from discreet.cli.command_line import Answer, Args, command, flag, write
 from discreet.client import label as labels
 from discreet.errors import InvalidInput
 from discreet.releases.canonical import canonical
 from discreet.text import guarantee_text
 from discreet.validate import usable
 
-FLAGS = (
+
+@command(
+    "label",
     flag("source SOURCE", "a file, or the address of a service"),
     flag("--out NAME", "NAME.html and NAME.json", "label"),
     flag("--key FILE", "the private key that signs the document"),
@@ -21,8 +23,6 @@ FLAGS = (
     flag("--facts FILE", "TOML: operator, contact, data held"),
     flag("--registry", "write NAME.yaml for a registry"),
 )
-
-
 def label(args: Args) -> Answer:
     """Write all files, or none after an error."""
     name = args.out.removesuffix(".html").removesuffix(".json")
@@ -62,6 +62,3 @@ def _key(path: str) -> bytes:
     """Return the 32 bytes of a signing key of a vault."""
     with usable(path, "key file must be readable", "Name the file signing.key of a vault."):
         return Path(path).read_bytes()
-
-
-COMMANDS = {"label": (label, FLAGS)}

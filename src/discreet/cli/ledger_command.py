@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from discreet.audit.ledger_verification import read, total_document, verification_document
-from discreet.cli.command_line import Answer, Args, flag
+from discreet.cli.command_line import Answer, Args, command, flag
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.text import guarantee_text
 
 
+@command("ledger verify", flag("source FILE|URL", "a file, or the address of a service"))
 def verify(args: Args) -> Answer:
     """Recompute ε and δ from events; exit code 1 if anything disagrees."""
     try:
@@ -32,6 +33,7 @@ def verify(args: Args) -> Answer:
     return Answer(document, lines, code=0 if document["valid"] else 1)
 
 
+@command("ledger add", flag("sources FILE|URL", "one for each experiment", nargs="+"))
 def added(args: Args) -> Answer:
     """Report one person's cost over several experiments, and its assumptions."""
     if len(args.sources) < 2:
@@ -51,11 +53,3 @@ def added(args: Args) -> Answer:
         *(f"assumed: {each}" for each in document["assumed"]),
     ]
     return Answer(document, lines)
-
-
-ONE = flag("source FILE|URL", "a file, or the address of a service")
-MANY = flag("sources FILE|URL", "one for each experiment", nargs="+")
-COMMANDS = {
-    "ledger verify": (verify, [ONE]),
-    "ledger add": (added, [MANY]),
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Args, flag, table, write
+from discreet.cli.command_line import Answer, Args, command, flag, table, write
 from discreet.client.billboard import read_released
 from discreet.design.outcome import Outcome
 from discreet.errors import InvalidInput
@@ -15,11 +15,6 @@ from discreet.text import about
 from discreet.types import JsonMapping
 
 FIGURES = (".png", ".svg", ".pdf")
-FLAGS = (
-    flag("source SOURCE", "releases of a plan with a control share"),
-    flag("--confidence C", "confidence of the intervals (default: 0.95)", 0.95),
-    flag("--plot FILE", "also write a figure: .png, .svg or .pdf"),
-)
 COLUMNS = (
     *(("policy",), ("control",), ("lift_so_far", "", "+")),
     *(("half_width_any_time", "± "), ("half_width_fixed_time", "± ")),
@@ -27,6 +22,12 @@ COLUMNS = (
 """Keys of a batch, what stands before a figure, and the sign of a positive one."""
 
 
+@command(
+    "lift",
+    flag("source SOURCE", "releases of a plan with a control share"),
+    flag("--confidence C", "confidence of the intervals (default: 0.95)", 0.95),
+    flag("--plot FILE", "also write a figure: .png, .svg or .pdf"),
+)
 def compare(args: Args) -> Answer:
     """Report the lift of each release and of all together."""
     if args.plot and Path(args.plot).suffix not in FIGURES:
@@ -63,6 +64,3 @@ def _figure(
     outcome: Outcome, row: JsonMapping, name: str, before: str = "", sign: str = ""
 ) -> str | None:
     return None if row[name] is None else f"{before}{outcome.figure(row[name], sign)}"
-
-
-COMMANDS = {"lift": (compare, FLAGS)}

@@ -5,14 +5,29 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from discreet.cli.command_line import CONFIG, Answer, Args, flag, progress, service_settings
+from discreet.cli.command_line import (
+    CONFIG,
+    Answer,
+    Args,
+    command,
+    flag,
+    progress,
+    service_settings,
+)
 from discreet.client.http_client import Client
 from discreet.client.reported_outcomes import DONE, ProgressFile, send_outcomes
 from discreet.data.warehouse import OutcomeTable
 from discreet.design.outcome import Guardrail, declared, declared_guardrails
 from discreet.errors import InvalidInput
 
-FLAGS = (
+SHOWN, KEPT = 20, 1000
+"""Refused rows that are printed, and that --json lists."""
+LARGE = 200_000
+"""Rows from which a second process helps."""
+
+
+@command(
+    "observe",
     CONFIG,
     flag("--from SOURCE", "file or postgresql://…", required=True, dest="source"),
     flag("--query SQL", "query, for a database"),
@@ -23,12 +38,6 @@ FLAGS = (
     flag("--key KEY", "an API key with the scope observe (DISCREET_API_KEY)"),
     flag("--progress FILE", "file that records which rows are done"),
 )
-SHOWN, KEPT = 20, 1000
-"""Refused rows that are printed, and that --json lists."""
-LARGE = 200_000
-"""Rows from which a second process helps."""
-
-
 def observe(args: Args) -> Answer:
     """Send or store every row; print how many, and which were refused."""
     key = args.key or os.environ.get("DISCREET_API_KEY")
@@ -76,6 +85,3 @@ def _chosen(declared: tuple[Guardrail, ...], given: str | None) -> tuple[Guardra
             f"--guardrails {','.join(known) or 'none'}, or none to report outcomes alone."
         )
     return tuple(each for name in names for each in declared if each.name == name)
-
-
-COMMANDS = {"observe": (observe, FLAGS)}

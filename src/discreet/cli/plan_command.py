@@ -9,6 +9,7 @@ from discreet.cli.command_line import (
     REWARD_FLAGS,
     Answer,
     Args,
+    command,
     expected_rewards,
     experiment_from,
     flag,
@@ -28,7 +29,8 @@ def _count_or_names(text: str) -> int | list[str]:
     return int(text) if text.isdecimal() else text.split(",")
 
 
-FLAGS = (
+@command(
+    "plan",
     *EXPERIMENT_FLAGS,
     flag("--horizon T", "number of rounds, if known in advance", int),
     flag("--actions A|NAMES", "number of actions, or their names", type=_count_or_names),
@@ -37,8 +39,6 @@ FLAGS = (
     *REWARD_FLAGS,
     flag("--per-day N", "expected decisions per day: also report the times of releases", float),
 )
-
-
 def forecast(args: Args) -> Answer:
     """Report the schedule, the noise and the guarantee of an experiment."""
     experiment = experiment_from(args)
@@ -133,6 +133,3 @@ def _noise_text(outcome: Outcome, noise: float) -> str:
     """Return losses in [0, 1] to a hundredth, other units to two digits."""
     value = outcome.error_of(noise)
     return f"±{value:.2f}" if outcome == UNIT_LOSS else f"±{float(f'{value:.2g}'):,g}"
-
-
-COMMANDS = {"plan": (forecast, FLAGS)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from discreet.cli.command_line import IMPORT, Answer, Args, flag, table, write
+from discreet.cli.command_line import IMPORT, Answer, Args, command, flag, table, write
 from discreet.client.billboard import read_released
 from discreet.client.recomputation import recompute
 from discreet.errors import CorruptRelease
@@ -12,7 +12,10 @@ from discreet.plan.config import config_text
 from discreet.releases.quality import quality, released_document
 from discreet.text import epsilon_text, guarantee_text, listed
 
+SOURCE = flag("file SOURCE", "releases, signed documents, or the address of a service")
 
+
+@command("release verify", SOURCE, IMPORT)
 def verify(args: Args) -> Answer:
     """Verify every digest, link, predictor and matrix; exit code 1 if one is wrong."""
     try:
@@ -31,6 +34,7 @@ def verify(args: Args) -> Answer:
     return Answer(document | {"recomputed": parts}, [text, f"head {head}"] if head else text)
 
 
+@command("release export", SOURCE, flag("--onnx FILE", "where to write", required=True))
 def export(args: Args) -> Answer:
     """Export the newest predictor for other runtimes, after verifying the chain."""
     from discreet.adapters.onnx_model import onnx_model
@@ -43,6 +47,7 @@ def export(args: Args) -> Answer:
     return Answer(document, f"wrote {args.onnx}: release {number}, digest {digest[:12]}")
 
 
+@command("release show", SOURCE)
 def show(args: Args) -> Answer:
     """Show the plan and the releases of a file, after verifying them."""
     released = read_released(args.file)
@@ -75,12 +80,3 @@ def show(args: Args) -> Answer:
         *(["", *table(header, rows)] if rows else []),
     ]
     return Answer(document, lines)
-
-
-SOURCE = flag("file SOURCE", "releases, signed documents, or the address of a service")
-ONNX = flag("--onnx FILE", "where to write", required=True)
-COMMANDS = {
-    "release show": (show, [SOURCE]),
-    "release verify": (verify, [SOURCE, IMPORT]),
-    "release export": (export, [SOURCE, ONNX]),
-}

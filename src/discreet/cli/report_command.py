@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from discreet.audit.ledger_verification import checked, read
-from discreet.cli.command_line import Answer, Args, as_json, flag, write_all
+from discreet.cli.command_line import Answer, Args, as_json, command, flag, write_all
 from discreet.client.billboard import read_released
 from discreet.client.label import label_document, label_page
 from discreet.lab.report.release_report import report_document, report_page
@@ -13,12 +13,12 @@ from discreet.privacy.events import NonPrivate
 from discreet.privacy.ledger import Ledger
 from discreet.text import guarantee_text
 
-FLAGS = (
+
+@command(
+    "report",
     flag("source SOURCE", "releases, or the address of a service"),
     flag("--out DIR", "folder (default: report)", "report"),
 )
-
-
 def report(args: Args) -> Answer:
     """Write all files, or none after an error."""
     released, source = read_released(args.source), read(args.source)
@@ -43,6 +43,3 @@ def report(args: Args) -> Answer:
         *(f"written to {file}" for file in document["files"]),
     ]
     return Answer(document, lines)
-
-
-COMMANDS = {"report": (report, FLAGS)}

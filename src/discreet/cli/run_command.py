@@ -10,6 +10,7 @@ from discreet.cli.command_line import (
     Answer,
     Args,
     as_json,
+    command,
     experiment_from,
     flag,
     table,
@@ -20,9 +21,13 @@ from discreet.privacy.budget import Participation
 from discreet.simulate.experiment import losses_by_group, play_seeds, result_document
 from discreet.text import guarantee_text
 
-FLAGS = (*EXPERIMENT_FLAGS, GROUP, flag("--out FILE", "also write the result as JSON"))
 
-
+@command(
+    "run",
+    *EXPERIMENT_FLAGS,
+    GROUP,
+    flag("--out FILE", "also write the result as JSON"),
+)
 def run(args: Args) -> Answer:
     """Play every seed and report the losses."""
     experiment = experiment_from(args, needs_data=True)
@@ -66,6 +71,3 @@ def run(args: Args) -> Answer:
 
 def _plus_minus(error: float | None) -> str:
     return "" if error is None else f"± {error:.4f}"
-
-
-COMMANDS = {"run": (run, FLAGS)}

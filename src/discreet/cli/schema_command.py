@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from discreet.adapters.personalizer import draft_experiment
-from discreet.cli.command_line import Answer, Args, flag, write
+from discreet.cli.command_line import Answer, Args, command, flag, write
 from discreet.data.files import sample_columns
 from discreet.features.schema_file import HEAD, draft_text, schema_of, suggestions
 from discreet.plan.config import to_config
 from discreet.types import JsonMapping
 from discreet.validate import one_of
 
-FLAGS = (
+
+@command(
+    "schema",
     flag("sample SAMPLE", ".csv or .parquet, or requests in .jsonl"),
     flag("--without COLUMN", "columns that are no part of the context", nargs="+", default=[]),
     flag("--out FILE", "output file; an existing file is not overwritten"),
 )
-
-
 def schema(args: Args) -> Answer:
     """Suggest a field for every column."""
     if Path(args.sample).suffix == ".jsonl":
@@ -60,6 +60,3 @@ def _written(args: Args, document: JsonMapping, text: str, counts: str = "") -> 
     return Answer(
         document, f"written to {args.out}{counts}\nRead it and correct it before you use it."
     )
-
-
-COMMANDS = {"schema": (schema, FLAGS)}

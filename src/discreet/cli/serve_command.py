@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.cli.command_line import CONFIG, Answer, Args, flag, write
+from discreet.cli.command_line import CONFIG, Answer, Args, command, flag, write
 from discreet.cli.keys_command import invitation_link
 from discreet.errors import InvalidInput
 from discreet.plan.explanation import plan_size
@@ -19,7 +19,10 @@ from discreet.validate import whole
 FIRST_DECISION = """\
   curl http://127.0.0.1:8000/v1/decide -H 'Authorization: Bearer {key}' \\
     -H 'Content-Type: application/json' -d '{{"context": {{"hour": 9, "device": "phone"}}}}'"""
-FLAGS = (
+
+
+@command(
+    "serve",
     CONFIG,
     flag("--folder DIR", "serve all experiments of this folder, by server.toml"),
     flag("--init", "write an example file, begin its experiment, and print a key"),
@@ -28,8 +31,6 @@ FLAGS = (
     flag("--port PORT", "port to listen on (default: as in the file)", int),
     flag("--workers N", "number of processes, with PostgreSQL", 1),
 )
-
-
 def serve(args: Args) -> Answer:
     """Serve until a signal arrives, or with ``--init`` prepare a new service."""
     if args.anchor is not None and (args.folder is not None or not args.init):
@@ -99,6 +100,3 @@ def _init(args: Args) -> Answer:
     if written:
         lines += ["then, from another terminal:", FIRST_DECISION.format(key=begun.admin_key)]
     return Answer(document, lines)
-
-
-COMMANDS = {"serve": (serve, FLAGS)}

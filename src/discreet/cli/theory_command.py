@@ -6,7 +6,17 @@ import argparse
 import os
 import time
 
-from discreet.cli.command_line import Answer, Args, as_json, flag, folder, progress, table, write
+from discreet.cli.command_line import (
+    Answer,
+    Args,
+    as_json,
+    command,
+    flag,
+    folder,
+    progress,
+    table,
+    write,
+)
 from discreet.text import duration, guarantee_text
 from discreet.validate import installed, positive, whole
 
@@ -24,6 +34,14 @@ GROWTH = {
 """Columns of the table of measured slopes."""
 
 
+@command(
+    "theory bounds",
+    flag("--T T", "rounds", int, required=True),
+    flag("--A A", "actions", int, required=True),
+    flag("--F F", "functions in the class", int, required=True),
+    flag("--epsilon E", "default: 1", 1.0),
+    flag("--delta D", "probability of failure (default: 0.05)", 0.05),
+)
 def bounds(args: Args) -> Answer:
     """Report every guarantee at one T, A, |F|, ε and δ."""
     from discreet.lab.theory import bounds_document
@@ -48,6 +66,12 @@ def bounds(args: Args) -> Answer:
     return Answer(document, lines)
 
 
+@command(
+    "theory scaling",
+    flag("--out DIR", "output folder", required=True),
+    flag("--seeds N", "default: 30", 30),
+    flag("--quick", argparse.SUPPRESS),
+)
 def scaling(args: Args) -> Answer:
     """Run the experiments, then write results, figures and the page."""
     installed("campaign", "for the report", "matplotlib", "jinja2")
@@ -74,21 +98,3 @@ def scaling(args: Args) -> Answer:
         *(f"wrote    {out / name}" for name in files),
     ]
     return Answer({**document, "seconds": seconds, "files": files}, lines)
-
-
-BOUND_FLAGS = (
-    flag("--T T", "rounds", int, required=True),
-    flag("--A A", "actions", int, required=True),
-    flag("--F F", "functions in the class", int, required=True),
-    flag("--epsilon E", "default: 1", 1.0),
-    flag("--delta D", "probability of failure (default: 0.05)", 0.05),
-)
-SCALING_FLAGS = (
-    flag("--out DIR", "output folder", required=True),
-    flag("--seeds N", "default: 30", 30),
-    flag("--quick", argparse.SUPPRESS),
-)
-COMMANDS = {
-    "theory bounds": (bounds, BOUND_FLAGS),
-    "theory scaling": (scaling, SCALING_FLAGS),
-}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from discreet.cli.command_line import Answer, Args, flag, table
+from discreet.cli.command_line import Answer, Args, command, flag, table
 from discreet.client import Client
 from discreet.design.outcome import Outcome, declared
 from discreet.lab.traffic import Habits, contexts, first_rows, labels, play, summary
@@ -12,7 +12,9 @@ from discreet.text import duration
 from discreet.types import JsonMapping
 from discreet.validate import in_range, positive
 
-FLAGS = (
+
+@command(
+    "simulate-traffic",
     flag("--url URL", "address of discreet serve", required=True),
     flag("--key KEY", "an API key with the scopes decide and observe"),
     flag("--data NAME|FILE", "as for discreet run: linear, fried, …", required=True),
@@ -24,8 +26,6 @@ FLAGS = (
     flag("--duplicates SHARE", "share of losses that are sent twice", 0.0),
     flag("--seed N", "seed of late, missing and duplicate losses", 0),
 )
-
-
 def traffic(args: Args) -> Answer:
     """Report loss over time, latency percentiles and answers by code."""
     rate = positive("rate", args.rate)
@@ -93,6 +93,3 @@ def _lines(document: JsonMapping, outcome: Outcome) -> list[str]:
         counted = ", ".join(f"{count:,} × {code}" for code, count in answers.items())
         lines.append(f"answers to {kind}: {counted or 'none'}")
     return lines
-
-
-COMMANDS = {"simulate-traffic": (traffic, FLAGS)}

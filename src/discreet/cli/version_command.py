@@ -6,11 +6,12 @@ import platform
 from importlib.metadata import PackageNotFoundError, metadata
 
 import discreet
-from discreet.cli.command_line import Answer, Args
+from discreet.cli.command_line import Answer, Args, command
 
 LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting", "scikit-learn", "matplotlib", "torch")
 
 
+@command("version")
 def version(args: Args) -> Answer:  # noqa: ARG001
     """Report versions without importing the libraries."""
     libraries: dict[str, str | None] = {}
@@ -23,6 +24,3 @@ def version(args: Args) -> Answer:  # noqa: ARG001
     document = {"discreet": discreet.__version__, "python": python, "libraries": libraries}
     found = ", ".join(f"{name} {number}" for name, number in libraries.items() if number)
     return Answer(document, f"discreet {discreet.__version__} (Python {python}, {found})")
-
-
-COMMANDS = {"version": (version, ())}
