@@ -7,7 +7,7 @@ import json
 import sys
 from importlib.util import find_spec
 
-from discreet.cli.command_line import Answer, Args, as_json, command, flag, folder, table, write_all
+from discreet.cli import command_line as cli
 from discreet.data import load
 from discreet.lab.report.demo import (
     ALGORITHMS,
@@ -38,18 +38,18 @@ results  {out}/results.json
 release  {out}/released.json (try: discreet release show {out}/released.json)"""
 
 
-@command(
+@cli.command(
     "demo",
-    flag("--out DIR", "output folder (default: demo)", "demo"),
-    flag("--rows N", argparse.SUPPRESS, 20_000),
-    flag("--seeds N", argparse.SUPPRESS, 5),
+    cli.flag("--out DIR", "output folder (default: demo)", "demo"),
+    cli.flag("--rows N", argparse.SUPPRESS, 20_000),
+    cli.flag("--seeds N", argparse.SUPPRESS, 5),
 )
-def demo(args: Args) -> Answer:
+def demo(args: cli.Args) -> cli.Answer:
     """Play the algorithms, and write results, figure and page."""
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)
 
-    out = folder(args.out)
+    out = cli.folder(args.out)
     sets = [load("fried", rows=args.rows)]
     if find_spec("sklearn") is not None:
         sets.append(load("digits"))
@@ -62,7 +62,7 @@ def demo(args: Args) -> Answer:
     results = demo_document(sets, runs, args.seeds)
     results["private"] = private_run(sets[0], out / "released.json")
     # Figures and pages are made from the content of the file, and from nothing else.
-    written = as_json(results) + "\n"
+    written = cli.as_json(results) + "\n"
     results = json.loads(written)
     figure = demo_figure(results)
     files: dict[str, str | bytes] = {
@@ -71,7 +71,7 @@ def demo(args: Args) -> Answer:
         "losses.svg": figure.svg(),
         "index.html": demo_page(results),
     }
-    results["files"] = [*write_all(args.out, files), str(out / "released.json")]
+    results["files"] = [*cli.write_all(args.out, files), str(out / "released.json")]
     lines = []
     for data in results["sets"]:
         played = [run for run in results["runs"] if run["data"] == data["name"]]
@@ -81,9 +81,9 @@ def demo(args: Args) -> Answer:
             for each in results["algorithms"]
         ]
         plain = f"best fixed action {data['best_fixed']:.3f}, uniform {data['uniform']:.3f}"
-        lines += [*table(header, rows), f"without contexts: {plain}", ""]
+        lines += [*cli.table(header, rows), f"without contexts: {plain}", ""]
     legend = {"last": args.seeds - 1, "statement": results["private"]["statement"], "out": out}
-    return Answer(results, [*lines, LEGEND.format(**legend)])
+    return cli.Answer(results, [*lines, LEGEND.format(**legend)])
 
 
 def _loss(run: JsonMapping) -> str:

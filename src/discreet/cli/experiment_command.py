@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Args, command, flag, table
+from discreet.cli import command_line as cli
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.settings import read_experiment_file
 
-NAME = flag("name NAME", "name of the experiment: small letters, digits and hyphens")
-FOLDER = flag("--folder DIR", "folder with server.toml (default: .)", ".")
+NAME = cli.flag("name NAME", "name of the experiment: small letters, digits and hyphens")
+FOLDER = cli.flag("--folder DIR", "folder with server.toml (default: .)", ".")
 
 
-@command(
+@cli.command(
     "experiment new",
     NAME,
-    flag("--from FILE", "experiment file (default: an example)", dest="source"),
+    cli.flag("--from FILE", "experiment file (default: an example)", dest="source"),
     FOLDER,
 )
-def new(args: Args) -> Answer:
+def new(args: cli.Args) -> cli.Answer:
     """Begin an experiment; a server that runs serves it."""
     folder = ExperimentFolder(args.folder)
 
@@ -35,20 +35,20 @@ def new(args: Args) -> Answer:
         f"anchor, which notices restored backups: {begun.anchor}",
         f"its address: {folder.server.address(begun.name)}/decide",
     ]
-    return Answer(asdict(begun) | {"config": str(file)}, lines)
+    return cli.Answer(asdict(begun) | {"config": str(file)}, lines)
 
 
-@command("experiment list", FOLDER)
-def list_(args: Args) -> Answer:
+@cli.command("experiment list", FOLDER)
+def list_(args: cli.Args) -> cli.Answer:
     """List experiments with their modes and the number of published documents."""
     folder = ExperimentFolder(args.folder)
     found, archived = folder.listed(), folder.archived()
     rows = [[each.name, each.mode, each.documents, each.under_way] for each in found]
-    lines = table(["experiment", "mode", "published", "batches under way"], rows)
+    lines = cli.table(["experiment", "mode", "published", "batches under way"], rows)
     lines += [f"{each.name}: {each.wrong}" for each in found if each.wrong]
     lines += [f"archived: {', '.join(archived)}"] if archived else []
     document = {"experiments": [asdict(each) for each in found], "archived": archived}
-    return Answer(document, lines)
+    return cli.Answer(document, lines)
 
 
 MODES = {
@@ -58,36 +58,36 @@ MODES = {
 }
 
 
-@command("experiment pause", NAME, FOLDER)
-@command("experiment resume", NAME, FOLDER)
-@command("experiment end", NAME, FOLDER)
-def change(args: Args) -> Answer:
+@cli.command("experiment pause", NAME, FOLDER)
+@cli.command("experiment resume", NAME, FOLDER)
+@cli.command("experiment end", NAME, FOLDER)
+def change(args: cli.Args) -> cli.Answer:
     """Pause, resume or end an experiment; resumed it has the mode of its file, or online."""
     getattr(ExperimentFolder(args.folder), args.kind)(args.name)
     mode, text = MODES[args.kind]
     document = {"name": args.name, **({"mode": mode} if mode else {})}
-    return Answer(document, text.format(args.name))
+    return cli.Answer(document, text.format(args.name))
 
 
-@command(
+@cli.command(
     "experiment archive",
     NAME,
-    flag("--burn", "delete stored rows that are not released; this cannot be undone"),
+    cli.flag("--burn", "delete stored rows that are not released; this cannot be undone"),
     FOLDER,
 )
-def archive(args: Args) -> Answer:
+def archive(args: cli.Args) -> cli.Answer:
     """Move the folder to the archive; only burned rows are deleted."""
     place = ExperimentFolder(args.folder).archive(args.name, burn=args.burn)
-    return Answer({"name": args.name, "place": str(place)}, f"{args.name} is archived: {place}")
+    return cli.Answer({"name": args.name, "place": str(place)}, f"{args.name} is archived: {place}")
 
 
-@command(
+@cli.command(
     "experiment adopt",
-    flag("path PATH", "folder of the experiment, or its file"),
-    flag("--name NAME", "name of the experiment (default: as in its file)"),
+    cli.flag("path PATH", "folder of the experiment, or its file"),
+    cli.flag("--name NAME", "name of the experiment (default: as in its file)"),
     FOLDER,
 )
-def adopt(args: Args) -> Answer:
+def adopt(args: cli.Args) -> cli.Answer:
     """Move a folder with a single experiment; chain, vault, anchor and keys do not change."""
     folder = ExperimentFolder(args.folder)
     name = folder.adopt(Path(args.path), args.name)
@@ -97,4 +97,4 @@ def adopt(args: Args) -> Answer:
         f"its address is now {address}/decide, its page {address}/ui",
         "host, port, prefix, connections and cors_origins are those of server.toml",
     ]
-    return Answer({"name": name, "config": str(folder.file(name))}, lines)
+    return cli.Answer({"name": name, "config": str(folder.file(name))}, lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Args, command, flag, table, write
+from discreet.cli import command_line as cli
 from discreet.client.billboard import read_released
 from discreet.design.outcome import Outcome
 from discreet.errors import InvalidInput
@@ -22,13 +22,13 @@ COLUMNS = (
 """Keys of a batch, what stands before a figure, and the sign of a positive one."""
 
 
-@command(
+@cli.command(
     "lift",
-    flag("source SOURCE", "releases of a plan with a control share"),
-    flag("--confidence C", "confidence of the intervals (default: 0.95)", 0.95),
-    flag("--plot FILE", "also write a figure: .png, .svg or .pdf"),
+    cli.flag("source SOURCE", "releases of a plan with a control share"),
+    cli.flag("--confidence C", "confidence of the intervals (default: 0.95)", 0.95),
+    cli.flag("--plot FILE", "also write a figure: .png, .svg or .pdf"),
 )
-def compare(args: Args) -> Answer:
+def compare(args: cli.Args) -> cli.Answer:
     """Report the lift of each release and of all together."""
     if args.plot and Path(args.plot).suffix not in FIGURES:
         raise InvalidInput(
@@ -47,7 +47,7 @@ def compare(args: Args) -> Answer:
         for row in document["batches"]
     ]
     known = [found.relative_text] if found.pooled.known else []
-    lines = [*table(header, rows), "", found.text, *known, f"So {found.verdict}."]
+    lines = [*cli.table(header, rows), "", found.text, *known, f"So {found.verdict}."]
     if found.pooled.helps is None and found.more_decisions is not None:
         until = "the interval is half as wide" if known else "the lift is known, if all answer"
         lines.append(f"About {about(found.more_decisions)} more decisions until {until}.")
@@ -55,9 +55,9 @@ def compare(args: Args) -> Answer:
     if args.plot:
         picture = BytesIO()
         found.plot().figure.savefig(picture, format=Path(args.plot).suffix[1:])
-        write(args.plot, picture.getvalue())
+        cli.write(args.plot, picture.getvalue())
         lines.append(f"wrote {args.plot}")
-    return Answer(document, lines)
+    return cli.Answer(document, lines)
 
 
 def _figure(

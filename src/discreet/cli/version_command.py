@@ -6,13 +6,13 @@ import platform
 from importlib.metadata import PackageNotFoundError, metadata
 
 import discreet
-from discreet.cli.command_line import Answer, Args, command
+from discreet.cli import command_line as cli
 
 LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting", "scikit-learn", "matplotlib", "torch")
 
 
-@command("version")
-def version(args: Args) -> Answer:  # noqa: ARG001
+@cli.command("version")
+def version(args: cli.Args) -> cli.Answer:  # noqa: ARG001
     """Report versions without importing the libraries."""
     libraries: dict[str, str | None] = {}
     for name in LIBRARIES:
@@ -23,4 +23,4 @@ def version(args: Args) -> Answer:  # noqa: ARG001
     python = platform.python_version()
     document = {"discreet": discreet.__version__, "python": python, "libraries": libraries}
     found = ", ".join(f"{name} {number}" for name, number in libraries.items() if number)
-    return Answer(document, f"discreet {discreet.__version__} (Python {python}, {found})")
+    return cli.Answer(document, f"discreet {discreet.__version__} (Python {python}, {found})")
