@@ -1,8 +1,10 @@
-"""Campaign folders for tests, written here after the contract and not by the campaign."""
+"""Campaign folders for tests, written according to the format and not by the campaign."""
 
 import hashlib
 import json
 import math
+import re
+from html.parser import HTMLParser
 from itertools import product
 
 import numpy as np
@@ -51,10 +53,10 @@ def table(rows):
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def family(row):
-    if row["algorithm"] == "Supervised":
-        return f"{row['oracle']}.supervised"
-    return f"{row['oracle']}.{'radii' if row['algorithm'] in RADII else 'predictions'}"
+def task_of(row):
+    kind = "radii" if row["algorithm"] in RADII else "predictions"
+    kind = "supervised" if row["algorithm"] == "Supervised" else kind
+    return f"{file_name(row['dataset'])}.{row['oracle']}.{kind}"
 
 
 def about(rows):
@@ -70,26 +72,26 @@ def grid(rows):
         "preset": "paper",
         "mechanism": "paper",
         "features": "raw",
+        "seeds": len(seen["seed"]),
         "algorithms": [name for name in ALGORITHMS if name in seen["algorithm"]],
         "epsilons": [
             "inf" if math.isinf(each) else each for each in sorted(seen["epsilon"], reverse=True)
         ],
-        "delta": 1e-5,
         "ridges": [0.01],
-        "seeds": len(seen["seed"]),
+        "delta": 1e-5,
     }
 
 
 def write_rows(root, rows, *, failed=None, **changes):
     """A folder with one file for each data set and family; ``failed`` tasks have a reason only."""
+    (root / "runs").mkdir(parents=True)
     tasks = {}
     for row in rows:
-        tasks.setdefault(f"{file_name(row['dataset'])}.{family(row)}", []).append(row)
-    runs = root / "runs"
-    runs.mkdir(parents=True)
+        tasks.setdefault(task_of(row), []).append(row)
     for name, some in tasks.items():
-        pq.write_table(table(some), runs / f"{name}.parquet")
-        checksum = hashlib.sha256((runs / f"{name}.parquet").read_bytes()).hexdigest()
+        path = root / "runs" / f"{name}.parquet"
+        pq.write_table(table(some), path)
+        checksum = hashlib.sha256(path.read_bytes()).hexdigest()
         write_sidecar(root, name, sha256=checksum, seconds=1.5, rows=len(some))
     for name, reason in (failed or {}).items():
         write_sidecar(root, name, error=reason)
@@ -110,8 +112,7 @@ def write_sidecar(root, name, **changes):
     (root / "runs" / f"{name}.json").write_text(json.dumps(empty | changes))
 
 
-# What a campaign looks like, roughly: how much each algorithm loses above Supervised, and how
-# much more under privacy.
+# A rough model of a campaign: the loss of each algorithm above Supervised, and its privacy cost.
 GAP = dict(zip(ALGORITHMS, (0.05, 0.03, 0.05, 0.05, 0.05, 0.05, 0.045, 0.0), strict=True))
 COST = dict(zip(ALGORITHMS, (0.10, 0.06, 0.10, 0.10, 0.16, 0.17, 0.15, 0.04), strict=True))
 
@@ -132,3 +133,20 @@ def realistic(sets, seed=0):
                 changes = {"oracle": oracle, "rounds": sets[name], "settings": settings(ridge)}
                 rows.append(run(name, algorithm, epsilon, number, loss, **changes))
     return rows
+
+
+class References(HTMLParser):
+    """Everything in a page that a browser might fetch or run."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = re.findall(r"url\((?!#)[^)]*\)|@import[^;]*|image-set\([^)]*\)", text)
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag in ("script", "iframe", "object", "embed", "base"):
+            self.found.append(tag)
+        for name, value in attributes:
+            points = name.split(":")[-1] in ("src", "href", "srcset", "action", "poster", "data")
+            if points and not (value or "").startswith(("#", "data:,")):
+                self.found.append(f"{name}={value}")

@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from discreet.lab.campaign.presets import ROUNDS
 from discreet.lab.report import algorithm_comparison as comparison
 from discreet.lab.report.campaign_figures import COLOURS, legible_on
-from discreet.lab.report.selection import select
+from discreet.lab.report.figures import STYLES
+from discreet.lab.report.selection import REFERENCE, SHORT, select
 from discreet.lab.report.tables import beside_default
 from lab.report.folders import run, settings, table
 from tolerances import EXACT
@@ -122,3 +124,10 @@ def test_means_and_shares_by_hand():
         assert abs(2.5 / 4 - bound) == pytest.approx(1.959964 * spread, rel=1e-5)
     assert "+0.075" in beside_default([found]).rows[0][1]
     assert comparison.differences(["Rival"], [1.0], np.full((2, 1, 1), np.nan)) == []
+
+
+def test_no_two_algorithms_look_alike():
+    rivals = [*ROUNDS, "Epsilon-greedy", "Thompson", "AdaSSP"]
+    assert {*rivals, *SHORT, REFERENCE, "Default"} <= {*STYLES}
+    for names in ([*SHORT, REFERENCE, "Default"], [*rivals, "Default"]):
+        assert len({(STYLES[name][0], str(STYLES[name][1])) for name in names}) == len(names)
