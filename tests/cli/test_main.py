@@ -249,6 +249,18 @@ def test_release_show_says_what_is_not_private(call, tmp_path):
     assert "∞" in out
 
 
+def test_release_export_writes_the_newest_predictor(refuses, document, released, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    out, newest = tmp_path / "model.onnx", dc.Released.load(released).latest
+    found = document("release", "export", released, "--onnx", out)
+    assert (found["release"], found["digest"]) == (newest.number, newest.digest)
+    session = onnxruntime.InferenceSession(out.read_bytes())
+    losses, _ = session.run(None, {"contexts": np.array([[0.5, 0.1]])})
+    assert losses.shape == (1, 2)
+    away = tmp_path / "no" / "model.onnx"
+    refuses("release", "export", released, "--onnx", away, said="output must be writable")
+
+
 # --- refusing ----------------------------------------------------------------------------------
 
 WRONG = [

@@ -44,21 +44,17 @@ def test_a_sample_becomes_a_commented_file_that_can_be_used(call, document, samp
 def test_without_a_file_it_is_printed(call, document, sample):
     assert "[[fields]]" in call("schema", str(sample))[1]
     answer = document("schema", str(sample), "--without", "clicked")
-    assert answer["left_out"] == ["customer"]
-    assert answer["features"] == 1 + 3 + 3
+    assert (answer["left_out"], answer["features"]) == (["customer"], 1 + 3 + 3)
 
 
 def test_mistakes(refuses, sample, tmp_path):
-    kept = tmp_path / "kept.toml"
-    kept.write_text("mine")
-    bare = tmp_path / "bare.csv"
+    present, bare = tmp_path / "present.toml", tmp_path / "bare.csv"
+    present.write_text("mine")
     bare.write_text("1,2\n3,4\n5,6\n")
     for arguments, words in (
-        ([str(sample), "--out", str(kept)], "(File exists)"),
-        ([str(sample), "--without", "clickd"], "Did you mean 'clicked'?"),
-        ([str(tmp_path / "none.csv")], "none.csv"),
-        ([str(tmp_path / "data.npz")], "sample must be a .csv or .parquet file"),
-        ([str(bare)], "must have a header"),
+        ([sample, "--out", present], "(File exists)"),
+        ([sample, "--without", "clickd"], "Did you mean 'clicked'?"),
+        ([bare], "must have a header"),
     ):
         refuses("schema", *arguments, said=words)
-    assert kept.read_text() == "mine"
+    assert present.read_text() == "mine"
