@@ -63,21 +63,16 @@ def right(learner):
     return np.mean(learner.decide(X).action_index == BEST)
 
 
-def test_a_private_log_becomes_a_learner_that_knows_it(folder, call):
+def test_a_private_log_becomes_a_learner_that_knows_it(folder, call, refuses):
     code, out, _ = call(*CSV, "--out", "warm")
     assert code == 0, out
     assert "800 rows in 3 batches: ε = 8" in out
     assert (folder / "warm.state").stat().st_mode & 0o777 == 0o600
-    released = dc.Released.load("warm.released.json")
-    assert released.plan["imported"] == 800
-    assert right(dc.Learner.load("warm.state")) > 0.6
-
-
-def test_a_log_is_not_imported_twice_under_one_name(folder, call, refuses):
-    call(*CSV, "--out", "warm")
+    assert dc.Released.load("warm.released.json").plan["imported"] == 800
     before = (folder / "warm.state").read_bytes()
-    refuses(*CSV, "--out", "warm", said="warm.state")
+    refuses(*CSV, "--out", "warm", said="warm.state")  # a second draw of noise
     assert (folder / "warm.state").read_bytes() == before
+    assert right(dc.Learner.load("warm.state")) > 0.6
 
 
 @pytest.mark.parametrize("log", ["log.vw", "adf.vw"])
@@ -120,10 +115,7 @@ def test_people_bring_their_ids(call, refuses):
         (CSV[:-2], "Name those that are no feature with --ignore"),
         ((*CSV, "--weight", "0.5"), "weight must come with --public"),
         (("--log", "log.csv", "--loss", "lost"), "action must be a column"),
-        (("--log", "log.csv", "--action", "shown", "--loss", "lsot"), "loss must be a column"),
         ((*CSV, "--reward", "lost"), "log must have a loss"),
-        (("--log", "log.npz"), "log must be a .csv"),
-        (("--log", "absent.vw"), "must be"),
         ((*CSV, "--user", "who", "--set", "unit=decision"), "user must be left out"),
         ((*CSV, "--set", "imported=700"), "log must have the 700 rows"),
         (("--log", "unlikely.vw"), "line 1: a label must be action:cost:probability"),
@@ -168,8 +160,6 @@ def test_a_folder_of_files_becomes_the_learner_of_its_rows(files, call, jobs):
     [
         (("--public",), "prior_from_released"),
         (("--user", "who"), "unit is a user"),
-        (("--loss", "lots"), "lots"),
-        (("--jobs", "0"), "jobs must be"),
         (("--scheduler", "nonsense"), "nonsense"),
         (("--set", "imported=799"), "799 rows"),
     ],
