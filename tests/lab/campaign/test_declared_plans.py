@@ -1,4 +1,4 @@
-"""Plans that a campaign file declares, and the filter of oracles, from the grid to the report."""
+"""Plans that a campaign file declares, and the filter of oracles."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import json
 import pytest
 
 import discreet as dc
-from campaigns import SET
-from discreet.cli.main import main
+from campaigns import play
 from discreet.data import load
 from discreet.errors import InvalidInput
-from discreet.lab.campaign.campaign_settings import Campaign
 from discreet.lab.campaign.grid import Grid, keys
 from discreet.lab.campaign.result_files import read
-from discreet.lab.campaign.run_campaign import run
 from discreet.plan.plan import Plan
 
 MINE = {
@@ -41,8 +38,7 @@ def test_classes_may_be_items_of_a_catalogue(tmp_path):
     """Played as an evaluation with the same plan plays them, with all that a file may say."""
     items = {"name": "Items", "interactions": 32, "floor": 0.02, "half_life": 4}
     grid = Grid.of("default", epsilons=[8.0], seeds=2, plans=[items])
-    campaign = Campaign(grid=grid, data=["twonorm:300"], out=tmp_path / "out", jobs=1)
-    assert not run(campaign).failed
+    assert not play(tmp_path / "out", ["twonorm:300"], grid=grid).failed
     _, plan = grid.plans("PooledRidge.Items", 2, 20)[0]
     assert (plan.floor, plan.half_life) == (0.02, 4)
     data = load("twonorm:300")
@@ -85,11 +81,10 @@ def test_the_filter_leaves_one_oracle_to_the_grids_policies():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "words"),
     [
         ({"name": "SquareCB"}, "plans.name must be"),
         ({"name": "a.b"}, "plans.name must be"),
-        ({"name": None}, "plans.name must be"),
         ({"polcy": {}}, "Did you mean 'policy'"),
         ({"policy": {"kind": "SquarCB"}}, "Did you mean 'SquareCB'"),
         ({"policy": {"kind": "SquareCB", "scales": 1}}, "Did you mean 'scale'"),
@@ -98,45 +93,6 @@ def test_the_filter_leaves_one_oracle_to_the_grids_policies():
         ({"oracle": {"kind": "Ridge", "mechanism": "paper"}}, "leave the mechanism"),
     ],
 )
-def test_what_cannot_be_played_is_refused_at_once(changes, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_what_cannot_be_played_is_refused_at_once(changes, words):
+    with pytest.raises(InvalidInput, match=words):
         Grid.of("default", plans=[{**MINE, **changes}])
-
-
-def test_a_file_of_own_plans_and_policies_from_run_to_report(tmp_path, capsys, monkeypatch):
-    (tmp_path / "own_campaign_policies.py").write_text(
-        "from dataclasses import dataclass\n"
-        "import discreet as dc\n"
-        "@dc.register\n"
-        "@dataclass(frozen=True)\n"
-        "class Cautious(dc.SquareCB):\n"
-        "    pass\n"
-    )
-    (tmp_path / "campaign.toml").write_text(
-        f'data = ["{SET}"]\nout = "results"\nepsilon = [1, inf]\nseeds = 2\n'
-        'device = "numpy"\njobs = 1\n'
-        '[[plans]]\nname = "Mine"\npolicy = {kind = "SquareCB", scale = [4, 16]}\n'
-        '[[plans]]\nname = "Slow"\npolicy = {kind = "Cautious"}\n'
-        'oracle = {kind = "Ridge", ridge = [0.01, 1.0]}\nfirst_batch = 32\n'
-    )
-    monkeypatch.chdir(tmp_path)
-    own = ["--import", "own_campaign_policies"]
-    assert main(["campaign", "run", "campaign.toml", *own, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["runs"] == (1 + 2 + 2) * 2 * 2
-    assert main(["campaign", "run", "campaign.toml", *own, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["runs"] == 0
-    assert main(["campaign", "report", "results", *own, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["algorithms"] == ["Default", "Mine", "Slow"]
-    assert document["missing"] == []
-    page = (tmp_path / "results" / "report" / "index.html").read_text()
-    assert "discreet campaign run campaign.toml" in page
-    # One set: standard errors over seeds, and nothing about win rates.
-    assert "standard error over seeds" in page
-    assert "Win rates" not in page
-    assert not (tmp_path / "results" / "report" / "win_rates.png").exists()
-    assert "Without contexts, best fixed action" in document["summary"][-2]
-    assert (
-        "best fixed action"
-        in next((tmp_path / "results" / "report" / "curves").glob("*.svg")).read_text()
-    )

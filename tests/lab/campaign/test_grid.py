@@ -4,11 +4,10 @@ import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import discreet as dc
-from campaigns import SET, expected_runs, play, table
+from campaigns import expected_runs, play, table
 from discreet.lab.campaign.grid import ALGORITHMS, Grid, keys
 from discreet.lab.campaign.presets import PAPER_POLICIES, QUICK_POLICIES, ROUNDS
 from discreet.lab.rivals.rival_contract import RivalPlan
@@ -87,7 +86,6 @@ def test_documents_and_back():
     [
         ({"preset": "papr"}, "Did you mean 'paper'?"),
         ({"mechanism": "structure"}, "Did you mean 'structured'?"),
-        ({"features": "range"}, "Did you mean 'ranges'?"),
         ({"features": "standard"}, "raw"),
         ({"algorithms": ["SqareCB"]}, "Did you mean 'SquareCB'?"),
         ({"epsilons": (0.0,)}, "epsilon"),
@@ -116,19 +114,16 @@ def test_the_preset_has_everybody():
     assert Grid.from_document(grid.to_document()).digest == grid.digest
 
 
-def test_a_campaign_of_rivals_plays_and_goes_on(tmp_path):
+def test_a_campaign_of_rivals_is_played_and_extended(tmp_path):
     chosen = ["Default", "TreeLinUCB", "P2B", "PlainLinUCB"]
     small = Grid.of("rivals", algorithms=chosen, epsilons=(math.inf, 8.0), seeds=1)
     assert play(tmp_path, grid=small).failed == {}
     first = table(tmp_path)
     assert len(first) == expected_runs(small)
+    assert {len(row["curve"]) for row in first.values()} == {5}
     assert all(0.0 < row["loss"] < 1.0 for row in first.values())
     more = Grid.of("rivals", algorithms=[*chosen, "AdaSSP"], epsilons=(math.inf, 8.0), seeds=1)
     assert play(tmp_path, grid=more).tasks == 1
     after = table(tmp_path)
     assert {key[1] for key in after} == {*chosen, "AdaSSP"}
-    assert all(after[key] == row for key, row in first.items())
-    assert SET in {key[0] for key in after}
-    curves = [row["curve"] for row in after.values()]
-    assert {len(curve) for curve in curves} == {len(curves[0])}
-    assert np.isfinite(curves).all()
+    assert first.items() <= after.items()

@@ -198,7 +198,10 @@ def test_algorithms_with_other_batches(tmp_path):
     assert default.ends.tolist() == [4, 10, 12]
     assert default.mean.tolist() == own["curve"]
     write(folder, tmp_path / "report")
-    assert "double from 1" in page(tmp_path / "report")
+    text = page(tmp_path / "report")
+    assert "double from 1" in text
+    assert "standard error over seeds" in text  # one set has no win rates
+    assert "Win rates" not in text
 
 
 def test_policies_without_contexts_are_next_to_the_losses(tmp_path):
