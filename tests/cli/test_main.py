@@ -116,20 +116,6 @@ def test_run_in_words(call, document, tmp_path):
     assert "no noise" in call("run", *SMALL, "--epsilon", "inf")[1]
 
 
-def test_run_and_plan_take_the_class_from_a_column(document, tmp_path):
-    file = tmp_path / "sales.csv"
-    lines = [f"{'no' if n % 3 else 'yes'},{n % 3},{n % 2}" for n in range(60)]
-    file.write_text("\n".join(["bought,size,other", *lines]))
-    by_flag = document("run", "--data", file, "--target", "bought", "--seeds", 1)
-    assert by_flag["data"]["n_actions"] == 2
-    assert by_flag["best_fixed"] == pytest.approx(1 / 3, abs=EXACT)
-    (tmp_path / "e.toml").write_text(
-        'data = "sales.csv"\ntarget = 1\nseeds = 1\nbudget = {epsilon = 1.0, delta = 1e-5}\n'
-    )
-    assert document("run", tmp_path / "e.toml")["losses"] == by_flag["losses"]
-    assert document("plan", "--data", file, "--target", 2)["plan"]["n_actions"] == 3
-
-
 def test_run_from_toml_which_flags_correct(document, tmp_path):
     path = experiment(
         tmp_path,
@@ -180,19 +166,6 @@ def test_plan_takes_a_count_or_names(call, refuses, document):
     said = call("plan", "--actions", "none,mail,call", *rest)[1]
     assert "3 actions (none, mail, call), 5 features" in said
     refuses("plan", "--actions", "none,none", *rest, said="two or more distinct words")
-
-
-def test_plan_knows_from_where_on_predictions_help(document):
-    flags = ["--actions", "4", "--dimension", "10", "--horizon", "100000"]
-    answer = document("plan", *flags)
-    norm = answer["noise"]["expected_norm"]
-    sigma = answer["noise"]["scales"]["gram"]
-    assert norm == pytest.approx(sigma * np.sqrt(2 * 11), rel=EXACT)
-    first = answer["helpful_from_batch"]
-    noise = [batch["prediction_noise"] for batch in answer["batches"]]
-    assert noise[first - 2] > 0.5 >= noise[first - 1]
-    assert noise[-1] is None  # the last batch is never fitted
-    assert document("plan", *flags, "--epsilon", "8")["helpful_from_batch"] < first
 
 
 # --- release -----------------------------------------------------------------------------------

@@ -97,19 +97,15 @@ def test_columns_scaled_by_their_ranges_are_played_and_marked(tmp_path):
         play(tmp_path / "out", data=["linear:60"], grid=replace(asked, features="raw"))
 
 
-LARGER = [
-    ({"grid": grid(seeds=3)}, {(2,)}),
-    ({"grid": grid(epsilons=(4.0, 1.0))}, {(0, 1)}),
-    ({"grid": grid(ridges=(0.1, 1.0))}, {(0, 1)}),
-    ({"grid": grid(algorithms=["SquareCB", "LinUCB", "VanillaPO"])}, {(0, 1)}),
-    ({"data": ["linear:100"]}, {(0, 1)}),
-    ({"grid": grid(epsilons=(4.0, 1.0), seeds=3)}, {(2,), (0, 1, 2)}),
-]
+LARGER = {
+    "ridge": ({"grid": grid(ridges=(0.1, 1.0))}, {(0, 1)}),
+    "algorithm": ({"grid": grid(algorithms=["SquareCB", "LinUCB", "VanillaPO"])}, {(0, 1)}),
+    "data": ({"data": ["linear:100"]}, {(0, 1)}),
+    "level and seed": ({"grid": grid(epsilons=(4.0, 1.0), seeds=3)}, {(2,), (0, 1, 2)}),
+}
 
 
-@pytest.mark.parametrize(
-    ("more", "seeds"), LARGER, ids=["seed", "epsilon", "ridge", "algorithm", "data", "two ways"]
-)
+@pytest.mark.parametrize(("more", "seeds"), LARGER.values(), ids=LARGER)
 def test_more_computes_only_what_is_missing(more, seeds, tmp_path, played):
     out = tmp_path / "out"
     play(out)
