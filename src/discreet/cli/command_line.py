@@ -190,14 +190,6 @@ def folder(path: str) -> Path:
     return Path(path)
 
 
-def write_all(out: str, files: Mapping[str, str | bytes]) -> list[str]:
-    """Write files into a folder, which is made; return their paths."""
-    place = folder(out)
-    for name, content in files.items():
-        write(place / name, content)
-    return [str(place / name) for name in files]
-
-
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """Return the lines of a text table, the first column left-aligned, the others right-aligned."""
     cells = [[_cell(value) for value in row] for row in rows]

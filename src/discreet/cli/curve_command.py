@@ -28,6 +28,7 @@ NOT_REPEATED = ("command", "call", "json", "quiet", "out")
 )
 def curve(args: cli.Args) -> cli.Answer:
     """Play the set at every ε, print the table, and write figure and page."""
+    from discreet.lab.report.figures import write_files
     from discreet.lab.report.public_curve import (
         curve_document,
         curve_files,
@@ -50,7 +51,7 @@ def curve(args: cli.Args) -> cli.Answer:
         installed("campaign", "for figures", "matplotlib", "jinja2")
         files = curve_files(found, document, _again(args))
         files["curve.json"] = cli.as_json(document) + "\n"
-        document["files"] = cli.write_all(args.out, files)
+        document["files"] = write_files(args.out, files)
     best, losses = document["best_fixed"], found.by_group() if found.group_lines else None
     rows = [
         [

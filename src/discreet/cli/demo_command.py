@@ -18,6 +18,7 @@ from discreet.lab.report.demo import (
     play_set,
     private_run,
 )
+from discreet.lab.report.figures import write_files
 from discreet.text import epsilon_text
 from discreet.types import JsonMapping
 from discreet.validate import whole
@@ -71,7 +72,7 @@ def demo(args: cli.Args) -> cli.Answer:
         "losses.svg": figure.svg(),
         "index.html": demo_page(results),
     }
-    results["files"] = [*cli.write_all(args.out, files), str(out / "released.json")]
+    results["files"] = [*write_files(out, files), str(out / "released.json")]
     lines = []
     for data in results["sets"]:
         played = [run for run in results["runs"] if run["data"] == data["name"]]

@@ -8,6 +8,7 @@ from discreet.audit.ledger_verification import checked, read
 from discreet.cli import command_line as cli
 from discreet.client.billboard import read_released
 from discreet.client.label import label_document, label_page
+from discreet.lab.report.figures import write_files
 from discreet.lab.report.release_report import report_document, report_page
 from discreet.privacy.events import NonPrivate
 from discreet.privacy.ledger import Ledger
@@ -33,7 +34,7 @@ def report(args: cli.Args) -> cli.Answer:
         "label.html": label_page(label),
         "report.json": cli.as_json(document) + "\n",
     }
-    document["files"] = cli.write_all(args.out, files)
+    document["files"] = write_files(args.out, files)
     found = document["lift"]
     spent = guarantee_text(float(document["epsilon"]), float(document["delta"]))
     lines = [

@@ -16,7 +16,7 @@ from discreet.lab.report import algorithm_comparison as comparison
 from discreet.lab.report import paper_comparison as paper
 from discreet.lab.report import tables
 from discreet.lab.report.campaign_figures import against_epsilon, curve_chart, heat_maps
-from discreet.lab.report.figures import Drawing
+from discreet.lab.report.figures import Drawing, write_files
 from discreet.lab.report.selection import (
     CURVE_COLUMNS,
     REFERENCE,
@@ -29,7 +29,7 @@ from discreet.lab.report.selection import (
 from discreet.privacy.budget import Participation
 from discreet.text import epsilon_text, listed
 from discreet.types import JsonMapping, JsonObject
-from discreet.validate import one_of, writable
+from discreet.validate import one_of
 
 POOLED = "PooledRidge"
 """The oracle of the default plan: it has one mechanism, discreet's own, in every campaign."""
@@ -58,7 +58,7 @@ def write(
     rates, means = comparison.win_rates(best), comparison.mean_losses(best)
     increase, beside = comparison.loss_increase(best), comparison.against_default(best)
     compared = _compared(best, manifest)
-    folder = _Output(Path(out))
+    files: dict[str, str | bytes] = {}
     for name, records in {
         "best": best.winners(),
         "win_rates": comparison.with_short_names(rates),
@@ -67,12 +67,17 @@ def write(
         "against_default": beside,
     }.items():
         if records:
-            folder.write(f"{name}.csv", tables.csv_text(records))
+            files[f"{name}.csv"] = tables.csv_text(records)
+
+    def draw(name: str, drawing: Drawing, prefix: str = "") -> str:
+        """Add a figure in both formats to the files, and return it for the page."""
+        files[f"{name}.png"], files[f"{name}.svg"] = drawing.png(), drawing.svg()
+        return drawing.inline(prefix or name)
 
     figures: JsonObject = {"maps": {}, "curves": {}, "more": [], "increase": "", "levels": ""}
     baseline = increase[0]["relative_to_epsilon"] if increase else math.inf
     if len(bandits(best.algorithms)) > 1 and len(best.datasets) > 1:  # else a rate is 0 or 100
-        folder.draw("win_rates", heat_maps(rates, best.epsilons))
+        draw("win_rates", heat_maps(rates, best.epsilons))
         for i, epsilon in enumerate(best.epsilons):
             chart = heat_maps(rates, [epsilon])
             figures["maps"][f"ε = {epsilon_text(epsilon)}"] = chart.inline(f"map{i}")
@@ -80,20 +85,20 @@ def write(
     if len({each["epsilon"] for each in private}) > 1:
         words = f"final loss, less that at ε = {epsilon_text(baseline)}"
         chart = against_epsilon(private, "mean_increase", words, {})
-        figures["increase"] = folder.draw("loss_increase", chart)
+        figures["increase"] = draw("loss_increase", chart)
     if beside and len(best.epsilons) > 1:
         counted = comparison.common_sets(best).any(axis=1)
         plain = comparison.without_contexts(about, best.datasets)
         fixed = {name: float(np.mean(losses[counted])) for name, losses in plain.items()}
         chart = against_epsilon(means, "mean", "mean final loss", fixed)
-        figures["levels"] = folder.draw("levels", chart)
+        figures["levels"] = draw("levels", chart)
     for number, name in enumerate(drawn):
         found = curves(read(source.root, CURVE_COLUMNS, name), best, name)
         if found:
             known = comparison.without_contexts(about, [name])
             chart = curve_chart(found, {each: float(level[0]) for each, level in known.items()})
             stem = f"curves/{file_name(name)}"
-            svg = folder.draw(stem, chart, f"curves{number}")
+            svg = draw(stem, chart, f"curves{number}")
             if number < INLINED:
                 figures["curves"][name] = svg
             else:
@@ -127,9 +132,9 @@ def write(
         pooled=POOLED in played,
         others=played != {POOLED},
         reference=REFERENCE,
-        written=["index.html", *folder.written],
+        written=["index.html", *files],
     )
-    folder.write("index.html", page)
+    files["index.html"] = page
     return {
         "selection": best.statement,
         "runs": best.runs,
@@ -140,29 +145,8 @@ def write(
         "missing": holes,
         "features": grid["features"],
         "event": manifest.get("event"),
-        "files": [str(folder.root / name) for name in folder.written],
+        "files": write_files(out, files),
     }
-
-
-class _Output:
-    """Folder of a report, and the files written to it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.written: list[str] = []
-
-    def write(self, name: str, content: str | bytes) -> None:
-        path = self.root / name
-        with writable(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
-        self.written.append(name)
-
-    def draw(self, name: str, drawing: Drawing, prefix: str = "") -> str:
-        """Write a figure in both formats, and return it for the page."""
-        self.write(f"{name}.png", drawing.png())
-        self.write(f"{name}.svg", drawing.svg())
-        return drawing.inline(prefix or name)
 
 
 def shown(selection: Selection, wanted: str | Sequence[str], about: JsonMapping) -> list[str]:

@@ -8,10 +8,12 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from discreet.releases.plots import INK
 from discreet.types import Axes, Figure, JsonObject, Numbers
+from discreet.validate import writable
 
 PNG_DPI = 200
 _SOLID, _DASHED, _DOTTED = "-", (0, (5, 1.5)), (0, (1.2, 1.2))
@@ -120,6 +122,16 @@ class Drawing:
                 "svg.hashsalt": "discreet",
             }
         )
+
+
+def write_files(out: str | Path, files: Mapping[str, str | bytes]) -> list[str]:
+    """Write files into a folder, which is made; return their paths."""
+    paths = [Path(out) / name for name in files]
+    for path, content in zip(paths, files.values(), strict=True):
+        with writable(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return list(map(str, paths))
 
 
 def _shorter(attribute: re.Match[str]) -> str:
