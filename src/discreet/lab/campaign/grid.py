@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 from discreet.errors import InvalidInput
@@ -223,30 +224,27 @@ def _plans_of(
                 "Leave --user out, or the rivals."
             )
         return presets.rival_plans(algorithm, n_actions, dimension, grid.epsilons)
-    made: Sequence[Plan]
+    problem: JsonObject = {"n_actions": n_actions, "features": UnitBall(dimension)}
+    parts: Sequence[presets.Parts] = [{}]
     if declared is not None:
-        made = declared.plans(n_actions, dimension, grid.epsilons, grid.mechanism)
+        problem = declared.problem(n_actions, dimension)
+        parts = declared.parts(grid.mechanism)
     elif policies := _settings(algorithm, grid.preset):
-        named = presets.paper_plans(
-            n_actions,
-            dimension,
-            mechanism=grid.mechanism,
-            policies={algorithm: policies},
-            epsilons=grid.epsilons,
-            ridges=grid.ridges,
-            oracles=grid.oracles,
-        )
-        made = [plan for _, plan in named]
-    else:
-        parts = {} if algorithm == "Default" else {"oracle": ORACLES[algorithm]()}
-        features, budgets = UnitBall(dimension), map(presets.budget_of, grid.epsilons)
-        made = [Plan(n_actions=n_actions, features=features, budget=b, **parts) for b in budgets]
-    if often is None:
-        return made
-    batches, records = often.batches, often.records
+        tuned: JsonObject = {"mechanism": grid.mechanism, "ridges": grid.ridges}
+        parts = presets.policy_parts(algorithm, policies, oracles=grid.oracles, **tuned)
+    elif algorithm != "Default":
+        parts = [{"oracle": ORACLES[algorithm]()}]
+    if often is not None:
+        problem |= {"unit": "user"}
+        problem |= {"batches_per_user": often.batches, "records_per_batch": often.records}
+    budgets = map(presets.budget_of, grid.epsilons)
+    return [Plan(**problem, budget=budget, **each) for budget, each in product(budgets, parts)]
+
+
+def plans_of(grid: Grid, n_actions: int, dimension: int) -> list[Any]:
+    """Return the plans of all families."""
     return [
-        replace(plan, unit="user", batches_per_user=batches, records_per_batch=records)
-        for plan in made
+        plan for each in configurations(grid, n_actions, dimension).values() for _, plan in each
     ]
 
 

@@ -99,44 +99,31 @@ QUICK_POLICIES: dict[str, list[Policy]] = {
 """Settings that the paper selected often; all are in its grid, so ``paper`` extends them."""
 
 
-def paper_plans(
-    n_actions: int,
-    dimension: int,
-    *,
-    mechanism: str = "paper",
-    policies: Mapping[str, Sequence[Policy]] = PAPER_POLICIES,
-    epsilons: Sequence[float] = EPSILONS,
-    ridges: Sequence[float] = RIDGES,
-    oracles: Sequence[str] = ("Ridge", "Logistic"),
-) -> list[tuple[str, Plan]]:
-    """Return (algorithm, plan) for every configuration and privacy level.
+Parts = JsonObject
+"""Arguments of a plan, without its problem and its budget."""
 
-    ``policies`` maps the name of an algorithm to its settings; Supervised observes all losses.
-    """
-    plans, features = [], UnitBall(dimension)
-    for algorithm, epsilon in product(policies, epsilons):
-        budget = budget_of(epsilon)
-        full = algorithm == "Supervised"
-        bounded = policies[algorithm][0].needs_bounded_losses
-        tuned = [
-            kind(ridge=ridge, mechanism=mechanism)
-            for kind in (Ridge, Logistic)
-            if kind.__name__ in oracles and (kind.bounded or not bounded)
-            for ridge in ridges
-        ]
-        for policy, oracle in product(policies[algorithm], tuned):
-            plan = Plan(
-                n_actions=n_actions,
-                features=features,
-                budget=budget,
-                policy=policy,
-                oracle=oracle,
-                feedback="full" if full else "bandit",
-                losses="one_label" if full else "general",
-                **DOUBLING,
-            )
-            plans.append((algorithm, plan))
-    return plans
+
+def policy_parts(
+    algorithm: str,
+    policies: Sequence[Policy],
+    *,
+    mechanism: str,
+    ridges: Sequence[float],
+    oracles: Sequence[str],
+) -> list[Parts]:
+    """Return every configuration of a policy's settings; Supervised observes all losses."""
+    bounded = policies[0].needs_bounded_losses
+    tuned = [
+        kind(ridge=ridge, mechanism=mechanism)
+        for kind in (Ridge, Logistic)
+        if kind.__name__ in oracles and (kind.bounded or not bounded)
+        for ridge in ridges
+    ]
+    full = {"feedback": "full", "losses": "one_label"} if algorithm == "Supervised" else {}
+    return [
+        {"policy": policy, "oracle": oracle, **full, **DOUBLING}
+        for policy, oracle in product(policies, tuned)
+    ]
 
 
 def budget_of(epsilon: float) -> Budget:
@@ -244,7 +231,8 @@ class OwnPlans:
                 f'oracle; got {name!r}. Write name = "Mine".'
             )
         made = cls(name, json.dumps(dict(document), sort_keys=True))
-        made.plans(2, 1, (1.0,), "structured")
+        for parts in made.parts("structured"):
+            Plan(**made.problem(2, 1), budget=budget_of(1.0), **parts)
         return made
 
     def to_document(self) -> JsonObject:
@@ -258,15 +246,16 @@ class OwnPlans:
         kinds = [each["kind"] for part in PARTS for each in self._settings(part)]
         return tuple(dict.fromkeys(own[kind] for kind in kinds if kind in own))
 
-    def plans(
-        self, n_actions: int, dimension: int, epsilons: Sequence[float], mechanism: str
-    ) -> tuple[Plan, ...]:
-        """Return all combinations, at every privacy level."""
+    def problem(self, n_actions: int, dimension: int) -> JsonObject:
+        """Return actions and features: numbers, or items with joint features."""
         document = self.to_document()
-        words = {key: value for key, value in document.items() if key in WORDS}
-        kinds: dict[str, Any] = {"n_actions": n_actions, "features": UnitBall(dimension)}
-        if JOINT in document:
-            kinds = _classes_as_items(n_actions, dimension, document[JOINT])
+        if JOINT not in document:
+            return {"n_actions": n_actions, "features": UnitBall(dimension)}
+        return _classes_as_items(n_actions, dimension, document[JOINT])
+
+    def parts(self, mechanism: str) -> list[Parts]:
+        """Return all combinations of policies and oracles."""
+        words = {key: value for key, value in self.to_document().items() if key in WORDS}
         policies, oracles = (
             [from_config(registry, each, f"plans.{part}") for each in self._settings(part)]
             for part, (_, registry) in PARTS.items()
@@ -275,10 +264,10 @@ class OwnPlans:
             replace(each, mechanism=mechanism) if hasattr(each, "mechanism") else each
             for each in oracles
         ]
-        return tuple(
-            Plan(**kinds, budget=budget_of(epsilon), policy=policy, oracle=oracle, **words)
-            for epsilon, policy, oracle in product(epsilons, policies, oracles)
-        )
+        return [
+            {"policy": policy, "oracle": oracle, **words}
+            for policy, oracle in product(policies, oracles)
+        ]
 
     def _settings(self, part: str) -> list[JsonObject]:
         """Return one table per combination of listed values."""
