@@ -9,7 +9,7 @@ from discreet.cli import command_line as cli
 from discreet.client.billboard import read_released
 from discreet.client.label import label_document, label_page
 from discreet.lab.report.figures import write_files
-from discreet.lab.report.release_report import report_document, report_page
+from discreet.lab.report.release_report import release_report
 from discreet.privacy.events import NonPrivate
 from discreet.privacy.ledger import Ledger
 from discreet.text import guarantee_text
@@ -28,9 +28,9 @@ def report(args: cli.Args) -> cli.Answer:
     simulated = any(isinstance(item.event, NonPrivate) for item in released.items)
     ledger = Ledger.from_json(source.ledger) if simulated else checked(source, args.source)
     label = label_document(ledger, {"kind": source.kind, **source.about}, made=made)
-    document = report_document(released, label)
+    document, page = release_report(released, label, "label.html")
     files: dict[str, str | bytes] = {
-        "index.html": report_page(released, document, "label.html"),
+        "index.html": page,
         "label.html": label_page(label),
         "report.json": cli.as_json(document) + "\n",
     }

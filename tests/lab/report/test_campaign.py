@@ -140,7 +140,6 @@ def test_the_page_fetches_nothing_and_is_dark_narrow_and_printable(written):
         "two x86 cores",
         "ReplayBonusPO is first at every ε",
         "ε is a noise scale here",
-        "Beside the paper",
     ):
         assert part in text, part
     assert "What is missing" not in text
@@ -226,7 +225,6 @@ def test_columns_scaled_by_the_data_are_marked(tmp_path):
     text = page(tmp_path / "report")
     assert "wide (NonPrivate: columns were scaled)" in text
     assert "--features wide" in text
-    assert "Beside the paper" not in text
     with refused(InvalidInput, "features must be 'raw'"):
         compare(folder)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from discreet.client.pages import rendered
-from discreet.errors import InvalidInput
 from discreet.lab.campaign.result_files import read
 from discreet.lab.campaign.results_folder import Folder, file_name
 from discreet.lab.report import algorithm_comparison as comparison
@@ -57,7 +56,6 @@ def write(
     drawn = shown(best, curves_of, about)
     rates, means = comparison.win_rates(best), comparison.mean_losses(best)
     increase, beside = comparison.loss_increase(best), comparison.against_default(best)
-    compared = _compared(best, manifest)
     files: dict[str, str | bytes] = {}
     for name, records in {
         "best": best.winners(),
@@ -122,9 +120,6 @@ def write(
         mean_losses=tables.losses_by_level(best, means, about),
         beside_default=tables.beside_default(beside),
         average_win_rates=tables.average_win_rates(rates),
-        comparison=paper.sentences(compared)[:-1] if compared else [],  # the last is the statement
-        citation=paper.CITATION,
-        differences=tables.differences(compared) if compared else None,
         relative_to=f"ε = {epsilon_text(baseline)}",
         increases=tables.increases(increase) if increase else None,
         by_dataset=tables.by_dataset(best, about),
@@ -161,16 +156,6 @@ def shown(selection: Selection, wanted: str | Sequence[str], about: JsonMapping)
     for name in names:
         one_of("curves", name, selection.datasets)
     return names
-
-
-def _compared(best: Selection, manifest: JsonMapping) -> JsonObject | None:
-    if manifest["grid"]["features"] != "raw":  # the paper's columns are as they are
-        return None
-    try:
-        found = paper.beside_published(best, manifest["datasets"])
-    except InvalidInput:  # nothing shared with the paper: nothing to say
-        return None
-    return found if found["by_epsilon"] else None
 
 
 def summary(

@@ -62,11 +62,10 @@ def by_epsilon(
     caption: str,
     records: Iterable[JsonMapping],
     cell: Callable[[JsonMapping], str],
-    row: str = "algorithm",
 ) -> Table:
-    """Return a table of records with a column for each ε."""
+    """Return a table of records, algorithms by ε."""
     labelled = [{**each, "level": f"ε = {epsilon_text(each['epsilon'])}"} for each in records]
-    return pivot(caption, labelled, row, "level", cell)
+    return pivot(caption, labelled, "algorithm", "level", cell)
 
 
 def number(value: float, form: str = ".3f") -> str:
@@ -119,16 +118,6 @@ def average_win_rates(rates: Sequence[JsonMapping]) -> Table:
     ]
     caption = "Mean win rate against the other bandits, in percent."
     return by_epsilon(caption, averages, lambda each: number(each["mean"], ".1f"))
-
-
-def differences(compared: JsonMapping) -> Table:
-    """Return the mean absolute difference to the published win rates at each ε."""
-    records = [
-        {"": "points", "epsilon": float(epsilon), "points": points}
-        for epsilon, points in compared["by_epsilon"].items()
-    ]
-    caption = "Mean absolute difference at each ε."
-    return by_epsilon(caption, records, lambda each: number(each["points"], ".1f"), row="")
 
 
 def increases(increase: Sequence[JsonMapping]) -> Table:
