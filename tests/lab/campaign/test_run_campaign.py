@@ -85,14 +85,6 @@ def test_columns_scaled_by_their_ranges_are_played_and_marked(tmp_path):
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["event"]["kind"] == "NonPrivate"
     assert "own ranges" in manifest["event"]["reason"]
-    data, (row,) = load("linear", rows=60), table(tmp_path / "out").values()
-    low, high = data.contexts.min(axis=0), data.contexts.max(axis=0)
-    names = [f"x{place}" for place in range(data.dimension)]
-    schema = dc.Schema([dc.Number(*field) for field in zip(names, low, high, strict=True)])
-    contexts = [dict(zip(names, each, strict=True)) for each in data.contexts]
-    plan = dc.Plan(n_actions=3, features=schema, budget=dc.Budget.none())
-    assert row["loss"] == pytest.approx(dc.evaluate(plan, contexts, data.labels).loss, abs=1e-6)
-    assert (row["first_batch"], row["growth"]) == (plan.first_batch, plan.growth)
     with refused(dc.InvalidInput, "features must be 'ranges'", "--out"):
         play(tmp_path / "out", data=["linear:60"], grid=replace(asked, features="raw"))
 

@@ -7,7 +7,6 @@ import pytest
 
 from discreet.lab.campaign.presets import ROUNDS
 from discreet.lab.report import algorithm_comparison as comparison
-from discreet.lab.report.campaign_figures import COLOURS, legible_on
 from discreet.lab.report.figures import STYLES
 from discreet.lab.report.selection import REFERENCE, SHORT, select
 from discreet.lab.report.tables import beside_default
@@ -94,21 +93,6 @@ def test_choices_count_oracle_and_ridge():
         ("VanillaPO", 1.0, 1e-5, "Ridge", 0.1, 2),
         ("VanillaPO", 1.0, 1e-5, "Logistic", 1e-6, 1),
     ]
-
-
-def test_numbers_in_a_heat_map_are_legible():
-    """Contrast of at least 4.5 with every colour of the map [WCAG 2.2]."""
-    colours = pytest.importorskip("matplotlib.colors")
-
-    def luminance(colour):
-        parts = np.asarray(colours.to_rgb(colour))
-        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-        return linear @ (0.2126, 0.7152, 0.0722)
-
-    scale = colours.LinearSegmentedColormap.from_list("win rate", COLOURS)
-    for value in np.linspace(0, 1, 101):
-        pair = sorted(luminance(each) for each in (scale(value), legible_on(scale(value))))
-        assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5
 
 
 def test_means_and_shares_by_hand():

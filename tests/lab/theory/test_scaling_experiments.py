@@ -10,7 +10,6 @@ import pytest
 from discreet.cli.command_line import as_json
 from discreet.lab import theory
 from discreet.lab.report.scaling_report import write_report
-from discreet.lab.theory import scaling_experiments
 from discreet.lab.theory import scaling_experiments as scaling
 
 
@@ -43,18 +42,6 @@ def test_hard_instances_grow_like_the_theorems_say(found):
         if each["rates"] == "theorem" and each["instance"] == "hard":
             assert each["low"] <= 0.55
             assert each["axis"] != "T" or each["slope"] <= 0.55
-
-
-def test_an_algorithm_that_never_learns_is_caught(monkeypatch):
-    """In the easy instance its slope is one."""
-    from discreet.policies import Uniform
-
-    monkeypatch.setattr(scaling_experiments, "stack", lambda _: Uniform())
-    axis = (scaling.Axis("T", (64, 256, 1024), "rounds T", instances=("easy",)),)
-    monkeypatch.setattr(scaling_experiments, "RATES", ("theorem",))
-    monkeypatch.setattr(scaling.Axis, "algorithms", ["batched_vanilla"])
-    (line,) = scaling.growth(list(scaling.points(axis, seeds=3)), axis)
-    assert line["slope"] == pytest.approx(1.0)
 
 
 def test_intervals_of_slopes_cover():
