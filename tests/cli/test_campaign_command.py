@@ -213,11 +213,9 @@ def test_report_writes_where_it_says(call, document, tmp_path):
     code, out, err = call("report", "out")
     assert code == 0, err
     assert out.rstrip().endswith(os.path.join("out", "report", "index.html"))
-    for name in ("index.html", "best.csv", "win_rates.csv", "loss_increase.csv"):
-        assert (tmp_path / "out" / "report" / name).stat().st_size > 0
-    answer = document("report", "out", "--out", "elsewhere", "--select", "split")
+    assert (tmp_path / "out" / "report" / "best.csv").stat().st_size > 0
+    assert document("report", "out", "--out", "elsewhere", "--select", "split")["runs"] > 0
     assert (tmp_path / "elsewhere" / "index.html").exists()
-    assert answer["runs"] > 0
     assert call("run", *SMALL, *HERE, "--out", "out")[0] == 0  # a report may lie in the folder
 
 

@@ -31,7 +31,7 @@ SMALL = ["--data", "fried", "--rows", "300", "--seeds", "2"]
 
 @pytest.fixture
 def document(document):
-    """``run`` is quiet here; tests/cli/test_advice.py has its warnings."""
+    """``run`` is quiet here; test_flags.py tests its warnings."""
     return lambda *words, **code: document(*words, *["--quiet"] * (words[0] == "run"), **code)
 
 
@@ -54,7 +54,7 @@ def experiment(tmp_path, text):
     return path
 
 
-# --- how it is found out what there is ---------------------------------------------------------
+# --- help and version --------------------------------------------------------------------------
 
 
 def test_help_is_light():

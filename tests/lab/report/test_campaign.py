@@ -102,20 +102,6 @@ def test_win_rates_have_the_papers_rows_in_the_papers_order(written):
     ]
 
 
-def test_best_has_every_combination_and_the_losses_of_the_files(written):
-    rows, groups = read(written[1] / "best.csv"), {}
-    assert len(rows) == len(SETS) * len(ALGORITHMS) * 5
-    for each in realistic(SETS):
-        place = each["dataset"], each["algorithm"], each["epsilon"]
-        choice = each["oracle"], each["settings"]
-        groups.setdefault(place, {}).setdefault(choice, []).append(each["loss"])
-    for row in rows:
-        losses = groups[row["dataset"], row["algorithm"], float(row["epsilon"])]
-        means = {choice: np.mean(each) for choice, each in losses.items()}
-        assert min(means, key=means.get) == (row["oracle"], row["settings"])
-        assert float(row["loss"]) == pytest.approx(min(means.values()), rel=1e-7)
-
-
 def test_the_order_of_rows_changes_no_byte(written, tmp_path):
     rows = realistic(SETS)
     shuffled = [rows[i] for i in np.random.default_rng(3).permutation(len(rows))]
@@ -156,7 +142,7 @@ def test_split_says_so_and_reports_half(written, tmp_path):
     assert "as the paper does" not in text
     assert "took no part" in document["selection"]
     full, half = (read(folder / "best.csv") for folder in (written[1], tmp_path))
-    assert len(half) == len(full)
+    assert len(half) == len(full) == len(SETS) * len(ALGORITHMS) * 5
     # Chosen on the reporting seeds, losses look better than they are.
     honest, lucky = (np.mean([float(row["loss"]) for row in rows]) for rows in (half, full))
     assert honest > lucky
