@@ -287,13 +287,12 @@ def service_settings(path: str) -> Settings:
 
 def experiment_from(args: Args, *, needs_data: bool = False) -> Experiment:
     """Return the experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
-    document: JsonObject = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
     if args.file and is_file_name(args.file):
         raise InvalidInput(
             f"experiment file must be TOML; got {args.file!r}. For data write --data {args.file}."
         )
-    if args.file:
-        document = read_experiment(args.file)
+    usual: JsonObject = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
+    document = read_experiment(args.file) if args.file else usual
     given = {name: value for name, value in vars(args).items() if value is not None}
     for name in ("data", "target", "user", "schema", "rows", "seeds", "horizon"):
         if name in given:
