@@ -1,18 +1,17 @@
-"""Campaign folders for tests, written according to the format and not by the campaign."""
+"""Campaign folders for tests, with made-up losses."""
 
-import hashlib
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import product
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from discreet.lab.campaign.result_files import SCHEMA
-from discreet.lab.campaign.results_folder import file_name
+from discreet.lab.campaign.result_files import SCHEMA, to_bytes
+from discreet.lab.campaign.results_folder import FORMAT, NOTHING, Folder, file_name
 
 BANDITS = ("VanillaPO", "ReplayBonusPO", "SquareCB", "FastCB", "LinUCB", "RegCB", "AdaCB")
 ALGORITHMS = (*BANDITS, "Supervised")
@@ -84,32 +83,24 @@ def grid(rows):
 
 def write_rows(root, rows, *, failed=None, **changes):
     """A folder with one file for each data set and family; ``failed`` tasks have a reason only."""
-    (root / "runs").mkdir(parents=True)
-    tasks = {}
+    folder, tasks = Folder(root), {}
+    folder.runs.mkdir(parents=True)
     for row in rows:
         tasks.setdefault(task_of(row), []).append(row)
     for name, some in tasks.items():
-        path = root / "runs" / f"{name}.parquet"
-        pq.write_table(table(some), path)
-        checksum = hashlib.sha256(path.read_bytes()).hexdigest()
-        write_sidecar(root, name, sha256=checksum, seconds=1.5, rows=len(some))
+        folder.write_results(name, to_bytes([table(some)]), replace(NOTHING, rows=len(some)))
     for name, reason in (failed or {}).items():
-        write_sidecar(root, name, error=reason)
+        folder.write_sidecar(name, replace(NOTHING, error=reason))
     manifest = {
-        "format": "discreet-campaign/1",
+        "format": FORMAT,
         "grid": grid(rows),
         "grid_digest": "1" * 64,
         "code_version": "0.1.0",
         "device": "two x86 cores",
         "datasets": about(rows),
     }
-    (root / "manifest.json").write_text(json.dumps(manifest | changes))
+    folder.write_manifest(manifest | changes)
     return root
-
-
-def write_sidecar(root, name, **changes):
-    empty = {"sha256": None, "seconds": 0.0, "rows": 0, "seeds": [], "device": "", "error": None}
-    (root / "runs" / f"{name}.json").write_text(json.dumps(empty | changes))
 
 
 # A rough model of a campaign: the loss of each algorithm above Supervised, and its privacy cost.

@@ -102,14 +102,6 @@ def test_win_rates_have_the_papers_rows_in_the_papers_order(written):
     ]
 
 
-def test_the_order_of_rows_changes_no_byte(written, tmp_path):
-    rows = realistic(SETS)
-    shuffled = [rows[i] for i in np.random.default_rng(3).permutation(len(rows))]
-    write(write_rows(tmp_path / "results", shuffled), tmp_path / "report")
-    for name in (*HEADS, "index.html", "win_rates.svg", "curves/fried.svg"):
-        assert (tmp_path / "report" / name).read_bytes() == (written[1] / name).read_bytes(), name
-
-
 def test_the_page_fetches_nothing_and_is_dark_narrow_and_printable(written):
     text = page(written[1])
     assert References(text).found == []
