@@ -228,9 +228,8 @@ def test_compare_prints_cells_on_request(call, document, refuses, tmp_path):
     assert "cells" not in document("compare", "out")
     (cell, _) = document("compare", "out", "--cells")["cells"]
     assert (cell["row_algorithm"], cell["ours"]) == ("ReplayBonusPO", 100.0)
-    assert call("compare", "out", "--cells")[1].splitlines()[-2].split() == [
-        *("1", "ReplayBonusPO", "SquareCB", "1", "100.0"),
-        *(f"{cell['published']:.1f}", f"{cell['difference']:+.1f}"),
-    ]
+    line = call("compare", "out", "--cells")[1].splitlines()[-2]
+    figures = f"100.0 {cell['published']:.1f} {cell['difference']:+.1f}"
+    assert line.split() == ["1", "ReplayBonusPO", "SquareCB", "1", *figures.split()]
     write_rows(tmp_path / "other", [{**row, "dataset": "mine"} for row in rows])
     refuses("compare", "other", said="share data sets and an ε with the paper")

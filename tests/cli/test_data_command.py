@@ -54,9 +54,8 @@ def test_list_names_every_source_and_fetches_nothing(call, document, client, cac
     assert set(found["generated"]) >= {"fried", "twonorm", "ringnorm", "waveform"}
     assert found["collections"] == {"paper": {"sets": 100, "cached": 0}}
     assert found["cached"] == []
-    assert [each["rows"] for each in document("list", "openml:901", "fried:50")["sets"]] == [
-        *(None, 50)
-    ]
+    sets = document("list", "openml:901", "fried:50")["sets"]
+    assert [each["rows"] for each in sets] == [None, 50]
     assert client.calls == []
     call("fetch", "openml:901")
     found = document("list")

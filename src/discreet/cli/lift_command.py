@@ -7,19 +7,12 @@ from pathlib import Path
 
 from discreet.cli import command_line as cli
 from discreet.client.billboard import read_released
-from discreet.design.outcome import Outcome
 from discreet.errors import InvalidInput
 from discreet.releases.guardrails import guardrails
 from discreet.releases.lift import lift
 from discreet.text import about
-from discreet.types import JsonMapping
 
 FIGURES = (".png", ".svg", ".pdf")
-COLUMNS = (
-    *(("policy",), ("control",), ("lift_so_far", "", "+")),
-    *(("half_width_any_time", "± "), ("half_width_fixed_time", "± ")),
-)
-"""Keys of a batch, what stands before a figure, and the sign of a positive one."""
 
 
 @cli.command(
@@ -42,8 +35,20 @@ def compare(args: cli.Args) -> cli.Answer:
         document["guardrails"] = [each.to_json() for each in rails]
     header = ["release", "records", f"policy, {outcome.word}", "control"]
     header += ["lift so far", "any time", "once"]
+
+    def figure(value: float | None, before: str = "", sign: str = "") -> str | None:
+        return None if value is None else f"{before}{outcome.figure(value, sign)}"
+
     rows = [
-        [row["number"], row["records"], *(_figure(outcome, row, *each) for each in COLUMNS)]
+        [
+            row["number"],
+            row["records"],
+            figure(row["policy"]),
+            figure(row["control"]),
+            figure(row["lift_so_far"], sign="+"),
+            figure(row["half_width_any_time"], "± "),
+            figure(row["half_width_fixed_time"], "± "),
+        ]
         for row in document["batches"]
     ]
     known = [found.relative_text] if found.pooled.known else []
@@ -58,9 +63,3 @@ def compare(args: cli.Args) -> cli.Answer:
         cli.write(args.plot, picture.getvalue())
         lines.append(f"wrote {args.plot}")
     return cli.Answer(document, lines)
-
-
-def _figure(
-    outcome: Outcome, row: JsonMapping, name: str, before: str = "", sign: str = ""
-) -> str | None:
-    return None if row[name] is None else f"{before}{outcome.figure(row[name], sign)}"

@@ -11,14 +11,21 @@ from discreet.text import duration, guarantee_text
 from discreet.validate import installed, positive, whole
 
 BOUNDS = {
-    **{"Err": "{error_bound:.4g}", "rate": "{learning_rate:.3g}", "regret ≤": "{regret_bound:.4g}"},
-    **{"÷ T": "{bound_over_T:.3g}", "dominant": "{dominant}", "< T from": "{below_T_from:.2g}"},
+    "Err": "{error_bound:.4g}",
+    "rate": "{learning_rate:.3g}",
+    "regret ≤": "{regret_bound:.4g}",
+    "÷ T": "{bound_over_T:.3g}",
+    "dominant": "{dominant}",
+    "< T from": "{below_T_from:.2g}",
     "fits": "{fits:,}",
 }
 """Columns of the table of bounds."""
 GROWTH = {
-    **{"axis": "{axis}, {instance}", "algorithm": "{algorithm}", "rates": "{rates}"},
-    **{"slope": "{slope:.3f}", "95 %": "{low:.3f} to {high:.3f}"},
+    "axis": "{axis}, {instance}",
+    "algorithm": "{algorithm}",
+    "rates": "{rates}",
+    "slope": "{slope:.3f}",
+    "95 %": "{low:.3f} to {high:.3f}",
     "slope of the bound": "{bound_slope:.3f}",
 }
 """Columns of the table of measured slopes."""
