@@ -20,7 +20,7 @@ from discreet.validate import installed, whole
 if TYPE_CHECKING:
     from discreet.service.settings import Settings
 
-FIXED = "data target schema rows policy oracle set epsilon delta seeds".split()
+FIXED = ["data", "target", "schema", "rows", "policy", "oracle", "set", "epsilon", "delta", "seeds"]
 """Flags that would change the plan of a service, or have no meaning for it."""
 STILL_THERE = "The log itself is still in {}, without protection: delete it, or restrict access."
 
