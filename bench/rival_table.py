@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.lab.campaign.result_files import read
-from discreet.lab.campaign.results_folder import Folder
+from discreet.lab.campaign.result_files import Folder, read
 from discreet.lab.report.algorithm_comparison import differences
 from discreet.text import epsilon_text
 

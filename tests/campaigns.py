@@ -11,7 +11,6 @@ for library in ("pyarrow", "joblib", "threadpoolctl"):
 
 from discreet.data import load  # noqa: E402
 from discreet.lab.campaign import run_campaign as campaigns  # noqa: E402
-from discreet.lab.campaign.campaign_settings import Campaign  # noqa: E402
 from discreet.lab.campaign.grid import Grid, keys  # noqa: E402
 from discreet.lab.campaign.result_files import read  # noqa: E402
 from discreet.lab.campaign.tasks import Task  # noqa: E402
@@ -30,7 +29,7 @@ def grid(**changed):
 def small(out, data=(SET,), **changed):
     """A campaign in this process, on NumPy, unless told otherwise."""
     own = {"grid": grid(), "device": "numpy", "jobs": 1}
-    return Campaign(data=list(data), out=out, **{**own, **changed})
+    return campaigns.Campaign(data=list(data), out=out, **{**own, **changed})
 
 
 def play(out, data=(SET,), **changed):

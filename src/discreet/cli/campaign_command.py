@@ -8,8 +8,7 @@ from typing import Any
 
 from discreet.cli import command_line as cli
 from discreet.lab.campaign import result_files, run_campaign
-from discreet.lab.campaign.campaign_settings import KEYS, Campaign, read_campaign
-from discreet.lab.campaign.run_campaign import Progress
+from discreet.lab.campaign.run_campaign import KEYS, Campaign, Progress, read_campaign
 from discreet.lab.report import campaign_report, paper_comparison
 from discreet.privacy.budget import Participation
 from discreet.text import duration, epsilon_text

@@ -9,8 +9,16 @@ import pytest
 import discreet as dc
 from campaigns import contents, grid, play, table
 from discreet.lab.campaign.grid import keys
-from discreet.lab.campaign.result_files import SCHEMA, from_bytes, missing, read, tabulate, to_bytes
-from discreet.lab.campaign.results_folder import NOTHING, Folder
+from discreet.lab.campaign.result_files import (
+    NOTHING,
+    SCHEMA,
+    Folder,
+    from_bytes,
+    missing,
+    read,
+    tabulate,
+    to_bytes,
+)
 from discreet.lab.campaign.tasks import Task
 from wording import refused
 

@@ -15,8 +15,7 @@ import discreet as dc
 from campaigns import SET, TASKS, contents, expected_runs, grid, play, small, table
 from discreet.data import load
 from discreet.lab.campaign import run_campaign as campaigns
-from discreet.lab.campaign.result_files import status
-from discreet.lab.campaign.results_folder import Folder, file_name
+from discreet.lab.campaign.result_files import Folder, file_name, status
 from discreet.simulate import engine
 from wording import refused
 

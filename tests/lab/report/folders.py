@@ -10,8 +10,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from discreet.lab.campaign.result_files import SCHEMA, to_bytes
-from discreet.lab.campaign.results_folder import FORMAT, NOTHING, Folder, file_name
+from discreet.lab.campaign.result_files import FORMAT, NOTHING, SCHEMA, Folder, file_name, to_bytes
 
 BANDITS = ("VanillaPO", "ReplayBonusPO", "SquareCB", "FastCB", "LinUCB", "RegCB", "AdaCB")
 ALGORITHMS = (*BANDITS, "Supervised")

@@ -22,7 +22,6 @@ from queue import SimpleQueue
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.lab.campaign.results_folder import GO_ON
 from discreet.lab.campaign.tasks import Task, TaskOutcome, compute, reason
 from discreet.validate import installed
 
@@ -205,7 +204,8 @@ def _next(waiting: dict[Job, Task], ended: SimpleQueue[Job]) -> tuple[TaskOutcom
         return None, task
     except CancelledError:
         raise InvalidInput(
-            f"scheduler must stay until the end; it went away. Start it again. {GO_ON}"
+            "scheduler must stay until the end; it went away. Start it again. "
+            "Run the same command again to go on."
         ) from None
     except Exception as error:
         # Dask names the worker that was killed by its address, which must not be published.

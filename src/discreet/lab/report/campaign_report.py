@@ -9,13 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from discreet.client.pages import rendered
-from discreet.lab.campaign.result_files import read
-from discreet.lab.campaign.results_folder import Folder, file_name
+from discreet.lab.campaign.result_files import Folder, file_name, read
 from discreet.lab.report import algorithm_comparison as comparison
 from discreet.lab.report import paper_comparison as paper
 from discreet.lab.report import tables
-from discreet.lab.report.campaign_figures import against_epsilon, curve_chart, heat_maps
-from discreet.lab.report.figures import Drawing, write_files
+from discreet.lab.report.figures import (
+    Drawing,
+    against_epsilon,
+    curve_chart,
+    heat_maps,
+    write_files,
+)
 from discreet.lab.report.selection import (
     CURVE_COLUMNS,
     REFERENCE,

@@ -15,8 +15,7 @@ import numpy as np
 from discreet.data.openml import collection
 from discreet.errors import InvalidInput
 from discreet.lab.campaign.presets import EPSILONS, budget_of
-from discreet.lab.campaign.result_files import read
-from discreet.lab.campaign.results_folder import Folder
+from discreet.lab.campaign.result_files import Folder, read
 from discreet.lab.report.algorithm_comparison import outcomes
 from discreet.lab.report.selection import (
     RUN_COLUMNS,
