@@ -11,15 +11,8 @@ import numpy as np
 from discreet.client.pages import rendered
 from discreet.lab.campaign.result_files import Folder, file_name, read
 from discreet.lab.report import algorithm_comparison as comparison
+from discreet.lab.report import figures, tables
 from discreet.lab.report import paper_comparison as paper
-from discreet.lab.report import tables
-from discreet.lab.report.figures import (
-    Drawing,
-    against_epsilon,
-    curve_chart,
-    heat_maps,
-    write_files,
-)
 from discreet.lab.report.selection import (
     CURVE_COLUMNS,
     REFERENCE,
@@ -71,40 +64,42 @@ def write(
         if records:
             files[f"{name}.csv"] = tables.csv_text(records)
 
-    def draw(name: str, drawing: Drawing, prefix: str = "") -> str:
+    def draw(name: str, drawing: figures.Drawing, prefix: str = "") -> str:
         """Add a figure in both formats to the files, and return it for the page."""
         files[f"{name}.png"], files[f"{name}.svg"] = drawing.png(), drawing.svg()
         return drawing.inline(prefix or name)
 
-    figures: JsonObject = {"maps": {}, "curves": {}, "more": [], "increase": "", "levels": ""}
+    charts: JsonObject = {"maps": {}, "curves": {}, "more": [], "increase": "", "levels": ""}
     baseline = increase[0]["relative_to_epsilon"] if increase else math.inf
     if len(bandits(best.algorithms)) > 1 and len(best.datasets) > 1:  # else a rate is 0 or 100
-        draw("win_rates", heat_maps(rates, best.epsilons))
+        draw("win_rates", figures.heat_maps(rates, best.epsilons))
         for i, epsilon in enumerate(best.epsilons):
-            chart = heat_maps(rates, [epsilon])
-            figures["maps"][f"ε = {epsilon_text(epsilon)}"] = chart.inline(f"map{i}")
+            chart = figures.heat_maps(rates, [epsilon])
+            charts["maps"][f"ε = {epsilon_text(epsilon)}"] = chart.inline(f"map{i}")
     private = [each for each in increase if math.isfinite(each["epsilon"])]
     if len({each["epsilon"] for each in private}) > 1:
         words = f"final loss, less that at ε = {epsilon_text(baseline)}"
-        chart = against_epsilon(private, "mean_increase", words, {})
-        figures["increase"] = draw("loss_increase", chart)
+        chart = figures.against_epsilon(private, "mean_increase", words, {})
+        charts["increase"] = draw("loss_increase", chart)
     if beside and len(best.epsilons) > 1:
         counted = comparison.common_sets(best).any(axis=1)
         plain = comparison.without_contexts(about, best.datasets)
         fixed = {name: float(np.mean(losses[counted])) for name, losses in plain.items()}
-        chart = against_epsilon(means, "mean", "mean final loss", fixed)
-        figures["levels"] = draw("levels", chart)
+        chart = figures.against_epsilon(means, "mean", "mean final loss", fixed)
+        charts["levels"] = draw("levels", chart)
     for number, name in enumerate(drawn):
         found = curves(read(source.root, CURVE_COLUMNS, name), best, name)
         if found:
             known = comparison.without_contexts(about, [name])
-            chart = curve_chart(found, {each: float(level[0]) for each, level in known.items()})
+            chart = figures.curve_chart(
+                found, {each: float(level[0]) for each, level in known.items()}
+            )
             stem = f"curves/{file_name(name)}"
             svg = draw(stem, chart, f"curves{number}")
             if number < INLINED:
-                figures["curves"][name] = svg
+                charts["curves"][name] = svg
             else:
-                figures["more"].append(f"{stem}.svg")
+                charts["more"].append(f"{stem}.svg")
 
     lines, holes = summary(best, rates, means, about), missing(best, source)
     played = {*best.oracle[best.oracle != ""].tolist()}
@@ -120,7 +115,7 @@ def write(
         levels=", ".join(map(epsilon_text, best.epsilons)),
         summary=lines,
         missing=holes,
-        figures=figures,
+        figures=charts,
         mean_losses=tables.losses_by_level(best, means, about),
         beside_default=tables.beside_default(beside),
         average_win_rates=tables.average_win_rates(rates),
@@ -144,7 +139,7 @@ def write(
         "missing": holes,
         "features": grid["features"],
         "event": manifest.get("event"),
-        "files": write_files(out, files),
+        "files": figures.write_files(out, files),
     }
 
 
