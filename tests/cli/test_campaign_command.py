@@ -94,15 +94,15 @@ def test_a_file_is_the_campaign_and_flags_override_it(call, file, tmp_path):
 )
 def test_a_file_that_cannot_be_used(text, word, refuses, file):
     file.write_text(text)
-    refuses("run", file, said=word)
+    refuses("run", file, words=word)
     assert not (file.parent / "results").exists()
 
 
 def test_missing_libraries_are_named(refuses, monkeypatch):
     there = dict.fromkeys(("joblib", "sklearn", "matplotlib", "jinja2"), "a spec")
     monkeypatch.setattr("discreet.validate.find_spec", there.get)
-    said = "pyarrow must be installed", "discreet[campaign]"
-    refuses("run", *SMALL, "--out", "out", said=said)
+    words = "pyarrow must be installed", "discreet[campaign]"
+    refuses("run", *SMALL, "--out", "out", words=words)
 
 
 def test_a_failure_ends_with_1_and_its_reason(call, document, monkeypatch):
@@ -204,7 +204,7 @@ def test_status(call, refuses, document, tmp_path):
     assert call("status", "out")[1].split()[-1] == "damaged"
     victim.unlink()
     assert call("status", "out")[1].split()[-1] == "incomplete"
-    refuses("status", "nowhere", said="manifest.json")
+    refuses("status", "nowhere", words="manifest.json")
 
 
 def test_report_writes_where_it_says(call, document, tmp_path):
@@ -232,4 +232,4 @@ def test_compare_prints_cells_on_request(call, document, refuses, tmp_path):
     figures = f"100.0 {cell['published']:.1f} {cell['difference']:+.1f}"
     assert line.split() == ["1", "ReplayBonusPO", "SquareCB", "1", *figures.split()]
     write_rows(tmp_path / "other", [{**row, "dataset": "mine"} for row in rows])
-    refuses("compare", "other", said="share data sets and an ε with the paper")
+    refuses("compare", "other", words="share data sets and an ε with the paper")

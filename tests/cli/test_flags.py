@@ -58,7 +58,7 @@ def test_a_curve_cuts_scales_and_writes_a_page(call, document, sales, here):
 
 def test_a_curve_refuses_scalings_of_campaigns(refuses):
     words = "features must be one of 'raw', 'ranges'"
-    refuses("curve", "--data", "fried", "--features", "wide", said=words)
+    refuses("curve", "--data", "fried", "--features", "wide", words=words)
 
 
 # --- groups ------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def test_a_run_by_group(document, refuses, sales, seeds):
         np.mean([[line.loss for line in run] for run in runs], axis=0).tolist()
     )
     assert all(line["low"] <= line["loss"] <= line["high"] for line in found["groups"])
-    refuses(*flags, "--group", "regio", said="Did you mean 'region'?")
+    refuses(*flags, "--group", "regio", words="Did you mean 'region'?")
 
 
 # --- users -------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_a_campaign_of_users(call, document, sales, here):
 )
 def test_what_users_need(refuses, sales, here, flags, words):
     data = [] if {"--data", "--actions"} & set(flags) else sales
-    refuses(*flags, *data, said=words)
+    refuses(*flags, *data, words=words)
     assert not (here / "o").exists()
 
 
@@ -216,8 +216,8 @@ def test_a_campaign_remembers_its_schema(sales, call, refuses, here):
     manifest = json.loads((here / "out" / "manifest.json").read_text())
     assert manifest["datasets"]["sales"]["features"] == SCHEMA.p - 1
     assert "--schema SCHEMA.toml --target bought" in rerun_command(manifest)
-    refuses(*flags, said="schema, target and user must be")
-    refuses("run", "--data", "fried", "--schema", "schema.toml", said="file with named columns")
+    refuses(*flags, words="schema, target and user must be")
+    refuses("run", "--data", "fried", "--schema", "schema.toml", words="file with named columns")
 
 
 # --- rewards -----------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def test_the_forecast_in_sentences_follows_the_traffic(call, document, refuses):
     assert "years" in slow[0]
     assert "years" not in fast[0]
     assert slow[0] in call(*flags, "--per-day", 10)[1]
-    refuses(*flags, "--per-day", -1, said="decisions per day must be a positive finite number")
+    refuses(*flags, "--per-day", -1, words="decisions per day must be a positive finite number")
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_the_forecast_in_sentences_follows_the_traffic(call, document, refuses):
     ],
 )
 def test_rewards_that_do_not_fit(refuses, flags, words):
-    refuses(*PROBLEM, *flags, said=words)
+    refuses(*PROBLEM, *flags, words=words)
 
 
 # --- advice ------------------------------------------------------------------------------------

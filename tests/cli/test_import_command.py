@@ -70,7 +70,7 @@ def test_a_private_log_becomes_a_learner_that_knows_it(folder, call, refuses):
     assert (folder / "warm.state").stat().st_mode & 0o777 == 0o600
     assert dc.Released.load("warm.released.json").plan["imported"] == 800
     before = (folder / "warm.state").read_bytes()
-    refuses(*CSV, "--out", "warm", said="warm.state")  # a second draw of noise
+    refuses(*CSV, "--out", "warm", words="warm.state")  # a second draw of noise
     assert (folder / "warm.state").read_bytes() == before
     assert right(dc.Learner.load("warm.state")) > 0.6
 
@@ -101,16 +101,16 @@ def test_a_private_log_never_becomes_a_prior(folder, call):
 
 @pytest.mark.usefixtures("folder")
 def test_people_bring_their_ids(call, refuses):
-    words = ("--set", "unit=user", "--set", "batches_per_user=4", "--set", "records_per_batch=1")
+    unit = ("--set", "unit=user", "--set", "batches_per_user=4", "--set", "records_per_batch=1")
     log = CSV[:-2]
-    code, out, _ = call(*log, *words, "--user", "who", "--out", "warm")
+    code, out, _ = call(*log, *unit, "--user", "who", "--out", "warm")
     assert code == 0, out
     assert "for one user" in out
-    refuses(*CSV, *words, "--out", "other", said="user must be given")
+    refuses(*CSV, *unit, "--out", "other", words="user must be given")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("flags", "words"),
     [
         (CSV[:-2], "Name those that are no feature with --ignore"),
         ((*CSV, "--weight", "0.5"), "weight must come with --public"),
@@ -121,10 +121,10 @@ def test_people_bring_their_ids(call, refuses):
         (("--log", "unlikely.vw"), "line 1: a label must be action:cost:probability"),
     ],
 )
-def test_a_wrong_log_writes_nothing(folder, refuses, words, said):
+def test_a_wrong_log_writes_nothing(folder, refuses, flags, words):
     (folder / "unlikely.vw").write_text("1:0.5 |x a:1 b:2\n")  # without a probability
     before = sorted(folder.iterdir())
-    refuses(*words, "--out", "warm", said=said)
+    refuses(*flags, "--out", "warm", words=words)
     assert sorted(folder.iterdir()) == before
 
 
@@ -155,7 +155,7 @@ def test_a_folder_of_files_becomes_the_learner_of_its_rows(files, call):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("flags", "words"),
     [
         (("--public",), "prior_from_released"),
         (("--user", "who"), "unit is a user"),
@@ -164,8 +164,8 @@ def test_a_folder_of_files_becomes_the_learner_of_its_rows(files, call):
     ],
 )
 def test_what_does_not_fit_a_folder_of_files_writes_nothing(
-    files, refuses, monkeypatch, words, said
+    files, refuses, monkeypatch, flags, words
 ):
     monkeypatch.setattr("discreet.lab.campaign.workers.PATIENCE", 0.2)
-    refuses(*FILES, *words, "--out", "warm", said=said)
+    refuses(*FILES, *flags, "--out", "warm", words=words)
     assert not [*files.glob("warm*")]

@@ -170,16 +170,16 @@ HALF = '[[data]]\nwhat = "rows"\nholder = "me"\n'
 )
 def test_what_is_wrong_gets_no_label(here, refuses, name, content, flag, words):
     (here / name).write_text(content)
-    refuses(*([users(here / "ledger.json"), flag] if flag else []), name, said=words)
+    refuses(*([users(here / "ledger.json"), flag] if flag else []), name, words=words)
     assert not list(here.glob("label.*"))
 
 
 def test_seeded_noise_exceeds_every_budget_and_no_source_is_replaced(here, refuses):
     learner(noise=dc.SeededNoise(0)).released.save(here / "released.json")
-    refuses("released.json", said="exceeds the budget")
+    refuses("released.json", words="exceeds the budget")
     path = users(here / "ledger.json")
     before = path.read_bytes()
-    refuses(path, "--out", "ledger", said="out must be another name")
+    refuses(path, "--out", "ledger", words="out must be another name")
     assert path.read_bytes() == before
     assert not (here / "ledger.html").exists()
 

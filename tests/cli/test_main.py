@@ -1,4 +1,4 @@
-"""The command line: what it answers, how it refuses, how it ends."""
+"""The command line: answers, errors, exit codes."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def test_version(call, document):
 # --- run ---------------------------------------------------------------------------------------
 
 
-def test_run_says_what_evaluate_says(document):
+def test_run_agrees_with_evaluate(document):
     answer = document("run", *SMALL, "--policy", "SquareCB", "--set", "scale=16", "--epsilon", "4")
     data = load("fried", rows=300)
     parts = {"features": dc.UnitBall(10), "policy": dc.SquareCB(scale=16.0)}
@@ -116,7 +116,7 @@ def test_run_in_words(call, document, tmp_path):
     assert "no noise" in call("run", *SMALL, "--epsilon", "inf")[1]
 
 
-def test_run_from_toml_which_flags_correct(document, tmp_path):
+def test_flags_override_an_experiment_file(document, tmp_path):
     path = experiment(
         tmp_path,
         'data = "linear"\nrows = 200\nseeds = 2\nfirst_batch = 4\n'
@@ -163,9 +163,9 @@ def test_plan_takes_a_count_or_names(call, refuses, document):
     assert (plan["actions"], plan["n_actions"]) == (["none", "mail", "call"], 3)
     counted = document("plan", "--actions", "3", *rest)["plan"]
     assert counted | {"actions": plan["actions"]} == plan
-    said = call("plan", "--actions", "none,mail,call", *rest)[1]
-    assert "3 actions (none, mail, call), 5 features" in said
-    refuses("plan", "--actions", "none,none", *rest, said="two or more distinct words")
+    out = call("plan", "--actions", "none,mail,call", *rest)[1]
+    assert "3 actions (none, mail, call), 5 features" in out
+    refuses("plan", "--actions", "none,none", *rest, words="two or more distinct words")
 
 
 # --- release -----------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_release_show(call, document, released):
     assert answer["releases"][-1]["digest"][:12] in out
 
 
-def test_release_show_says_what_is_not_private(call, tmp_path):
+def test_release_show_marks_what_is_not_private(call, tmp_path):
     seeded = dc.Learner(small_plan(first_batch=1), noise=dc.SeededNoise(0))
     seeded.observe(seeded.decide(np.zeros(2)).id, 1.0)
     seeded.release()
@@ -202,10 +202,10 @@ def test_release_export_writes_the_newest_predictor(refuses, document, released,
     losses, _ = session.run(None, {"contexts": np.array([[0.5, 0.1]])})
     assert losses.shape == (1, 2)
     away = tmp_path / "no" / "model.onnx"
-    refuses("release", "export", released, "--onnx", away, said="output must be writable")
+    refuses("release", "export", released, "--onnx", away, words="output must be writable")
 
 
-# --- refusing ----------------------------------------------------------------------------------
+# --- errors ------------------------------------------------------------------------------------
 
 WRONG = [
     (["run", "--data", "fried", "--target", "y"], "target must be left out"),
@@ -219,7 +219,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "word"), WRONG, ids=lambda item: " ".join(item)[:60])
 def test_errors_are_one_line(arguments, word, refuses, document, here):
-    err = refuses(*arguments, said=word)
+    err = refuses(*arguments, words=word)
     assert document(*arguments, code=2) == {"error": err.removeprefix("error: ").rstrip("\n")}
     assert list(here.iterdir()) == []
 
@@ -237,19 +237,19 @@ BUDGET = "[budget]\nepsilon = 1.0\ndelta = 1e-5\n"
     ],
 )
 def test_a_toml_file_that_cannot_be_used(text, word, refuses, tmp_path):
-    refuses("run", experiment(tmp_path, text), said=word)
+    refuses("run", experiment(tmp_path, text), words=word)
 
 
 def test_an_error_of_the_system_is_one_line_and_a_defect_is_not_hidden(refuses, monkeypatch):
     version = Mock(side_effect=OSError(28, "No space left on device", "somewhere"))
     monkeypatch.setattr("platform.python_version", version)
-    refuses("version", said="error: No space left on device: somewhere. ")
+    refuses("version", words="error: No space left on device: somewhere. ")
     version.side_effect = ZeroDivisionError
     with pytest.raises(ZeroDivisionError):
         main(["version"])
 
 
-# --- ending ------------------------------------------------------------------------------------
+# --- exit codes --------------------------------------------------------------------------------
 
 
 def test_ctrl_c_is_quiet(tmp_path):
@@ -262,7 +262,7 @@ def test_ctrl_c_is_quiet(tmp_path):
     assert (started.returncode, out, err) == (130, b"", b"")
 
 
-def test_a_reader_that_leaves_is_no_error():
+def test_a_closed_pipe_is_no_error():
     command = [*PROGRAM, "plan", "--actions", "2", "--dimension", "3", "--json"]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     started.stdout.close()
@@ -271,7 +271,7 @@ def test_a_reader_that_leaves_is_no_error():
     started.stderr.close()
 
 
-def test_a_terminal_without_greek_is_served():
+def test_a_terminal_without_greek():
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     command = [*PROGRAM, "plan", "--actions", "2", "--dimension", "3"]
     done = subprocess.run(command, capture_output=True, env=env, timeout=PATIENCE)

@@ -24,9 +24,9 @@ def sample(tmp_path):
 
 def test_a_sample_becomes_a_commented_file_that_can_be_used(call, document, sample, tmp_path):
     out = tmp_path / "schema.toml"
-    code, said, _ = call("schema", str(sample), "--without", "clicked", "--out", str(out))
+    code, out_text, _ = call("schema", str(sample), "--without", "clicked", "--out", str(out))
     assert code == 0
-    assert "2 columns" in said
+    assert "2 columns" in out_text
     text = out.read_text()
     assert "must be public. Do NOT make this file from the people" in text
     assert "# customer: Another whole number in each row: an identifier." in text
@@ -56,5 +56,5 @@ def test_mistakes(refuses, sample, tmp_path):
         ([sample, "--without", "clickd"], "Did you mean 'clicked'?"),
         ([bare], "must have a header"),
     ):
-        refuses("schema", *arguments, said=words)
+        refuses("schema", *arguments, words=words)
     assert present.read_text() == "mine"

@@ -105,8 +105,8 @@ def run(args: cli.Args) -> cli.Answer:
         "stopped": bool(code),
     }
     if code:
-        kept = f"{found.tasks_done} of {found.tasks} tasks are done and kept"
-        return cli.Answer(document, f"stopped: {kept}. Run the same command again to go on.", code)
+        done = f"{found.tasks_done} of {found.tasks} tasks are done and kept"
+        return cli.Answer(document, f"stopped: {done}. Run the same command again to go on.", code)
     return cli.Answer(document, _run_lines(found, campaign), code=int(bool(found.failed)))
 
 

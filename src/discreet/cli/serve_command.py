@@ -69,9 +69,9 @@ def _init(args: cli.Args) -> cli.Answer:
     written = not path.exists()
     settings, begun = write_and_begin(path, args.anchor)
     link = invitation_link(args)
-    kept = "in another folder"
+    advice = "in another folder"
     if in_same_folder(settings, Path(begun.anchor)):
-        kept = "next to the database: move it to another disk"
+        advice = "next to the database: move it to another disk"
     log = settings.plan.imported  # rows that must be there before the first decision
     size = plan_size(settings.plan)
     document = {
@@ -92,7 +92,7 @@ def _init(args: cli.Args) -> cli.Answer:
         f"admin key, shown this once: {begun.admin_key}",
         f"account of the first owner, for 7 days, once the service runs: {link}",
         f"public key, for those who verify releases: {begun.public_key}",
-        f"anchor, which notices restored backups ({kept}): {begun.anchor}",
+        f"anchor, which notices restored backups ({advice}): {begun.anchor}",
         size.text,
         *([f"Warning: {size.warning}"] if size.warning else []),
         f"next: discreet {'serve --config' if log is None else 'import --log FILE'} {path}",

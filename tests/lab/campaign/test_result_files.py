@@ -1,4 +1,4 @@
-"""The folder of a campaign: files that are whole or absent, checksums, one writer at a time."""
+"""The folder of a campaign: files that are complete or absent, checksums, one writer."""
 
 import errno
 import os
@@ -130,9 +130,9 @@ def test_a_full_disk_leaves_no_half_file(tmp_path, monkeypatch):
     monkeypatch.undo()
     files = sorted(path.suffix for path in (out / "runs").iterdir())
     assert files == [".json", ".json", ".parquet", ".parquet"]
-    kept = contents(out)
+    stored = contents(out)
     assert play(out).tasks == 2
-    assert kept.items() <= contents(out).items()
+    assert stored.items() <= contents(out).items()
 
 
 # --- one writer --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A campaign computes what is missing, once, and keeps what it has, whatever happens."""
+"""A campaign computes missing runs once, and stored results survive every failure."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from wording import refused
 
 @pytest.fixture
 def played(monkeypatch):
-    """What the engine was asked to play: (plans, seeds) of each call."""
+    """Calls of the engine: (plans, seeds)."""
     calls, run = [], engine.run
 
     def counted(plans, features, labels, seeds, **rest):
@@ -70,13 +70,13 @@ def test_the_manifest_says_what_was_done(tmp_path):
 
 
 def test_columns_scaled_by_their_ranges_are_played_and_marked(tmp_path):
-    asked = grid(algorithms=["Default"], epsilons=(math.inf,), seeds=1, features="ranges")
-    play(tmp_path / "out", data=["linear:60"], grid=asked)
+    scaled = grid(algorithms=["Default"], epsilons=(math.inf,), seeds=1, features="ranges")
+    play(tmp_path / "out", data=["linear:60"], grid=scaled)
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["event"]["kind"] == "NonPrivate"
     assert "own ranges" in manifest["event"]["reason"]
     with refused(dc.InvalidInput, "features must be 'ranges'", "--out"):
-        play(tmp_path / "out", data=["linear:60"], grid=replace(asked, features="raw"))
+        play(tmp_path / "out", data=["linear:60"], grid=replace(scaled, features="raw"))
 
 
 LARGER = {
@@ -93,18 +93,18 @@ def test_more_computes_only_what_is_missing(more, seeds, tmp_path, played):
     play(out)
     before, had = table(out), runs(played)
     played.clear()
-    asked = {"data": [SET], "grid": grid(), **more}
-    progress = play(out, **asked)
+    extended = {"data": [SET], "grid": grid(), **more}
+    progress = play(out, **extended)
     after = table(out)
     assert {tuple(each) for _, each in played} == seeds
     assert len(after) == had + runs(played) == had + progress.runs_done
     assert before.items() <= after.items()  # untouched, bit for bit
-    wanted = campaigns.Grid.of("quick").union(asked["grid"])
+    wanted = campaigns.Grid.of("quick").union(extended["grid"])
     assert {row["seed"] for row in after.values()} <= set(range(wanted.seeds))
     # Plans that lack the same seeds are played together: never more calls than that.
     assert len(played) <= TASKS * len(seeds)
     played.clear()
-    play(out, **asked)
+    play(out, **extended)
     assert played == []
 
 

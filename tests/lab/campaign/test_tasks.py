@@ -1,4 +1,4 @@
-"""One task: what it plays, how it fails, how it makes do with less memory."""
+"""One task: its runs, its failures, less memory, the hardware."""
 
 import numpy as np
 import pytest
@@ -65,10 +65,10 @@ class OutOfMemoryError(RuntimeError):
     [MemoryError, OutOfMemoryError, lambda: RuntimeError("DefaultCPU: can't allocate memory")],
 )
 def test_out_of_memory_halves_the_budget_until_it_fits(error, monkeypatch):
-    asked, play = [], engine.run
+    budgets, play = [], engine.run
 
     def hungry(plans, features, labels, seeds, *, machine, users):
-        asked.append(machine.memory)
+        budgets.append(machine.memory)
         if machine.memory > LEAST * 2:
             raise error()
         return play(plans, features, labels, seeds, machine, users=users)
@@ -79,7 +79,7 @@ def test_out_of_memory_halves_the_budget_until_it_fits(error, monkeypatch):
     )
     assert outcome.error is None
     # What sufficed once is where the next part begins.
-    assert asked == [LEAST * 8, LEAST * 4, LEAST * 2, LEAST * 2]
+    assert budgets == [LEAST * 8, LEAST * 4, LEAST * 2, LEAST * 2]
 
 
 # --- the machine -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Rivals that act every round: the runner beside a literal loop, clocks as they are defined."""
+"""Rivals that act every round: the runner compared with a literal loop, and clocks."""
 
 import math
 

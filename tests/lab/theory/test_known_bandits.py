@@ -78,8 +78,10 @@ def test_generated_sets_know_their_truth(make):
     np.testing.assert_array_equal(truth.expected[0], data.expected)
     if data.weights is not None:
         link = "identity" if make is linear else "logistic"
-        said = Predictor(data.weights, link).losses(UnitBall(data.dimension).map(data.contexts))
-        np.testing.assert_allclose(said, truth.expected[0], rtol=0, atol=1e-9)
+        predicted = Predictor(data.weights, link).losses(
+            UnitBall(data.dimension).map(data.contexts)
+        )
+        np.testing.assert_allclose(predicted, truth.expected[0], rtol=0, atol=1e-9)
 
 
 def test_mistakes_are_refused():
@@ -236,8 +238,8 @@ def squared_errors(truth, batch, rounds, epsilon, policy):
     fit = known_bandits.mechanism_for(truth, epsilon).fit(
         batch, SeededNoise(rounds.seeds).for_batch(1)
     )
-    said = fit.predictor.losses(truth.features)[:, 0]
-    wrong = (policy * (said - truth.expected[rounds.worlds]) ** 2).sum(axis=-1)
+    predicted = fit.predictor.losses(truth.features)[:, 0]
+    wrong = (policy * (predicted - truth.expected[rounds.worlds]) ** 2).sum(axis=-1)
     return batch.records * (wrong @ truth.chances)
 
 

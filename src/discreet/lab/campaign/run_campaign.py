@@ -3,7 +3,7 @@
 The settings come from a TOML file or from flags: the keys of a file are the flags of ``discreet
 campaign run``, and ``plans``.
 
-Tasks are independent. Finished tasks are kept if others fail, and runs that a folder already has
+Tasks are independent. Finished tasks stay if others fail, and runs that a folder already has
 are never computed again.
 """
 

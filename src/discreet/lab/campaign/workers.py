@@ -1,6 +1,6 @@
 """Workers that play tasks: this process, processes of this machine, or a Dask cluster.
 
-All three return futures, and one loop serves them. Tasks are handed out a few at a time, so that
+All three return futures, and one loop serves them. A few tasks are submitted at a time, so that
 only their data are in memory; outcomes come back in the order in which they end.
 
 Threads of a pool take the locks of futures and of the pool itself. Ctrl-C must not interrupt this
@@ -230,8 +230,8 @@ def _uninterrupted() -> Iterator[None]:
     if before is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    kept: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: kept.append(number))
+    received: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if MASKED else set()
         try:
@@ -241,7 +241,7 @@ def _uninterrupted() -> Iterator[None]:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     finally:
         signal.signal(signal.SIGINT, before)
-        if kept:
+        if received:
             signal.raise_signal(signal.SIGINT)
 
 

@@ -52,14 +52,14 @@ def write(
     best = select(read(source.root, RUN_COLUMNS), select_by)
     drawn = shown(best, curves_of, about)
     rates, means = comparison.win_rates(best), comparison.mean_losses(best)
-    increase, beside = comparison.loss_increase(best), comparison.against_default(best)
+    increase, against = comparison.loss_increase(best), comparison.against_default(best)
     files: dict[str, str | bytes] = {}
     for name, records in {
         "best": best.winners(),
         "win_rates": comparison.with_short_names(rates),
         "loss_increase": increase,
         "choices": best.choices(),
-        "against_default": beside,
+        "against_default": against,
     }.items():
         if records:
             files[f"{name}.csv"] = tables.csv_text(records)
@@ -81,7 +81,7 @@ def write(
         words = f"final loss, less that at ε = {epsilon_text(baseline)}"
         chart = figures.against_epsilon(private, "mean_increase", words, {})
         charts["increase"] = draw("loss_increase", chart)
-    if beside and len(best.epsilons) > 1:
+    if against and len(best.epsilons) > 1:
         counted = comparison.common_sets(best).any(axis=1)
         plain = comparison.without_contexts(about, best.datasets)
         fixed = {name: float(np.mean(losses[counted])) for name, losses in plain.items()}
@@ -117,7 +117,7 @@ def write(
         missing=holes,
         figures=charts,
         mean_losses=tables.losses_by_level(best, means, about),
-        beside_default=tables.beside_default(beside),
+        beside_default=tables.beside_default(against),
         average_win_rates=tables.average_win_rates(rates),
         relative_to=f"ε = {epsilon_text(baseline)}",
         increases=tables.increases(increase) if increase else None,
