@@ -2360,7 +2360,7 @@ FAULTS = (
         "service/test_commands.py::test_a_backup_of_a_folder_has_every_experiment_and_the_keys",
     ),
     fault(
-        "Ctrl-C that is never delivered",
+        "Ctrl-C that is kept for good",
         "Ctrl-C ends a campaign wherever it arrives",
         Edit("_uninterrupted", "if received:", "if False:"),
         "lab/campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",
