@@ -15,7 +15,6 @@ from discreet.text import about
 from tolerances import EXACT
 
 QUICK = ["--epsilon", "8", "--seeds", "2", "--quiet"]
-ON_NUMPY = ["--device", "numpy", "--jobs", "1"]
 
 
 @pytest.fixture
@@ -140,25 +139,6 @@ def test_a_curve_in_python_reads_a_file_too(here):
     assert {line.group for line in found.by_group()} == {"n", "s", "(missing)"}
 
 
-def test_a_campaign_of_users(call, document, sales, here):
-    pytest.importorskip("pyarrow")
-    from discreet.lab.campaign.result_files import read
-    from discreet.lab.report.tables import rerun_command
-
-    flags = ["campaign", "run", "--preset", "default", *sales, *ON_NUMPY, "--out", "out"]
-    flags += QUICK[:-1]
-    document(*flags, "--user", "who", *OFTEN)
-    found = sorted(read("out").to_pylist(), key=lambda row: row["seed"])
-    assert [row["loss"] for row in found] == pytest.approx(losses_of_users(3, 2), abs=0.02)
-    assert BOUND in call("campaign", "status", "out")[1]
-    # A folder is of one column of ids and of one bound.
-    assert "participation must be" in call(*flags, "--user", "who")[2]
-    assert call(*flags)[0] == 2
-    manifest = json.loads((here / "out" / "manifest.json").read_text())
-    assert manifest["reading"] == {"target": "bought", "user": "who"}
-    assert "--user who --batches-per-user 3 --records-per-batch 2" in rerun_command(manifest)
-
-
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -205,19 +185,31 @@ def test_a_schema_is_a_flag_a_key_or_a_table(document, sales, here):
         assert found["losses"] == pytest.approx([expected.loss], abs=EXACT)
 
 
-def test_a_campaign_remembers_its_schema(sales, call, refuses, here):
+def test_a_schema_needs_named_columns(refuses, here):
+    SCHEMA.to_toml(here / "schema.toml")
+    refuses("run", "--data", "fried", "--schema", "schema.toml", words="file with named columns")
+
+
+# --- campaigns ---------------------------------------------------------------------------------
+
+
+def test_a_campaign_remembers_how_its_files_were_read(call, refuses, sales, here):
     pytest.importorskip("pyarrow")
     from discreet.lab.report.tables import rerun_command
 
     SCHEMA.to_toml(here / "schema.toml")
-    flags = ["campaign", "run", "--preset", "default", *sales, *ON_NUMPY, "--out", "out"]
-    flags += ["--seeds", "1", "--epsilon", "4"]
-    assert call(*flags, "--schema", "schema.toml")[0] == 0
+    flags = ["campaign", "run", "--preset", "default", *sales, "--device", "numpy", "--jobs", "1"]
+    flags += ["--out", "out", "--seeds", "1", "--epsilon", "8"]
+    schema, user = ["--schema", "schema.toml"], ["--user", "who"]
+    assert call(*flags, *schema, *user, *OFTEN)[0] == 0
+    assert BOUND in call("campaign", "status", "out")[1]
+    refuses(*flags, *schema, *user, words="participation must be")
+    refuses(*flags, *user, *OFTEN, words="schema, target and user must be")
     manifest = json.loads((here / "out" / "manifest.json").read_text())
     assert manifest["datasets"]["sales"]["features"] == SCHEMA.p - 1
-    assert "--schema SCHEMA.toml --target bought" in rerun_command(manifest)
-    refuses(*flags, words="schema, target and user must be")
-    refuses("run", "--data", "fried", "--schema", "schema.toml", words="file with named columns")
+    command = rerun_command(manifest)
+    assert "--schema SCHEMA.toml --target bought --user who" in command
+    assert "--batches-per-user 3 --records-per-batch 2" in command
 
 
 # --- rewards -----------------------------------------------------------------------------------

@@ -32,10 +32,6 @@ def published_rows():
 
 
 def test_the_published_table_comes_with_the_package():
-    for row in published_rows():
-        wins, ties, losses = (int(row[name]) for name in ("wins", "ties", "losses"))
-        assert wins + ties + losses == int(row["datasets"]) == 100
-        assert float(row["win_rate_percent"]) == wins + ties / 2
     found = published()
     assert len(found) == len(published_rows()) == 5 * 7 * 7
     assert {place[0] for place in found} == {*module.EPSILONS}
