@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
+from discreet.lab.campaign.grid import Grid, plans_of
 from discreet.lab.campaign.hardware import (
     CONTROL,
     PROCESSES,
@@ -40,7 +41,7 @@ from discreet.lab.campaign.hardware import (
     open_gpu,
     shared_gpu,
 )
-from discreet.lab.campaign.presets import PAPER_POLICIES, paper_plans
+from discreet.lab.campaign.presets import PAPER_POLICIES
 from discreet.simulate.engine import run
 
 PEER_ROUNDS_A_SECOND = 3_000.0
@@ -65,12 +66,11 @@ def play(name: str, part: int, parts: int, options: dict[str, Any]) -> dict[str,
     x, y = labelled(options["data"], name)
     actions = int(y.max()) + 1
     chosen = options["algorithms"] or PAPER_POLICIES
-    policies = {name: PAPER_POLICIES[name] for name in chosen}
-    plans = paper_plans(actions, x.shape[1], mechanism=options["mechanism"], policies=policies)
+    grid = Grid.of("paper", algorithms=chosen, mechanism=options["mechanism"])
+    plans = plans_of(grid, actions, x.shape[1])
     plans = plans[part * options["every"] :: parts * options["every"]]
     features = dc.UnitBall(x.shape[1]).map(x)
     start = time.perf_counter()
-    plans = [plan for _, plan in plans]
     losses = run(plans, features, y, range(options["seeds"]), options["machine"])
     return {
         "set": name,
@@ -104,7 +104,7 @@ def surveyed(options: dict[str, Any]) -> tuple[list[str], list[tuple[int, int]]]
 def _loaded_once(device: str) -> Any:
     """Start processes as copies of one that has imported torch, but not touched the GPU."""
     context = multiprocessing.get_context("forkserver")
-    here = ["__main__", "discreet.lab.campaign.presets", "discreet.simulate.engine"]
+    here = ["__main__", "discreet.lab.campaign.grid", "discreet.simulate.engine"]
     context.set_forkserver_preload(here if device == "numpy" else [*here, "torch"])
     forkserver.ensure_running()  # it imports while this process goes on
     return context
@@ -115,7 +115,7 @@ def _prepared(on_gpu: bool) -> None:
     opened = threading.Thread(target=open_gpu)
     if on_gpu:
         opened.start()
-    paper_plans(2, 2, mechanism="structured")
+    plans_of(Grid.of("paper", algorithms=PAPER_POLICIES, mechanism="structured"), 2, 2)
     if on_gpu:
         opened.join()
 

@@ -21,8 +21,9 @@ import discreet as dc
 from campaign import labelled
 from discreet.arrays.stacking import structure
 from discreet.design.schedule import Schedule
+from discreet.lab.campaign.grid import Grid, plans_of
 from discreet.lab.campaign.hardware import machine, one_thread
-from discreet.lab.campaign.presets import paper_plans
+from discreet.lab.campaign.presets import PAPER_POLICIES
 from discreet.simulate.engine import memory_parts, run
 
 
@@ -37,8 +38,8 @@ def play(folder: str, name: str, mechanism: str, seeds: int, device: str) -> Non
     actions = int(y.max()) + 1
     features = dc.UnitBall(x.shape[1]).map(x)
     third = math.ceil(len(x) / 3)
-    grid = paper_plans(actions, x.shape[1], mechanism=mechanism)
-    plans = [replace(plan, first_batch=third) for _, plan in grid]
+    grid = Grid.of("paper", algorithms=PAPER_POLICIES, mechanism=mechanism)
+    plans = [replace(plan, first_batch=third) for plan in plans_of(grid, actions, x.shape[1])]
     given = machine(device, 1)
     schedule = Schedule(plans[0].first_batch, len(x))
     families: dict[object, tuple[list[int], list[int]]] = {}

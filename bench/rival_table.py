@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.lab.campaign.result_files import read
+from discreet.lab.campaign.result_files import Folder, read
 from discreet.lab.report.algorithm_comparison import differences
-from discreet.lab.report.campaign_results import CampaignResults, Level
 from discreet.text import epsilon_text
 
 COLUMNS = ("dataset", "algorithm", "epsilon", "oracle", "settings", "seed", "loss")
@@ -59,7 +58,7 @@ def main() -> None:
     options = parser.parse_args()
     with options.index.open(newline="") as file:
         slugs = [row["slug"] for row in csv.DictReader(file)]
-    facts = CampaignResults(options.results).datasets
+    facts = Folder(options.results).manifest()["datasets"]
     everything = losses_of(options.results)
     confirm = [name for name in slugs[1::2] if name in facts]
     levels = sorted({e for _, e in everything}, reverse=True)
@@ -70,7 +69,7 @@ def main() -> None:
             if (name, level) in everything:
                 found = chosen(everything[name, level], {*slugs[0::2]})
                 table[:, a, i] = [found.get(each, np.nan) for each in confirm]
-    beside = differences(names, [Level(e, 0.0) for e in levels], table[:, 1:] - table[:, :1])
+    beside = differences(names, levels, table[:, 1:] - table[:, :1])
     lines = {(each["algorithm"], each["epsilon"]): each for each in beside}
     means = np.array([[np.nanmean(c) if np.isfinite(c).any() else np.nan for c in r] for r in
                       np.moveaxis(table, 0, -1)])  # fmt: skip

@@ -1,4 +1,4 @@
-"""A small campaign that ends in a second, and what tests ask of its folder."""
+"""A small campaign that ends in a second, and readers of its folder."""
 
 import hashlib
 import math
@@ -11,7 +11,6 @@ for library in ("pyarrow", "joblib", "threadpoolctl"):
 
 from discreet.data import load  # noqa: E402
 from discreet.lab.campaign import run_campaign as campaigns  # noqa: E402
-from discreet.lab.campaign.campaign_settings import Campaign  # noqa: E402
 from discreet.lab.campaign.grid import Grid, keys  # noqa: E402
 from discreet.lab.campaign.result_files import read  # noqa: E402
 from discreet.lab.campaign.tasks import Task  # noqa: E402
@@ -28,9 +27,9 @@ def grid(**changed):
 
 
 def small(out, data=(SET,), **changed):
-    """A campaign in this process, on NumPy, unless told otherwise."""
+    """A campaign in this process, on NumPy by default."""
     own = {"grid": grid(), "device": "numpy", "jobs": 1}
-    return Campaign(data=list(data), out=out, **{**own, **changed})
+    return campaigns.Campaign(data=list(data), out=out, **{**own, **changed})
 
 
 def play(out, data=(SET,), **changed):
@@ -38,15 +37,15 @@ def play(out, data=(SET,), **changed):
 
 
 def task(name="a task", parts=(((0, 1), (0, 1)),), rows=60, machine=None, **data):
-    """A task on fried, on NumPy unless told otherwise; ``data`` are other parts of the set."""
+    """A task on fried, on NumPy by default; ``data`` are other parts of the set."""
     found = replace(load("fried", rows=rows), **data)
     machine = machine or Machine("numpy", "float64")
     return Task(name, "fried", "Ridge.predictions", grid(), parts, rows, machine, found)
 
 
-def expected_runs(asked):
-    """How many runs a data set has."""
-    return sum(len(keys(asked, family)) for family in asked.families) * asked.seeds
+def expected_runs(grid):
+    """Number of runs of a data set."""
+    return sum(len(keys(grid, family)) for family in grid.families) * grid.seeds
 
 
 def contents(out):
@@ -58,7 +57,7 @@ def contents(out):
 
 
 def table(out):
-    """Every run as a dictionary, by what names it."""
+    """Every run as a dictionary, by the columns that name it."""
     rows = read(out).to_pylist()
     named = ("dataset", "algorithm", "oracle", "epsilon", "settings", "seed")
     found = {tuple(row[name] for name in named): row for row in rows}

@@ -11,7 +11,8 @@ import pytest
 import discreet as dc
 from catalogue import ACTIONS, ORACLES, WIDTH, every_policy_stack, plan_of
 from discreet.arrays.stacking import structure, structures
-from discreet.lab.campaign.presets import paper_plans
+from discreet.lab.campaign.grid import Grid, plans_of
+from discreet.lab.campaign.presets import PAPER_POLICIES
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import NonPrivate
 
@@ -36,7 +37,8 @@ def test_whole_numbers_are_parameters_where_floats_are_expected():
 
 def test_the_structures_of_a_grid_are_those_of_its_members():
     """Parts that members share are read once, also where they differ in what is around them."""
-    plans = [plan for _, plan in paper_plans(2, 3, epsilons=(1.0,), mechanism="structured")]
+    named = {"algorithms": PAPER_POLICIES, "mechanism": "structured"}
+    plans = plans_of(Grid.of("paper", epsilons=(1.0,), **named), 2, 3)
     for parts in ([plan.mechanism for plan in plans], [plan.policy for plan in plans]):
         assert len({id(part) for part in parts}) > len(set(structures(parts))) > 1
         assert structures(parts) == [structure(part) for part in parts]

@@ -23,13 +23,13 @@ def call(capsys, request):
 def refuses(call):
     """A call that must end with 2 and one line on standard error, which has these words."""
 
-    def answer(*arguments, said):
+    def answer(*arguments, words):
         code, out, err = call(*arguments)
         assert (code, out) == (2, ""), out + err
         assert err.startswith("error: ")
         assert err.count("\n") == 1
-        for words in [said] if isinstance(said, str) else said:
-            assert words in err, err
+        for each in [words] if isinstance(words, str) else words:
+            assert each in err, err
         return err
 
     return answer

@@ -1,7 +1,6 @@
-"""``discreet campaign``: from flags or a file, told as it goes, stopped and resumed."""
+"""``discreet campaign``: from flags or a file, with progress, stopped and resumed."""
 
 import io
-import math
 import os
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from discreet.cli.main import main
 from discreet.lab.campaign.result_files import status
 from discreet.lab.campaign.run_campaign import Progress
 from discreet.simulate import engine
+from lab.report.folders import run, write_rows
 from program import PROGRAM
 
 SMALL = [
@@ -22,8 +22,6 @@ SMALL = [
     *("--epsilon", "inf", "1", "--ridges", "0.1", "--seeds", "2"),
 ]
 HERE = ["--device", "numpy", "--jobs", "1"]
-
-
 COMMAND = ["campaign"]
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -31,17 +29,11 @@ pytestmark = pytest.mark.usefixtures("here")
 # --- run ---------------------------------------------------------------------------------------
 
 
-def test_flags_are_the_campaign(call, tmp_path):
+def test_flags_are_the_campaign_with_a_line_for_every_task(call, tmp_path):
     code, out, err = call("run", *SMALL, *HERE, "--out", "flags")
     assert code == 0, err
     assert f"{expected_runs(grid())} runs in" in out
     assert "discreet campaign report flags" in out
-    play(tmp_path / "here")
-    assert contents(tmp_path / "flags") == contents(tmp_path / "here")
-
-
-def test_a_line_for_every_task(call):
-    _, _, err = call("run", *SMALL, *HERE, "--out", "out")
     lines = err.splitlines()
     assert len(lines) == 4
     for number, line in enumerate(lines, start=1):
@@ -49,7 +41,9 @@ def test_a_line_for_every_task(call):
         assert "rounds/s" in line
         assert "fried:200 " in line
     assert " left" in lines[0]
-    code, out, err = call("run", *SMALL, *HERE, "--out", "out")
+    play(tmp_path / "here")
+    assert contents(tmp_path / "flags") == contents(tmp_path / "here")
+    code, out, err = call("run", *SMALL, *HERE, "--out", "flags")
     assert (code, err) == (0, "")
     assert "no run was missing" in out
 
@@ -69,7 +63,7 @@ jobs = 1
 
 @pytest.fixture
 def file(tmp_path):
-    """A campaign file in a folder of its own, with a data set beside it."""
+    """A campaign file in another folder, with a data set next to it."""
     place = tmp_path / "place"
     (place / "sets").mkdir(parents=True)
     lines = ["x,label", *(f"{i % 7},{'ab'[i % 2]}" for i in range(40))]
@@ -78,14 +72,11 @@ def file(tmp_path):
     return place / "campaign.toml"
 
 
-def test_a_file_is_the_campaign(call, file):
+def test_a_file_is_the_campaign_and_flags_override_it(call, file, tmp_path):
     assert call("run", file)[0] == 0
     found = status(file.parent / "results")
     assert found["grid"] == grid(seeds=1).to_document()
     assert set(found["datasets"]) == {"small", "fried:200"}
-
-
-def test_flags_correct_a_file(call, file, tmp_path):
     assert call("run", file, "--data", "linear:50", "--out", "other", "--seeds", "2")[0] == 0
     found = status(tmp_path / "other")
     assert found["grid"] == grid().to_document()
@@ -96,40 +87,31 @@ def test_flags_correct_a_file(call, file, tmp_path):
     ("text", "word"),
     [
         (TOML + "sedes = 3\n", "Did you mean 'seeds'?"),
-        (TOML.replace("[inf, 1]", '["many"]'), "epsilon must be numbers"),
+        (TOML.replace("[inf, 1]", '["many"]'), "epsilon must be above 0"),
         (TOML.replace('"results"', "3"), "out must be text"),
-        (TOML.replace('data = ["sets/small.csv", "fried:200"]', ""), "data must be given"),
         (TOML.replace('out = "results"', ""), "out must be given"),
     ],
 )
 def test_a_file_that_cannot_be_used(text, word, refuses, file):
     file.write_text(text)
-    refuses("run", file, said=word)
+    refuses("run", file, words=word)
     assert not (file.parent / "results").exists()
-
-
-@pytest.mark.torch
-def test_no_gpu_is_said_at_once(refuses, monkeypatch, tmp_path):
-    torch = pytest.importorskip("torch")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    refuses("run", *SMALL, "--device", "cuda", "--out", "out", said="no CUDA device")
-    assert not (tmp_path / "out").exists()
 
 
 def test_missing_libraries_are_named(refuses, monkeypatch):
     there = dict.fromkeys(("joblib", "sklearn", "matplotlib", "jinja2"), "a spec")
     monkeypatch.setattr("discreet.validate.find_spec", there.get)
-    said = "pyarrow must be installed", "discreet[campaign]"
-    refuses("run", *SMALL, "--out", "out", said=said)
+    words = "pyarrow must be installed", "discreet[campaign]"
+    refuses("run", *SMALL, "--out", "out", words=words)
 
 
 def test_a_failure_ends_with_1_and_its_reason(call, document, monkeypatch):
-    run = engine.run
+    play_runs = engine.run
 
     def odd(plans, *arguments, **rest):
         if plans[0].policy.uses_radii:
             raise ValueError("nothing works")
-        return run(plans, *arguments, **rest)
+        return play_runs(plans, *arguments, **rest)
 
     monkeypatch.setattr(engine, "run", odd)
     code, out, err = call("run", *SMALL, *HERE, "--out", "out")
@@ -139,9 +121,7 @@ def test_a_failure_ends_with_1_and_its_reason(call, document, monkeypatch):
     assert "4 of 4 tasks" in err
     answer = document("run", *SMALL, *HERE, "--out", "out", code=1)
     assert answer["failed"]["fried:200 Ridge.radii"] == "ValueError: nothing works"
-    _, out, _ = call("status", "out")
-    assert "fried:200 Ridge.radii: ValueError: nothing works" in out
-    assert "failed" in out
+    assert "fried:200 Ridge.radii: ValueError: nothing works" in call("status", "out")[1]
 
 
 ENDLESS = """
@@ -180,45 +160,33 @@ def test_ctrl_c_keeps_what_is_done(jobs, tmp_path):
     assert len(contents(tmp_path / "out")) >= 1
 
 
-# --- the meter ---------------------------------------------------------------------------------
-
-
 class Terminal(io.StringIO):
     def isatty(self):
         return True
 
 
-@pytest.fixture
-def screen(monkeypatch):
-    """A terminal, while a campaign of four tasks is played that ends after two."""
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_a_terminal_shows_one_line_and_none_with_json(flags, tmp_path, monkeypatch):
+    """A campaign of four tasks that ends after two."""
 
-    def play(_, show):
+    def halfway(_, show):
         found = Progress(tasks=4, rounds=4_000_000)
         show(found)
-        found = replace(found, tasks_done=2, rounds_done=2_000_000, seconds=1.0, latest="a b")
-        show(found)
+        show(replace(found, tasks_done=2, rounds_done=2_000_000, seconds=1.0, latest="a b"))
 
-    monkeypatch.setattr("discreet.lab.campaign.run_campaign.run", play)
-    return Terminal()
-
-
-PLAYED = ["campaign", "run", "--data", "fried:100", "--preset", "quick", "--out"]
-
-
-def test_a_terminal_sees_one_line(screen, tmp_path, monkeypatch):
+    monkeypatch.setattr("discreet.lab.campaign.run_campaign.run", halfway)
+    screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    assert main([*PLAYED, str(tmp_path / "out")]) == 0
+    words = ["campaign", "run", "--data", "fried:100", "--preset", "quick", *flags]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    if flags:
+        assert screen.getvalue() == ""
+        return
     _, before, first, second, last = screen.getvalue().replace("\n", "\r\n").split("\r")
     assert before.startswith("reading data …")
     assert first.startswith("[                    ] 0 of 4 tasks")
     assert second.startswith("[##########          ] 2 of 4 tasks, 2.0 million rounds/s, 1 s left")
     assert last == "\n"
-
-
-def test_json_comes_without_progress(screen, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "stderr", screen)
-    assert main([*PLAYED, str(tmp_path / "out"), "--json"]) == 0
-    assert screen.getvalue() == ""
 
 
 # --- status, report, compare -------------------------------------------------------------------
@@ -236,7 +204,7 @@ def test_status(call, refuses, document, tmp_path):
     assert call("status", "out")[1].split()[-1] == "damaged"
     victim.unlink()
     assert call("status", "out")[1].split()[-1] == "incomplete"
-    refuses("status", "nowhere", said="manifest.json")
+    refuses("status", "nowhere", words="manifest.json")
 
 
 def test_report_writes_where_it_says(call, document, tmp_path):
@@ -245,40 +213,23 @@ def test_report_writes_where_it_says(call, document, tmp_path):
     code, out, err = call("report", "out")
     assert code == 0, err
     assert out.rstrip().endswith(os.path.join("out", "report", "index.html"))
-    for name in ("index.html", "best.csv", "win_rates.csv", "loss_increase.csv"):
-        assert (tmp_path / "out" / "report" / name).stat().st_size > 0
-    answer = document("report", "out", "--out", "elsewhere", "--select", "split")
+    assert (tmp_path / "out" / "report" / "best.csv").stat().st_size > 0
+    assert document("report", "out", "--out", "elsewhere", "--select", "split")["runs"] > 0
     assert (tmp_path / "elsewhere" / "index.html").exists()
-    assert answer["runs"] > 0
-    assert call("run", *SMALL, *HERE, "--out", "out")[0] == 0  # a report is no stranger there
-    assert call("report", "out", "--select", "sedes")[0] == 2
+    assert call("run", *SMALL, *HERE, "--out", "out")[0] == 0  # a report may lie in the folder
 
 
-CELL = {
-    "epsilon": math.inf,
-    "row_algorithm": "VanillaPO",
-    "column_algorithm": "SquareCB",
-    "datasets": 3,
-    "ours": 60.0,
-    "published": 55.5,
-    "difference": 4.5,
-}
-
-
-def test_compare_prints_cells_on_request(call, document, monkeypatch):
-    module = "discreet.lab.report.paper_comparison."
-    found = {"mean_absolute_difference": 4.5, "cells": [CELL]}
-    monkeypatch.setattr(module + "compare", lambda _: found)
-    monkeypatch.setattr(module + "sentences", lambda _: ["Mean absolute difference: 4.5 points."])
-    assert call("compare", "x") == (0, "Mean absolute difference: 4.5 points.\n", "")
-    _, out, _ = call("compare", "x", "--cells")
-    assert out.splitlines()[-1].split() == [
-        *("∞", "VanillaPO", "SquareCB", "3", "60.0", "55.5", "+4.5")
+def test_compare_prints_cells_on_request(call, document, refuses, tmp_path):
+    rows = [
+        run("openml:901", algorithm, 1.0, 0, loss)
+        for algorithm, loss in (("ReplayBonusPO", 0.2), ("SquareCB", 0.3))
     ]
-    assert document("compare", "x") == {"mean_absolute_difference": 4.5}
-    assert document("compare", "x", "--cells")["cells"][0]["ours"] == 60.0
-
-
-def test_compare_refuses_what_the_paper_does_not_have(refuses, tmp_path):
-    play(tmp_path / "out")
-    refuses("compare", "out", said="error: ")
+    write_rows(tmp_path / "out", rows)
+    assert "cells" not in document("compare", "out")
+    (cell, _) = document("compare", "out", "--cells")["cells"]
+    assert (cell["row_algorithm"], cell["ours"]) == ("ReplayBonusPO", 100.0)
+    line = call("compare", "out", "--cells")[1].splitlines()[-2]
+    figures = f"100.0 {cell['published']:.1f} {cell['difference']:+.1f}"
+    assert line.split() == ["1", "ReplayBonusPO", "SquareCB", "1", *figures.split()]
+    write_rows(tmp_path / "other", [{**row, "dataset": "mine"} for row in rows])
+    refuses("compare", "other", words="share data sets and an ε with the paper")

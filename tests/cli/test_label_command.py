@@ -61,23 +61,19 @@ def users(path):
     return path
 
 
-def audit(path, **changes):
-    bound = {"part": "black box", "subject": "ridge", "verdict": "holds"}
-    findings = [
-        {**bound, "claimed": 2.0, "measured": 1.7},
-        {**bound, "claimed": 2.0, "measured": 1.2, "subject": "other"},
-        {**bound, "claimed": 2.0, "measured": None},
-    ]
-    document = {
-        "format": "discreet-audit/1",
-        "version": "0.1.0",
-        "command": "discreet audit --quick",
-        "verdict": "holds",
-        "summary": "All 3 claims hold.",
-        "findings": findings,
-    }
-    path.write_text(json.dumps(document | changes))
-    return path
+BOUND = {"part": "black box", "subject": "ridge", "verdict": "holds", "claimed": 2.0}
+AUDIT = {
+    "format": "discreet-audit/1",
+    "version": "0.1.0",
+    "command": "discreet audit --quick",
+    "verdict": "holds",
+    "summary": "All 3 claims hold.",
+    "findings": [
+        {**BOUND, "measured": 1.7},
+        {**BOUND, "measured": 1.2, "subject": "other"},
+        {**BOUND, "measured": None},
+    ],
+}
 
 
 def words_of(page):
@@ -92,7 +88,7 @@ def circles(page):
 def test_a_file_of_releases_with_everything(here, call):
     learner().released.save("released.json")
     (here / "facts.toml").write_text(FACTS)
-    audit(here / "audit.json")
+    (here / "audit.json").write_text(json.dumps(AUDIT))
     code, out, _ = call(
         "released.json", "--facts", "facts.toml", "--audit", "audit.json", "--out", "mine"
     )
@@ -124,27 +120,20 @@ def test_the_attacker_of_a_label_is_that_of_the_dearest_batch():
     assert float(label["attacker"]["success"]) >= attacker(pure).success > 0.98
 
 
-def test_the_picture_counts_what_the_sentence_says(here, call):
-    call(users(here / "ledger.json"))
+def test_a_label_of_users_without_facts_and_audit(here, call):
+    """The page says what was not stated, and the picture counts what the sentence says."""
+    assert call(users(here / "ledger.json"))[0] == 0
     page = (here / "label.html").read_text()
-    kinds = circles(page)
+    text, kinds = words_of(page), circles(page)
+    for words in ("No audit was given.", "Not stated by the operator.", "no contact was stated"):
+        assert words in text
+    for words in ("protects one person", Participation(10, 2).text, "under two names"):
+        assert words in text
+    assert "Several records of one person" not in text
+    right = int(re.search(r"is right (\d+) times in 100", text)[1])
     assert len(kinds) == 100
-    right = int(re.search(r"is right (\d+) times in 100", words_of(page))[1])
     assert kinds.count("guess") == 50
     assert kinds.count("guess") + kinds.count("beyond") == right
-
-
-def test_what_was_not_stated_says_so(here, call):
-    code, _, _ = call(users(here / "ledger.json"))
-    assert code == 0
-    said = words_of((here / "label.html").read_text())
-    assert "No audit was given." in said
-    assert "Not stated by the operator." in said
-    assert "no contact was stated" in said
-    assert "protects one person" in said
-    assert Participation(10, 2).text in said
-    assert "under two names" in said
-    assert "Several records of one person" not in said
 
 
 def test_a_signed_label_verifies_and_an_altered_one_does_not(here, call):
@@ -157,13 +146,7 @@ def test_a_signed_label_verifies_and_an_altered_one_does_not(here, call):
     document = verified(content, KEY)
     assert document["about"]["experiment"] == "shop"
     assert document["about"]["key"] == KEY
-    for altered in (
-        content.replace(b'"unit":"decision"', b'"unit":"user"'),
-        content.replace(b"discreet-label/1", b"discreet-label/2"),
-        b"{}",
-        b"[]",
-        b"no",
-    ):
+    for altered in (content.replace(b'"unit":"decision"', b'"unit":"user"'), b"{}", b"[]", b"no"):
         with refused(CorruptRelease, "label must be"):
             verified(altered, KEY)
     with refused(CorruptRelease, "signed by the expected key"):
@@ -178,31 +161,25 @@ HALF = '[[data]]\nwhat = "rows"\nholder = "me"\n'
     ("name", "content", "flag", "words"),
     [
         ("documents.jsonl", FORGED.decode(), None, "signed by the expected key"),
-        ("nowhere", None, "--key", "key file must be readable"),
         ("short.key", "short", "--key", "private key must be 32 bytes"),
         ("audit.json", '{"format": "other"}', "--audit", "discreet audit --json"),
         ("facts.toml", 'operater = "me"', "--facts", "Did you mean 'operator'?"),
-        ("facts.toml", "contact = 7", "--facts", "facts.contact must be text"),
         ("facts.toml", HALF, "--facts", "facts.data[0].kept must be given"),
         ("facts.toml", 'data = "everything"', "--facts", "facts.data must be a list"),
     ],
 )
 def test_what_is_wrong_gets_no_label(here, refuses, name, content, flag, words):
-    if content is not None:
-        (here / name).write_text(content)
-    refuses(*([users(here / "ledger.json"), flag] if flag else []), name, said=words)
+    (here / name).write_text(content)
+    refuses(*([users(here / "ledger.json"), flag] if flag else []), name, words=words)
     assert not list(here.glob("label.*"))
 
 
-def test_seeded_noise_exceeds_every_budget(here, refuses):
+def test_seeded_noise_exceeds_every_budget_and_no_source_is_replaced(here, refuses):
     learner(noise=dc.SeededNoise(0)).released.save(here / "released.json")
-    refuses("released.json", said="exceeds the budget")
-
-
-def test_a_label_never_replaces_what_it_is_made_from(here, refuses):
+    refuses("released.json", words="exceeds the budget")
     path = users(here / "ledger.json")
     before = path.read_bytes()
-    refuses(path, "--out", "ledger", said="out must be another name")
+    refuses(path, "--out", "ledger", words="out must be another name")
     assert path.read_bytes() == before
     assert not (here / "ledger.html").exists()
 

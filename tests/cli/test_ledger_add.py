@@ -78,14 +78,14 @@ def test_users_of_several_experiments(tmp_path, document):
 def test_what_cannot_be_added_is_refused(tmp_path, refuses):
     one = written(tmp_path / "a", QUIET)
     two = written(tmp_path / "b", QUIET, unit="user", often=Participation(3, 1))
-    refuses(one, two, said=("ledgers must have one unit", "'decision'", "'user'"))
-    refuses(one, one, said="must be of different experiments")
-    refuses(one, said="two or more")
+    refuses(one, two, words=("ledgers must have one unit", "'decision'", "'user'"))
+    refuses(one, one, words="must be of different experiments")
+    refuses(one, words="two or more")
     two = written(tmp_path / "b", QUIET, Gaussian(4.0, 1.0))
     two.write_text(two.read_text().replace('"epsilon": "9.0"', '"epsilon": "0.5"'))
-    refuses(one, two, said="exceeds the budget")
+    refuses(one, two, words="exceeds the budget")
     two.write_text("{}")
-    refuses(one, two, said="error: ")
+    refuses(one, two, words="error: ")
 
 
 def test_what_is_not_private_says_so(tmp_path, call):

@@ -78,10 +78,10 @@ def sums(number):
     return HISTORY.items[number - 1].statistics
 
 
-def told(number, place, factor):
-    """The sums that were told, with one of them changed."""
+def outcome_sums(number, index, factor):
+    """Released sums of outcomes, with one of them changed."""
     changed = np.array(sums(number).outcome_sums)
-    changed[place] *= factor
+    changed[index] *= factor
     return changed
 
 
@@ -139,17 +139,29 @@ def test_a_plan_with_users_is_recomputed_too():
 
 
 LAST = len(HISTORY.items)
-"""Where all sums count: those of few records are kept within bounds that hide a change."""
+"""Where all sums count: few records have bounds that hide a change."""
 FORGERIES = {
     "a weight": (5, {"predictor": predictor(5, 1e-6)}, "predictor"),
     "a weight of the first": (1, {"predictor": predictor(1, 1e-6)}, "predictor"),
     "a link": (5, {"predictor": replace(predictor(5, 0.0), link="identity")}, "predictor"),
     "a Gram": (7, {"gram": nudged(sums(7).gram, 1e-4)}, "predictor"),
     "a response": (7, {"response": nudged(sums(7).response, 1e-4)}, "predictor"),
-    "a count that was told": (7, {"outcome_sums": told(7, 0, 0.9)}, "predictor"),
-    "squares that were told": (LAST, {"outcome_sums": told(LAST, 1, 0.5)}, "statistics.signal"),
-    "losses of an action": (LAST, {"outcome_sums": told(LAST, 4, 0.5)}, "statistics.signal"),
-    "a count of an action": (LAST, {"outcome_sums": told(LAST, 5, 1.1)}, "statistics.signal"),
+    "a count of outcomes": (7, {"outcome_sums": outcome_sums(7, 0, 0.9)}, "predictor"),
+    "squares of outcomes": (
+        LAST,
+        {"outcome_sums": outcome_sums(LAST, 1, 0.5)},
+        "statistics.signal",
+    ),
+    "losses of an action": (
+        LAST,
+        {"outcome_sums": outcome_sums(LAST, 4, 0.5)},
+        "statistics.signal",
+    ),
+    "a count of an action": (
+        LAST,
+        {"outcome_sums": outcome_sums(LAST, 5, 1.1)},
+        "statistics.signal",
+    ),
     "a signal": (5, {"signal": np.abs(sums(5).signal - [1e-6, 0, 0, 0])}, "statistics.signal"),
     "an error": (5, {"signal": sums(5).signal * [1, 1, 1 - 1e-6, 1]}, "statistics.signal"),
     "a signal beyond one": (5, {"signal": np.array([1.5, 0.2, 0.2, 0.2])}, "statistics.signal"),
@@ -176,7 +188,7 @@ FORGERIES = {
     "a variance": (4, {"variance": sums(4).variance * 1.001}, "statistics.variance"),
     "records": (4, {"records": sums(4).records + 1}, "statistics.records"),
     "no matrix": (4, {"matrix": None}, "statistics.matrix"),
-    "nothing told": (4, {"outcome_sums": None}, "statistics.told"),
+    "no sums of outcomes": (4, {"outcome_sums": None}, "statistics.told"),
     "too few actions": (4, {"gram": sums(4).gram[:1]}, "statistics.gram"),
 }
 

@@ -24,9 +24,9 @@ def sample(tmp_path):
 
 def test_a_sample_becomes_a_commented_file_that_can_be_used(call, document, sample, tmp_path):
     out = tmp_path / "schema.toml"
-    code, said, _ = call("schema", str(sample), "--without", "clicked", "--out", str(out))
+    code, out_text, _ = call("schema", str(sample), "--without", "clicked", "--out", str(out))
     assert code == 0
-    assert "2 columns" in said
+    assert "2 columns" in out_text
     text = out.read_text()
     assert "must be public. Do NOT make this file from the people" in text
     assert "# customer: Another whole number in each row: an identifier." in text
@@ -44,21 +44,17 @@ def test_a_sample_becomes_a_commented_file_that_can_be_used(call, document, samp
 def test_without_a_file_it_is_printed(call, document, sample):
     assert "[[fields]]" in call("schema", str(sample))[1]
     answer = document("schema", str(sample), "--without", "clicked")
-    assert answer["left_out"] == ["customer"]
-    assert answer["features"] == 1 + 3 + 3
+    assert (answer["left_out"], answer["features"]) == (["customer"], 1 + 3 + 3)
 
 
 def test_mistakes(refuses, sample, tmp_path):
-    kept = tmp_path / "kept.toml"
-    kept.write_text("mine")
-    bare = tmp_path / "bare.csv"
+    present, bare = tmp_path / "present.toml", tmp_path / "bare.csv"
+    present.write_text("mine")
     bare.write_text("1,2\n3,4\n5,6\n")
     for arguments, words in (
-        ([str(sample), "--out", str(kept)], "(File exists)"),
-        ([str(sample), "--without", "clickd"], "Did you mean 'clicked'?"),
-        ([str(tmp_path / "none.csv")], "none.csv"),
-        ([str(tmp_path / "data.npz")], "sample must be a .csv or .parquet file"),
-        ([str(bare)], "must have a header"),
+        ([sample, "--out", present], "(File exists)"),
+        ([sample, "--without", "clickd"], "Did you mean 'clicked'?"),
+        ([bare], "must have a header"),
     ):
-        refuses("schema", *arguments, said=words)
-    assert kept.read_text() == "mine"
+        refuses("schema", *arguments, words=words)
+    assert present.read_text() == "mine"

@@ -2366,7 +2366,7 @@ FAULTS = (
     fault(
         "Ctrl-C that is kept for good",
         "Ctrl-C ends a campaign wherever it arrives",
-        Edit("_uninterrupted", "if kept:", "if False:"),
+        Edit("_uninterrupted", "if received:", "if False:"),
         "lab/campaign/test_workers.py::test_ctrl_c_leaves_no_lock_of_a_future_taken",
     ),
     fault(

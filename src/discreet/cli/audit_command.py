@@ -8,23 +8,23 @@ from dataclasses import replace
 
 from discreet.audit import suite
 from discreet.audit.finding import FAILS, HOLDS, Finding
-from discreet.cli.command_line import Answer, flag, progress, table, write
+from discreet.cli import command_line as cli
 from discreet.errors import InvalidInput
 from discreet.text import epsilon_text
 from discreet.validate import in_range, installed, one_of, whole
 
-FLAGS = (
-    flag("--quick", "ε = 2, a minute on two cores (default)"),
-    flag("--full", "ε = 1, 2, 4, 8, at most 15 minutes"),
-    flag("--mechanism NAME", "ridge-structured, logistic-gamma, finite, …", nargs="+"),
-    flag("--part NAME", "exact, noise, black-box, transcript", nargs="+"),
-    flag("--epsilon E", "values of ε to audit", float, nargs="+"),
-    flag("--html FILE", "also write the report as HTML"),
-    flag("--jobs N", "number of processes (default: one per core)", 0),
+
+@cli.command(
+    "audit",
+    cli.flag("--quick", "ε = 2, a minute on two cores (default)"),
+    cli.flag("--full", "ε = 1, 2, 4, 8, at most 15 minutes"),
+    cli.flag("--mechanism NAME", "ridge-structured, logistic-gamma, finite, …", nargs="+"),
+    cli.flag("--part NAME", "exact, noise, black-box, transcript", nargs="+"),
+    cli.flag("--epsilon E", "values of ε to audit", float, nargs="+"),
+    cli.flag("--html FILE", "also write the report as HTML"),
+    cli.flag("--jobs N", "number of processes (default: one per core)", 0),
 )
-
-
-def audit(args: argparse.Namespace) -> Answer:
+def audit(args: argparse.Namespace) -> cli.Answer:
     """Run the audit; exit code 1 if a claim fails."""
     began = time.monotonic()
     if args.html:
@@ -40,13 +40,13 @@ def audit(args: argparse.Namespace) -> Answer:
 
     def show(done: int, found: Finding) -> None:
         line = f"{done} of {len(listed)}: {found.subject}, {found.question}"
-        progress(line, last=done == len(listed))
+        cli.progress(line, last=done == len(listed))
 
     findings = suite.answers(listed, whole("jobs", args.jobs, 0), None if args.json else show)
     seconds = round(time.monotonic() - began, 1)
     document = suite.audit_document(listed, findings, effort, mechanisms, _typed(args), seconds)
     if args.html:
-        write(args.html, suite.audit_page(document, findings))
+        cli.write(args.html, suite.audit_page(document, findings))
     header = ["question", "claimed", "exact", "proven", "attainable", "half noise", "verdict"]
     rows = [
         [
@@ -61,8 +61,8 @@ def audit(args: argparse.Namespace) -> Answer:
         for each in findings
         if each.verdict != HOLDS
     ]
-    lines = [*table(header, rows), "", *wrong, document["summary"], document["error"]]
-    return Answer(document, lines, code=int(document["verdict"] == FAILS))
+    lines = [*cli.table(header, rows), "", *wrong, document["summary"], document["error"]]
+    return cli.Answer(document, lines, code=int(document["verdict"] == FAILS))
 
 
 def _effort(args: argparse.Namespace) -> suite.Effort:
@@ -91,6 +91,3 @@ def _typed(args: argparse.Namespace) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else epsilon_text(value, 3)
-
-
-COMMANDS = {"audit": (audit, FLAGS)}

@@ -6,42 +6,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from discreet.cli.command_line import (
-    IMPORT,
-    OFTEN_FLAGS,
-    SCHEMA,
-    TARGET,
-    USER,
-    Answer,
-    Args,
-    Flag,
-    flag,
-    progress,
-    table,
-)
+from discreet.cli import command_line as cli
 from discreet.lab.campaign import result_files, run_campaign
-from discreet.lab.campaign.campaign_settings import SETTINGS, Campaign, read_campaign
-from discreet.lab.campaign.run_campaign import Progress
+from discreet.lab.campaign.run_campaign import KEYS, Campaign, Progress, read_campaign
 from discreet.lab.report import campaign_report, paper_comparison
 from discreet.privacy.budget import Participation
 from discreet.text import duration, epsilon_text
 from discreet.types import JsonObject
 
 BAR = 20
-FOLDER = flag("folder DIR", "folder of results, as --out of campaign run")
+FOLDER = cli.flag("folder DIR", "folder of results, as --out of campaign run")
 SELECT = """choose settings on the seeds that are reported, as the paper does, or on half of them \
 and report the other half"""
 CURVES = "data sets with a plot of curves: paper (its six), all, or names"
-
-
-def _run_flags() -> list[Flag]:
-    flags = [flag("file campaign.toml", "file with these keys", nargs="?"), IMPORT]
-    for key, each in SETTINGS.items():
-        if each.metavar is not None:
-            name, kind = f"--{key.replace('_', '-')}", str if each.many else each.kind
-            many = {"nargs": "+"} if each.many else {}
-            flags.append(flag(f"{name} {each.metavar}", each.help, kind, **many))
-    return [*flags, SCHEMA, TARGET, USER, *OFTEN_FLAGS]
 
 
 def words(found: Progress) -> str:
@@ -60,10 +37,39 @@ def rounds(count: float) -> str:
     return f"{count / 1e6:,.1f} million rounds" if count >= 1e6 else f"{count:,.0f} rounds"
 
 
-def run(args: Args) -> Answer:
+@cli.command(
+    "campaign run",
+    cli.flag("file campaign.toml", "file with these keys", nargs="?"),
+    cli.IMPORT,
+    cli.flag("--data NAME", "data sets: folders, files, openml:ID, paper, fried, …", nargs="+"),
+    cli.flag("--out DIR", "folder of results; an existing one is continued"),
+    cli.flag("--device auto|numpy|cpu|cuda", "cpu is torch without a GPU"),
+    cli.flag("--jobs N", "number of processes (default: one per core, at most 12 on a GPU)", int),
+    cli.flag("--scheduler ADDRESS", "address of a Dask cluster: tcp://…"),
+    cli.flag("--max-columns P", "skip data sets with more columns", int),
+    cli.flag("--memory GIB", "memory of all jobs (default: the free memory)", float),
+    cli.flag(
+        "--preset paper|quick|default|rivals",
+        "the paper's 800 settings per level, a small grid, the untuned default plan, or the "
+        "default plan and other private bandits (default: paper)",
+    ),
+    cli.flag("--mechanism paper|structured", "kind of noise (default: paper)"),
+    cli.flag("--algorithms NAME", "algorithms (default: the paper's eight and Default)", nargs="+"),
+    cli.flag("--epsilon E", "privacy levels ε; inf for no noise", float, nargs="+"),
+    cli.flag("--ridges R", "regularisation strengths λ", float, nargs="+"),
+    cli.flag("--seeds N", "use seeds 0 … N−1 (default: paper 10, quick 3)", int),
+    cli.flag(
+        "--features raw|ranges|wide",
+        "leave columns as they are, or scale them by the ranges of the data, for evaluation "
+        "only (default: raw)",
+    ),
+    cli.flag("--oracles NAME", "oracles of the grid: Ridge, Logistic", nargs="+"),
+    *(cli.SCHEMA, cli.TARGET, cli.USER, *cli.OFTEN_FLAGS),
+)
+def run(args: cli.Args) -> cli.Answer:
     """Compute the missing runs; exit code 1 if a task failed, 130 after Ctrl-C."""
     document = read_campaign(args.file) if args.file else {}
-    given = {key: getattr(args, key, None) for key in SETTINGS}  # plans have no flag
+    given = {key: value for key, value in vars(args).items() if key in KEYS}
     document |= {key: value for key, value in given.items() if value is not None}
     campaign, found, code = Campaign.from_document(document), Progress(), 0
 
@@ -74,12 +80,12 @@ def run(args: Args) -> Answer:
             return
         if sys.stderr.isatty():  # one line that changes, with a bar by rounds: tasks differ in size
             full = BAR * found.rounds_done // max(1, found.rounds)
-            progress(f"[{'#' * full}{' ' * (BAR - full)}] {words(found)}")
+            cli.progress(f"[{'#' * full}{' ' * (BAR - full)}] {words(found)}")
         elif found.tasks_done:
             print(words(found), file=sys.stderr, flush=True)
 
     if not args.json:
-        progress("reading data …")
+        cli.progress("reading data …")
     try:
         run_campaign.run(campaign, show)
     except KeyboardInterrupt:
@@ -99,9 +105,9 @@ def run(args: Args) -> Answer:
         "stopped": bool(code),
     }
     if code:
-        kept = f"{found.tasks_done} of {found.tasks} tasks are done and kept"
-        return Answer(document, f"stopped: {kept}. Run the same command again to go on.", code)
-    return Answer(document, _run_lines(found, campaign), code=int(bool(found.failed)))
+        done = f"{found.tasks_done} of {found.tasks} tasks are done and kept"
+        return cli.Answer(document, f"stopped: {done}. Run the same command again to go on.", code)
+    return cli.Answer(document, _run_lines(found, campaign), code=int(bool(found.failed)))
 
 
 def _run_lines(found: Progress, campaign: Any) -> list[str]:
@@ -118,7 +124,8 @@ def _run_lines(found: Progress, campaign: Any) -> list[str]:
     return [*lines, f"results  {campaign.out} (try: discreet campaign report {campaign.out})"]
 
 
-def status(args: Args) -> Answer:
+@cli.command("campaign status", cli.IMPORT, FOLDER)
+def status(args: cli.Args) -> cli.Answer:
     """Report present, missing, failed and damaged runs."""
     document = {"folder": args.folder, **result_files.status(Path(args.folder))}
     grid, sets, device = document["grid"], document["datasets"], document["device"]
@@ -137,11 +144,13 @@ def status(args: Args) -> Answer:
             [name, each["runs"], each["expected"], f"{each['seconds']:.1f}", _state(each)]
             for name, each in sets.items()
         ]
-        lines += ["", *table(["data set", "runs", "of", "seconds", "state"], rows)]
+        lines += ["", *cli.table(["data set", "runs", "of", "seconds", "state"], rows)]
     for name, each in sets.items():
         lines += [f"{name} {family}: {why}" for family, why in each["failed"].items()]
     unreadable = document["unreadable"].items()
-    return Answer(document, [*lines, *(f"{n} could not be read: {why}" for n, why in unreadable)])
+    return cli.Answer(
+        document, [*lines, *(f"{n} could not be read: {why}" for n, why in unreadable)]
+    )
 
 
 def _state(each: JsonObject) -> str:
@@ -150,22 +159,31 @@ def _state(each: JsonObject) -> str:
     return "complete" if each["runs"] >= each["expected"] else "incomplete"
 
 
-def report(args: Args) -> Answer:
+@cli.command(
+    "campaign report",
+    cli.IMPORT,
+    FOLDER,
+    cli.flag("--out DIR", "output folder (default: DIR/report)"),
+    cli.flag("--select seeds|split", SELECT, "seeds"),
+    cli.flag("--curves NAME", CURVES, str, nargs="+", default=["paper"]),
+)
+def report(args: cli.Args) -> cli.Answer:
     """Write tables, figures and one page, from the result files only."""
     folder = Path(args.folder)
     out = Path(args.out) if args.out else folder / "report"
     curves = args.curves if len(args.curves) > 1 else args.curves[0]
     document = campaign_report.write(folder, out, args.select, curves)
     lines = [*document["summary"], *document["missing"], f"page     {out / 'index.html'}"]
-    return Answer(document, lines)
+    return cli.Answer(document, lines)
 
 
-def compare(args: Args) -> Answer:
+@cli.command("campaign compare", cli.IMPORT, FOLDER, cli.flag("--cells", "also print every cell"))
+def compare(args: cli.Args) -> cli.Answer:
     """Compare win rates with the published ones."""
     document = paper_comparison.compare(Path(args.folder))
     lines, cells = paper_comparison.sentences(document), document["cells"]
     if not args.cells:
-        return Answer({key: document[key] for key in document if key != "cells"}, lines)
+        return cli.Answer({key: document[key] for key in document if key != "cells"}, lines)
     header = ["ε", "row", "column", "sets", "ours", "paper", "difference"]
     rows = [
         [
@@ -179,18 +197,4 @@ def compare(args: Args) -> Answer:
         ]
         for cell in cells
     ]
-    return Answer(document, [*lines, "", *table(header, rows)])
-
-
-REPORT_FLAGS = (
-    flag("--out DIR", "output folder (default: DIR/report)"),
-    flag("--select seeds|split", SELECT, "seeds"),
-    flag("--curves NAME", CURVES, str, nargs="+", default=["paper"]),
-)
-CELLS = flag("--cells", "also print every cell")
-COMMANDS = {
-    "campaign run": (run, _run_flags()),
-    "campaign status": (status, [IMPORT, FOLDER]),
-    "campaign report": (report, [IMPORT, FOLDER, *REPORT_FLAGS]),
-    "campaign compare": (compare, [IMPORT, FOLDER, CELLS]),
-}
+    return cli.Answer(document, [*lines, "", *cli.table(header, rows)])

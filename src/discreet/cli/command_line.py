@@ -61,8 +61,21 @@ def flag(name: str, help: str, kind: Any = str, **options: Any) -> Flag:
 
 
 Args = argparse.Namespace
-Commands = Mapping[str, tuple[Callable[[Args], Answer], Sequence[Flag]]]
-"""Functions and flags of the commands in a file, by name."""
+Call = Callable[[Args], Answer]
+COMMANDS: dict[str, tuple[Call, Sequence[Flag]]] = {}
+"""Functions and flags of the commands whose files are imported, by name."""
+
+
+def command(name: str, *flags: Flag) -> Callable[[Call], Call]:
+    """Register a function and its flags as a command."""
+
+    def registered(call: Call) -> Call:
+        COMMANDS[name] = call, flags
+        return call
+
+    return registered
+
+
 FILES = {"members": "keys", "restore": "backup", "export": "backup", "simulate-traffic": "traffic"}
 """Files of commands that are not called like them."""
 EXTRAS = dict.fromkeys(
@@ -93,8 +106,8 @@ class Parser(argparse.ArgumentParser):
         if file in EXTRAS:
             extra, *libraries = EXTRAS[file]
             installed(extra, f"for discreet {first}", *libraries)
-        commands: Commands = import_module(f"discreet.cli.{file}_command").COMMANDS
-        call, flags = commands[name]
+        import_module(f"discreet.cli.{file}_command")
+        call, flags = COMMANDS[name]
         self.set_defaults(call=call)
         for each, options in flags:
             self.add_argument(each, **options)
@@ -175,14 +188,6 @@ def folder(path: str) -> Path:
     with writable(path):
         Path(path).mkdir(parents=True, exist_ok=True)
     return Path(path)
-
-
-def write_all(out: str, files: Mapping[str, str | bytes]) -> list[str]:
-    """Write files into a folder, which is made; return their paths."""
-    place = folder(out)
-    for name, content in files.items():
-        write(place / name, content)
-    return [str(place / name) for name in files]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
@@ -282,13 +287,12 @@ def service_settings(path: str) -> Settings:
 
 def experiment_from(args: Args, *, needs_data: bool = False) -> Experiment:
     """Return the experiment of ``discreet run``, which needs data, or of ``discreet plan``."""
-    document: JsonObject = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
     if args.file and is_file_name(args.file):
         raise InvalidInput(
             f"experiment file must be TOML; got {args.file!r}. For data write --data {args.file}."
         )
-    if args.file:
-        document = read_experiment(args.file)
+    usual: JsonObject = {"budget": {"epsilon": 1.0, "delta": 1e-5}}
+    document = read_experiment(args.file) if args.file else usual
     given = {name: value for name, value in vars(args).items() if value is not None}
     for name in ("data", "target", "user", "schema", "rows", "seeds", "horizon"):
         if name in given:

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from discreet.cli.command_line import TARGET, Answer, Args, flag, table
+from discreet.cli import command_line as cli
 from discreet.data.files import SUFFIXES
 from discreet.data.lookup import all_sets, fetch_sets, known_facts, load, resolve, set_facts
 from discreet.data.openml import cache_folder
@@ -15,7 +15,8 @@ from discreet.types import JsonObject
 COLUMNS = ("rows", "features", "classes")
 
 
-def list_(args: Args) -> Answer:
+@cli.command("data list", cli.flag("sources SOURCE", "folder or collection", nargs="*"))
+def list_(args: cli.Args) -> cli.Answer:
     """List all data sets without a path, or those of the sources."""
     if args.sources:
         return _answer([known_facts(handle) for handle in resolve(args.sources)])
@@ -37,10 +38,13 @@ def list_(args: Args) -> Answer:
         "your own",
         f"  a {SUFFIXES} file; a folder of them; DIR:NAME, one set of a folder; DIR:paper",
     ]
-    return Answer(document, lines)
+    return cli.Answer(document, lines)
 
 
-def show(args: Args) -> Answer:
+@cli.command(
+    "data show", cli.flag("name NAME", "fried, digits, openml:901, a file, DIR:NAME"), cli.TARGET
+)
+def show(args: cli.Args) -> cli.Answer:
     """Show size, classes, simple losses and digest of one data set."""
     data = load(args.name, target=args.target)
     counts = np.bincount(data.labels, minlength=data.n_actions)
@@ -70,14 +74,15 @@ def show(args: Args) -> Answer:
         count = len(source.titles) + 1
         lines.append(f"the class is {source.target!r}, one of the {count} columns of the file")
     rows = [[str(each["label"]), each["name"], each["rows"]] for each in classes]
-    lines += ["", *table(["label", "class", "rows"], rows), ""]
+    lines += ["", *cli.table(["label", "class", "rows"], rows), ""]
     lines.append(f"the most frequent class has loss {data.best_fixed:.4f}")
     if data.best_loss is not None:
         lines.append(f"the best rule has loss {data.best_loss:.4f}")
-    return Answer(document, [*lines, f"digest {data.digest}"])
+    return cli.Answer(document, [*lines, f"digest {data.digest}"])
 
 
-def fetch(args: Args) -> Answer:
+@cli.command("data fetch", cli.flag("names NAME", "openml:901, or paper for all", nargs="+"))
+def fetch(args: cli.Args) -> cli.Answer:
     """Read every set once, so that those of OpenML are cached."""
     sets = []
     for each in fetch_sets(resolve(args.names)):
@@ -87,27 +92,17 @@ def fetch(args: Args) -> Answer:
     return _answer(sets, cache=str(cache_folder()))
 
 
-def _answer(sets: list[JsonObject], **more: str) -> Answer:
+def _answer(sets: list[JsonObject], **more: str) -> cli.Answer:
     """Return a table of sets, and the errors of those that cannot be read."""
     failed = [each for each in sets if each.get("error")]
     rows = [
         [each["name"], *map(each.get, COLUMNS)] for each in sets if not (each.get("error") and more)
     ]
-    lines = [*table(["set", *COLUMNS], rows), ""] if rows else []
+    lines = [*cli.table(["set", *COLUMNS], rows), ""] if rows else []
     lines += [f"{each['name']}: {each['error']}" for each in failed]
     if more:
         ready = len(sets) - len(failed)
         lines.append(f"{ready} of {len(sets)} sets are ready; the cache is {more['cache']}")
     else:
         lines.append(f"{len(sets)} set{'s' * (len(sets) != 1)}")
-    return Answer({**more, "sets": sets, "failed": len(failed)}, lines, int(bool(failed)))
-
-
-SOURCES = flag("sources SOURCE", "folder or collection", nargs="*")
-NAME = flag("name NAME", "fried, digits, openml:901, a file, DIR:NAME")
-NAMES = flag("names NAME", "openml:901, or paper for all", nargs="+")
-COMMANDS = {
-    "data list": (list_, [SOURCES]),
-    "data show": (show, [NAME, TARGET]),
-    "data fetch": (fetch, [NAMES]),
-}
+    return cli.Answer({**more, "sets": sets, "failed": len(failed)}, lines, int(bool(failed)))

@@ -7,7 +7,7 @@ import json
 import sys
 from importlib.util import find_spec
 
-from discreet.cli.command_line import Answer, Args, as_json, flag, folder, table, write_all
+from discreet.cli import command_line as cli
 from discreet.data import load
 from discreet.lab.report.demo import (
     ALGORITHMS,
@@ -18,15 +18,11 @@ from discreet.lab.report.demo import (
     play_set,
     private_run,
 )
+from discreet.lab.report.figures import write_files
 from discreet.text import epsilon_text
 from discreet.types import JsonMapping
 from discreet.validate import whole
 
-FLAGS = (
-    flag("--out DIR", "output folder (default: demo)", "demo"),
-    flag("--rows N", argparse.SUPPRESS, 20_000),
-    flag("--seeds N", argparse.SUPPRESS, 5),
-)
 LEGEND = """\
 Mean loss ± standard error, seeds 0 to {last}; smaller is better.
 Noise scale of ε; seeded noise, not private. Settings are fixed, not tuned per ε.
@@ -43,12 +39,18 @@ results  {out}/results.json
 release  {out}/released.json (try: discreet release show {out}/released.json)"""
 
 
-def demo(args: Args) -> Answer:
+@cli.command(
+    "demo",
+    cli.flag("--out DIR", "output folder (default: demo)", "demo"),
+    cli.flag("--rows N", argparse.SUPPRESS, 20_000),
+    cli.flag("--seeds N", argparse.SUPPRESS, 5),
+)
+def demo(args: cli.Args) -> cli.Answer:
     """Play the algorithms, and write results, figure and page."""
     whole("rows", args.rows, 100)
     whole("seeds", args.seeds, 1)
 
-    out = folder(args.out)
+    out = cli.folder(args.out)
     sets = [load("fried", rows=args.rows)]
     if find_spec("sklearn") is not None:
         sets.append(load("digits"))
@@ -61,7 +63,7 @@ def demo(args: Args) -> Answer:
     results = demo_document(sets, runs, args.seeds)
     results["private"] = private_run(sets[0], out / "released.json")
     # Figures and pages are made from the content of the file, and from nothing else.
-    written = as_json(results) + "\n"
+    written = cli.as_json(results) + "\n"
     results = json.loads(written)
     figure = demo_figure(results)
     files: dict[str, str | bytes] = {
@@ -70,7 +72,7 @@ def demo(args: Args) -> Answer:
         "losses.svg": figure.svg(),
         "index.html": demo_page(results),
     }
-    results["files"] = [*write_all(args.out, files), str(out / "released.json")]
+    results["files"] = [*write_files(out, files), str(out / "released.json")]
     lines = []
     for data in results["sets"]:
         played = [run for run in results["runs"] if run["data"] == data["name"]]
@@ -80,14 +82,11 @@ def demo(args: Args) -> Answer:
             for each in results["algorithms"]
         ]
         plain = f"best fixed action {data['best_fixed']:.3f}, uniform {data['uniform']:.3f}"
-        lines += [*table(header, rows), f"without contexts: {plain}", ""]
+        lines += [*cli.table(header, rows), f"without contexts: {plain}", ""]
     legend = {"last": args.seeds - 1, "statement": results["private"]["statement"], "out": out}
-    return Answer(results, [*lines, LEGEND.format(**legend)])
+    return cli.Answer(results, [*lines, LEGEND.format(**legend)])
 
 
 def _loss(run: JsonMapping) -> str:
     error = run["standard_error"]
     return f"{run['loss']:.3f}" + ("" if error is None else f" ± {error:.3f}")
-
-
-COMMANDS = {"demo": (demo, FLAGS)}

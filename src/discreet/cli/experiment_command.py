@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Args, flag, table
+from discreet.cli import command_line as cli
 from discreet.service.runtime.experiment_folder import ExperimentFolder
 from discreet.service.settings import read_experiment_file
 
+NAME = cli.flag("name NAME", "name of the experiment: small letters, digits and hyphens")
+FOLDER = cli.flag("--folder DIR", "folder with server.toml (default: .)", ".")
 
-def new(args: Args) -> Answer:
+
+@cli.command(
+    "experiment new",
+    NAME,
+    cli.flag("--from FILE", "experiment file (default: an example)", dest="source"),
+    FOLDER,
+)
+def new(args: cli.Args) -> cli.Answer:
     """Begin an experiment; a server that runs serves it."""
     folder = ExperimentFolder(args.folder)
 
@@ -26,19 +35,20 @@ def new(args: Args) -> Answer:
         f"anchor, which notices restored backups: {begun.anchor}",
         f"its address: {folder.server.address(begun.name)}/decide",
     ]
-    return Answer(asdict(begun) | {"config": str(file)}, lines)
+    return cli.Answer(asdict(begun) | {"config": str(file)}, lines)
 
 
-def list_(args: Args) -> Answer:
+@cli.command("experiment list", FOLDER)
+def list_(args: cli.Args) -> cli.Answer:
     """List experiments with their modes and the number of published documents."""
     folder = ExperimentFolder(args.folder)
     found, archived = folder.listed(), folder.archived()
     rows = [[each.name, each.mode, each.documents, each.under_way] for each in found]
-    lines = table(["experiment", "mode", "published", "batches under way"], rows)
+    lines = cli.table(["experiment", "mode", "published", "batches under way"], rows)
     lines += [f"{each.name}: {each.wrong}" for each in found if each.wrong]
     lines += [f"archived: {', '.join(archived)}"] if archived else []
     document = {"experiments": [asdict(each) for each in found], "archived": archived}
-    return Answer(document, lines)
+    return cli.Answer(document, lines)
 
 
 MODES = {
@@ -48,21 +58,36 @@ MODES = {
 }
 
 
-def change(args: Args) -> Answer:
+@cli.command("experiment pause", NAME, FOLDER)
+@cli.command("experiment resume", NAME, FOLDER)
+@cli.command("experiment end", NAME, FOLDER)
+def change(args: cli.Args) -> cli.Answer:
     """Pause, resume or end an experiment; resumed it has the mode of its file, or online."""
     getattr(ExperimentFolder(args.folder), args.kind)(args.name)
     mode, text = MODES[args.kind]
     document = {"name": args.name, **({"mode": mode} if mode else {})}
-    return Answer(document, text.format(args.name))
+    return cli.Answer(document, text.format(args.name))
 
 
-def archive(args: Args) -> Answer:
+@cli.command(
+    "experiment archive",
+    NAME,
+    cli.flag("--burn", "delete stored rows that are not released; this cannot be undone"),
+    FOLDER,
+)
+def archive(args: cli.Args) -> cli.Answer:
     """Move the folder to the archive; only burned rows are deleted."""
     place = ExperimentFolder(args.folder).archive(args.name, burn=args.burn)
-    return Answer({"name": args.name, "place": str(place)}, f"{args.name} is archived: {place}")
+    return cli.Answer({"name": args.name, "place": str(place)}, f"{args.name} is archived: {place}")
 
 
-def adopt(args: Args) -> Answer:
+@cli.command(
+    "experiment adopt",
+    cli.flag("path PATH", "folder of the experiment, or its file"),
+    cli.flag("--name NAME", "name of the experiment (default: as in its file)"),
+    FOLDER,
+)
+def adopt(args: cli.Args) -> cli.Answer:
     """Move a folder with a single experiment; chain, vault, anchor and keys do not change."""
     folder = ExperimentFolder(args.folder)
     name = folder.adopt(Path(args.path), args.name)
@@ -72,21 +97,4 @@ def adopt(args: Args) -> Answer:
         f"its address is now {address}/decide, its page {address}/ui",
         "host, port, prefix, connections and cors_origins are those of server.toml",
     ]
-    return Answer({"name": name, "config": str(folder.file(name))}, lines)
-
-
-NAME = flag("name NAME", "name of the experiment: small letters, digits and hyphens")
-FOLDER = flag("--folder DIR", "folder with server.toml (default: .)", ".")
-FROM = flag("--from FILE", "experiment file (default: an example)", dest="source")
-BURN = flag("--burn", "delete stored rows that are not released; this cannot be undone")
-PATH = flag("path PATH", "folder of the experiment, or its file")
-AS = flag("--name NAME", "name of the experiment (default: as in its file)")
-COMMANDS = {
-    "experiment new": (new, [NAME, FROM, FOLDER]),
-    "experiment list": (list_, [FOLDER]),
-    "experiment pause": (change, [NAME, FOLDER]),
-    "experiment resume": (change, [NAME, FOLDER]),
-    "experiment end": (change, [NAME, FOLDER]),
-    "experiment archive": (archive, [NAME, BURN, FOLDER]),
-    "experiment adopt": (adopt, [PATH, AS, FOLDER]),
-}
+    return cli.Answer({"name": name, "config": str(folder.file(name))}, lines)

@@ -7,16 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.cli.command_line import (
-    EXPERIMENT_FLAGS,
-    Answer,
-    Args,
-    as_json,
-    experiment_from,
-    flag,
-    service_settings,
-    write,
-)
+from discreet.cli import command_line as cli
 from discreet.data.parquet_log import ParquetLog
 from discreet.errors import InvalidInput
 from discreet.learner import Learner
@@ -29,28 +20,28 @@ from discreet.validate import installed, whole
 if TYPE_CHECKING:
     from discreet.service.settings import Settings
 
-FLAGS = (
-    *EXPERIMENT_FLAGS,
-    flag("--log FILE", "log with one row per decision", required=True),
-    flag("--action COLUMN", "column of actions (default: action)", "action"),
-    flag("--loss COLUMN", "column of losses (default: loss, or cost in a log of Vowpal Wabbit)"),
-    flag("--reward COLUMN", "column of rewards, if the plan declares rewards"),
-    flag("--ignore COLUMN", "column that is no feature", str, action="append", default=[]),
-    flag("--public", "make a prior without noise; the log must be public"),
-    flag("--weight W", "weight of a row of the prior, at most 1 (default: 1)", float),
-    flag("--out NAME", "prefix of the output files"),
-    flag("--jobs N", "processes that sum up Parquet files (default: 1)", int),
-    flag("--scheduler ADDRESS", "Dask cluster that sums them up: tcp://…"),
-)
-FIXED = (
-    *("data", "target", "schema", "rows", "policy", "oracle", "set"),
-    *("epsilon", "delta", "seeds"),
-)
+FIXED = ["data", "target", "schema", "rows", "policy", "oracle", "set", "epsilon", "delta", "seeds"]
 """Flags that would change the plan of a service, or have no meaning for it."""
 STILL_THERE = "The log itself is still in {}, without protection: delete it, or restrict access."
 
 
-def import_(args: Args) -> Answer:
+@cli.command(
+    "import",
+    *cli.EXPERIMENT_FLAGS,
+    cli.flag("--log FILE", "log with one row per decision", required=True),
+    cli.flag("--action COLUMN", "column of actions (default: action)", "action"),
+    cli.flag(
+        "--loss COLUMN", "column of losses (default: loss, or cost in a log of Vowpal Wabbit)"
+    ),
+    cli.flag("--reward COLUMN", "column of rewards, if the plan declares rewards"),
+    cli.flag("--ignore COLUMN", "column that is no feature", str, action="append", default=[]),
+    cli.flag("--public", "make a prior without noise; the log must be public"),
+    cli.flag("--weight W", "weight of a row of the prior, at most 1 (default: 1)", float),
+    cli.flag("--out NAME", "prefix of the output files"),
+    cli.flag("--jobs N", "processes that sum up Parquet files (default: 1)", int),
+    cli.flag("--scheduler ADDRESS", "Dask cluster that sums them up: tcp://…"),
+)
+def import_(args: cli.Args) -> cli.Answer:
     """Import a log; all inputs are checked before anything is written."""
     if args.weight is not None and not args.public:
         raise InvalidInput(
@@ -67,7 +58,7 @@ def import_(args: Args) -> Answer:
     user, args.user = args.user, None  # a column of the log, not of data
     if settings is None and user is not None:
         args.set = ["unit=user", *(args.set or ())]
-    plan = experiment_from(args).plan if settings is None else settings.plan
+    plan = cli.experiment_from(args).plan if settings is None else settings.plan
     if args.jobs is not None or args.scheduler or "://" in args.log or Path(args.log).is_dir():
         return _from_files(args, plan, private_state=settings is None and not args.public)
     named = {name: getattr(args, name) for name in ("action", "loss", "reward", "ignore")}
@@ -79,7 +70,7 @@ def import_(args: Args) -> Answer:
     return _into_state(args, log.learner)
 
 
-def _service(args: Args) -> Settings | None:
+def _service(args: cli.Args) -> Settings | None:
     """Return the settings of a service, if the file has a table for its plan."""
     if not args.file or not isinstance(read_toml(args.file, "experiment").get("plan"), dict):
         return None
@@ -89,7 +80,7 @@ def _service(args: Args) -> Settings | None:
                 f"--{name} must be left out with the file of a service; got it. The plan of a "
                 "service never changes: what the file says counts."
             )
-    settings = service_settings(args.file)
+    settings = cli.service_settings(args.file)
     if settings.unit == "user" and args.user is None and not args.public:
         raise InvalidInput(
             "user must name the column of ids where the unit is 'user'; got none. "
@@ -98,7 +89,7 @@ def _service(args: Args) -> Settings | None:
     return settings
 
 
-def _into_service(args: Args, settings: Settings, log: PlanLog) -> Answer:
+def _into_service(args: cli.Args, settings: Settings, log: PlanLog) -> cli.Answer:
     from discreet.service.runtime.bulk import import_log
     from discreet.service.storage.database import storage_errors
     from discreet.service.storage.locations import open_database
@@ -111,21 +102,21 @@ def _into_service(args: Args, settings: Settings, log: PlanLog) -> Answer:
         f"next: discreet serve --config {args.file}, which releases them and destroys their keys",
         STILL_THERE.format(args.log),
     ]
-    return Answer({"rows": count, "batches": batches}, lines)
+    return cli.Answer({"rows": count, "batches": batches}, lines)
 
 
-def _prior(args: Args, log: PlanLog) -> Answer:
+def _prior(args: cli.Args, log: PlanLog) -> cli.Answer:
     weight = 1.0 if args.weight is None else args.weight
     prior = log.prior(weight)
     replace(log.plan, prior=prior)  # fails now, if at all
     path = f"{args.out}.prior.json"
-    write(path, as_json(to_config(prior)) + "\n")
+    cli.write(path, cli.as_json(to_config(prior)) + "\n")
     use = f"wrote {path}: public, without noise. In an experiment file: prior = {path!r}"
     document = {"records": prior.records, "weight": weight, "files": [path]}
-    return Answer(document, [prior.text, use])
+    return cli.Answer(document, [prior.text, use])
 
 
-def _into_state(args: Args, import_log: Callable[[], Learner]) -> Answer:
+def _into_state(args: cli.Args, import_log: Callable[[], Learner]) -> cli.Answer:
     files = [f"{args.out}.state", f"{args.out}.released.json"]
     for path in files:
         if Path(path).exists():
@@ -145,10 +136,10 @@ def _into_state(args: Args, import_log: Callable[[], Learner]) -> Answer:
         STILL_THERE.format(args.log),
     ]
     facts = {"rows": plan.imported, "epsilon": spent.epsilon, "delta": spent.delta, "files": files}
-    return Answer(facts, lines)
+    return cli.Answer(facts, lines)
 
 
-def _from_files(args: Args, plan: Plan, *, private_state: bool) -> Answer:
+def _from_files(args: cli.Args, plan: Plan, *, private_state: bool) -> cli.Answer:
     """Import a log that stays in its Parquet files."""
     from discreet.lab.campaign.workers import workers
 
@@ -174,6 +165,3 @@ def _from_files(args: Args, plan: Plan, *, private_state: bool) -> Answer:
         return made
 
     return _into_state(args, import_log)
-
-
-COMMANDS = {"import": (import_, FLAGS)}

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from discreet.cli.command_line import CONFIG, SERVICE_FOLDER, Answer, Args, flag, table
+from discreet.cli import command_line as cli
 from discreet.errors import InvalidInput
 from discreet.service.membership import check_passphrase, hashed
 from discreet.service.runtime.experiment_folder import ExperimentFolder
@@ -21,8 +21,21 @@ from discreet.service.storage.locations import open_database
 from discreet.service.storage.member_tables import MemberTables
 from discreet.service.storage.sqlite import Sqlite
 
+PLACE = (cli.CONFIG, cli.SERVICE_FOLDER)
+SCOPES = "decide, observe, ticket, release:read, audit or admin; may be repeated"
+MEMBER = cli.flag("member NAME", "name or e-mail address of the member")
+GRANT = cli.flag("--experiment NAME", "role for this experiment of the folder alone", "")
 
-def create(args: Args) -> Answer:
+
+@cli.command(
+    "keys create",
+    cli.flag("--scope SCOPE", SCOPES, action="append"),
+    cli.flag("--label TEXT", "description of the key", ""),
+    cli.flag("--expires-in TIME", "lifetime, such as 90d (default: unlimited)"),
+    cli.flag("--rate N", "requests per second instead of rate_limit", int),
+    *PLACE,
+)
+def create(args: cli.Args) -> cli.Answer:
     """Create a key; its text is printed and not stored."""
     known = api_keys.SCOPES if args.folder is None else (api_keys.SERVER,)
     scopes = args.scope or (() if args.folder is None else known)
@@ -32,10 +45,11 @@ def create(args: Args) -> Answer:
     with opened(args) as (database, connection, *_), database.transaction(connection):
         text, key = api_keys.create(database, connection, scopes, args.label, **given)
     words = f"key {key.id} for {' '.join(scopes)}, shown this once:\n{text}"
-    return Answer(key.shown() | {"key": text}, words)
+    return cli.Answer(key.shown() | {"key": text}, words)
 
 
-def keys(args: Args) -> Answer:
+@cli.command("keys list", *PLACE)
+def keys(args: cli.Args) -> cli.Answer:
     """List all keys, without their secrets."""
     with opened(args) as (database, connection, *_):
         known = [key.shown() for key in api_keys.listed(database, connection)]
@@ -51,22 +65,23 @@ def keys(args: Args) -> Answer:
         for key in known
     ]
     header = ["id", "state", "scopes", "works until", "last used", "label"]
-    return Answer({"keys": known}, table(header, rows))
+    return cli.Answer({"keys": known}, cli.table(header, rows))
 
 
 def _day(moment: float | None) -> str:
     return "" if moment is None else time.strftime("%Y-%m-%d", time.gmtime(moment))
 
 
-def revoke(args: Args) -> Answer:
+@cli.command("keys revoke", cli.flag("id ID", "id of the key, from discreet keys list"), *PLACE)
+def revoke(args: cli.Args) -> cli.Answer:
     """Revoke a key."""
     with opened(args) as (database, connection, *_), database.transaction(connection):
         key = api_keys.revoke(database, connection, args.id)
-    return Answer(key.shown(), f"key {key.id} is revoked")
+    return cli.Answer(key.shown(), f"key {key.id} is revoked")
 
 
 @contextmanager
-def opened(args: Args) -> Iterator[tuple[Database, Connection, Vault, ServerSettings]]:
+def opened(args: cli.Args) -> Iterator[tuple[Database, Connection, Vault, ServerSettings]]:
     """Open the database of a server or an experiment; yield also its vault and server settings."""
     database: Database
     if args.folder is not None:
@@ -81,7 +96,8 @@ def opened(args: Args) -> Iterator[tuple[Database, Connection, Vault, ServerSett
         yield database, connection, vault, server
 
 
-def members(args: Args) -> Answer:
+@cli.command("members list", *PLACE)
+def members(args: cli.Args) -> cli.Answer:
     """List all members."""
     with _members(args) as (tables, connection, _):
         known = tables.listed(connection)
@@ -98,18 +114,26 @@ def members(args: Args) -> Answer:
     names = ("id", "name", "email", "role", "grants", "outdated", "sessions")
     document = [{name: getattr(each, name) for name in names} for each in known]
     header = ["name", "role", "for experiments", "e-mail", ""]
-    return Answer({"members": document}, table(header, rows))
+    return cli.Answer({"members": document}, cli.table(header, rows))
 
 
-def invite(args: Args) -> Answer:
+@cli.command(
+    "members invite",
+    cli.flag("--role ROLE", "owner, editor or viewer", required=True),
+    cli.flag("--expires-in TIME", "(default: 7d)", "7d"),
+    cli.flag("--url URL", "address of the service in the link"),
+    GRANT,
+    *PLACE,
+)
+def invite(args: cli.Args) -> cli.Answer:
     """Print a one-time link."""
     link = invitation_link(args, args.role, args.expires_in, args.url)
     text = f"{link}\nSend it to one person; it works once, for {args.expires_in}."
-    return Answer({"link": link}, text)
+    return cli.Answer({"link": link}, text)
 
 
 def invitation_link(
-    args: Args, role: str = "owner", expires_in: str = "7d", url: str | None = None
+    args: cli.Args, role: str = "owner", expires_in: str = "7d", url: str | None = None
 ) -> str:
     """Return a link with which one person becomes a member."""
     with _members(args) as (tables, connection, server):
@@ -122,30 +146,35 @@ def invitation_link(
     return f"{base.rstrip('/')}/ui/join?code={invited}"
 
 
-def role(args: Args) -> Answer:
+@cli.command(
+    "members role", MEMBER, cli.flag("role ROLE", "owner, editor, viewer or none"), GRANT, *PLACE
+)
+def role(args: cli.Args) -> cli.Answer:
     """Give a member a role."""
     with _members(args) as (tables, connection, _):
         tables.change(
             connection, lambda c: tables.set_role(c, args.member, args.role, args.experiment)
         )
     where = f" of {args.experiment}" if args.experiment else ""
-    return Answer({"role": args.role}, f"{args.member} has the role {args.role}{where}")
+    return cli.Answer({"role": args.role}, f"{args.member} has the role {args.role}{where}")
 
 
-def remove(args: Args) -> Answer:
+@cli.command("members remove", MEMBER, *PLACE)
+def remove(args: cli.Args) -> cli.Answer:
     """Remove a member."""
     with _members(args) as (tables, connection, _):
         tables.change(connection, lambda c: tables.remove(c, args.member))
-    return Answer({"removed": args.member}, f"{args.member} is removed")
+    return cli.Answer({"removed": args.member}, f"{args.member} is removed")
 
 
-def passphrase(args: Args) -> Answer:
+@cli.command("members passphrase", MEMBER, *PLACE)
+def passphrase(args: cli.Args) -> cli.Answer:
     """Set a passphrase; it is neither an argument nor printed."""
     with _members(args) as (tables, connection, _):
         member = tables.named(connection, args.member)
         hash = hashed(check_passphrase(_typed(), member.name, member.email))
         tables.change(connection, lambda c: tables.set_hash(c, member.id, hash))
-    return Answer({"member": member.name}, f"{member.name} has a new passphrase")
+    return cli.Answer({"member": member.name}, f"{member.name} has a new passphrase")
 
 
 def _typed() -> str:
@@ -158,7 +187,7 @@ def _typed() -> str:
 
 
 @contextmanager
-def _members(args: Args) -> Iterator[tuple[MemberTables, Connection, ServerSettings]]:
+def _members(args: cli.Args) -> Iterator[tuple[MemberTables, Connection, ServerSettings]]:
     with opened(args) as (database, connection, vault, server):
         name = getattr(args, "experiment", "")
         if name and args.folder is None:
@@ -169,34 +198,3 @@ def _members(args: Args) -> Iterator[tuple[MemberTables, Connection, ServerSetti
         if name:
             ExperimentFolder(args.folder).file(name)
         yield MemberTables(database, vault), connection, server
-
-
-PLACE = (CONFIG, SERVICE_FOLDER)
-SCOPES = "decide, observe, ticket, release:read, audit or admin; may be repeated"
-CREATE = (
-    flag("--scope SCOPE", SCOPES, action="append"),
-    flag("--label TEXT", "description of the key", ""),
-    flag("--expires-in TIME", "lifetime, such as 90d (default: unlimited)"),
-    flag("--rate N", "requests per second instead of rate_limit", int),
-    *PLACE,
-)
-ID = flag("id ID", "id of the key, from discreet keys list")
-MEMBER = flag("member NAME", "name or e-mail address of the member")
-GRANT = flag("--experiment NAME", "role for this experiment of the folder alone", "")
-INVITE = (
-    flag("--role ROLE", "owner, editor or viewer", required=True),
-    flag("--expires-in TIME", "(default: 7d)", "7d"),
-    flag("--url URL", "address of the service in the link"),
-    *(GRANT, *PLACE),
-)
-ROLE = (MEMBER, flag("role ROLE", "owner, editor, viewer or none"), GRANT, *PLACE)
-COMMANDS = {
-    "keys create": (create, CREATE),
-    "keys list": (keys, PLACE),
-    "keys revoke": (revoke, [ID, *PLACE]),
-    "members list": (members, PLACE),
-    "members invite": (invite, INVITE),
-    "members role": (role, ROLE),
-    "members remove": (remove, [MEMBER, *PLACE]),
-    "members passphrase": (passphrase, [MEMBER, *PLACE]),
-}

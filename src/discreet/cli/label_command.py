@@ -6,24 +6,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from discreet.audit.ledger_verification import checked, read
-from discreet.cli.command_line import Answer, Args, flag, write
+from discreet.cli import command_line as cli
 from discreet.client import label as labels
 from discreet.errors import InvalidInput
 from discreet.releases.canonical import canonical
 from discreet.text import guarantee_text
 from discreet.validate import usable
 
-FLAGS = (
-    flag("source SOURCE", "a file, or the address of a service"),
-    flag("--out NAME", "NAME.html and NAME.json", "label"),
-    flag("--key FILE", "the private key that signs the document"),
-    flag("--audit FILE", "output of discreet audit --json"),
-    flag("--facts FILE", "TOML: operator, contact, data held"),
-    flag("--registry", "write NAME.yaml for a registry"),
+
+@cli.command(
+    "label",
+    cli.flag("source SOURCE", "a file, or the address of a service"),
+    cli.flag("--out NAME", "NAME.html and NAME.json", "label"),
+    cli.flag("--key FILE", "the private key that signs the document"),
+    cli.flag("--audit FILE", "output of discreet audit --json"),
+    cli.flag("--facts FILE", "TOML: operator, contact, data held"),
+    cli.flag("--registry", "write NAME.yaml for a registry"),
 )
-
-
-def label(args: Args) -> Answer:
+def label(args: cli.Args) -> cli.Answer:
     """Write all files, or none after an error."""
     name = args.out.removesuffix(".html").removesuffix(".json")
     kinds = ("html", "json", "yaml") if args.registry else ("html", "json")
@@ -46,22 +46,19 @@ def label(args: Args) -> Answer:
     content = labels.signed(document, _key(args.key)) if args.key else canonical(document)
     page = labels.label_page(document)  # before anything is written
     if args.registry:
-        write(files["yaml"], labels.registry_entry(document, ledger, facts.registry))
-    write(files["json"], content + b"\n")
-    write(files["html"], page)
+        cli.write(files["yaml"], labels.registry_entry(document, ledger, facts.registry))
+    cli.write(files["json"], content + b"\n")
+    cli.write(files["html"], page)
     spent = guarantee_text(float(document["epsilon"]), float(document["delta"]))
     lines = [
         f"{spent} for one {document['unit']}: {document['neighbours']}",
         document["attacker"]["sentence"],
         f"wrote {' and '.join(files.values())}, {'signed' if args.key else 'not signed'}",
     ]
-    return Answer({**document, "files": files}, lines)
+    return cli.Answer({**document, "files": files}, lines)
 
 
 def _key(path: str) -> bytes:
     """Return the 32 bytes of a signing key of a vault."""
     with usable(path, "key file must be readable", "Name the file signing.key of a vault."):
         return Path(path).read_bytes()
-
-
-COMMANDS = {"label": (label, FLAGS)}

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 
 from discreet.audit.ledger_verification import read, total_document, verification_document
-from discreet.cli.command_line import Answer, Args, flag
+from discreet.cli import command_line as cli
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.text import guarantee_text
 
 
-def verify(args: Args) -> Answer:
+@cli.command("ledger verify", cli.flag("source FILE|URL", "a file, or the address of a service"))
+def verify(args: cli.Args) -> cli.Answer:
     """Recompute ε and δ from events; exit code 1 if anything disagrees."""
     try:
         document = {"source": args.source, **verification_document(read(args.source))}
     except CorruptRelease as error:
         document = {"source": args.source, "valid": False, "error": str(error)}
-        return Answer(document, f"not valid: {error}", code=1)
+        return cli.Answer(document, f"not valid: {error}", code=1)
     found, budget = document["recomputed"], document["budget"]
     spent = guarantee_text(found["epsilon"], found["delta"])
     lines = [
@@ -29,10 +30,11 @@ def verify(args: Args) -> Answer:
     lines.append(f"budget: {guarantee_text(budget['epsilon'], budget['delta'])}")
     lines += [f"not valid: {each}" for each in document["errors"]]
     lines += [] if document["errors"] else ["valid: the ledger says the same"]
-    return Answer(document, lines, code=0 if document["valid"] else 1)
+    return cli.Answer(document, lines, code=0 if document["valid"] else 1)
 
 
-def added(args: Args) -> Answer:
+@cli.command("ledger add", cli.flag("sources FILE|URL", "one for each experiment", nargs="+"))
+def added(args: cli.Args) -> cli.Answer:
     """Report one person's cost over several experiments, and its assumptions."""
     if len(args.sources) < 2:
         raise InvalidInput(
@@ -50,12 +52,4 @@ def added(args: Args) -> Answer:
         sentence,
         *(f"assumed: {each}" for each in document["assumed"]),
     ]
-    return Answer(document, lines)
-
-
-ONE = flag("source FILE|URL", "a file, or the address of a service")
-MANY = flag("sources FILE|URL", "one for each experiment", nargs="+")
-COMMANDS = {
-    "ledger verify": (verify, [ONE]),
-    "ledger add": (added, [MANY]),
-}
+    return cli.Answer(document, lines)

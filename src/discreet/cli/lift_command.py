@@ -5,29 +5,23 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
-from discreet.cli.command_line import Answer, Args, flag, table, write
+from discreet.cli import command_line as cli
 from discreet.client.billboard import read_released
-from discreet.design.outcome import Outcome
 from discreet.errors import InvalidInput
 from discreet.releases.guardrails import guardrails
 from discreet.releases.lift import lift
 from discreet.text import about
-from discreet.types import JsonMapping
 
 FIGURES = (".png", ".svg", ".pdf")
-FLAGS = (
-    flag("source SOURCE", "releases of a plan with a control share"),
-    flag("--confidence C", "confidence of the intervals (default: 0.95)", 0.95),
-    flag("--plot FILE", "also write a figure: .png, .svg or .pdf"),
-)
-COLUMNS = (
-    *(("policy",), ("control",), ("lift_so_far", "", "+")),
-    *(("half_width_any_time", "± "), ("half_width_fixed_time", "± ")),
-)
-"""Keys of a batch, what stands before a figure, and the sign of a positive one."""
 
 
-def compare(args: Args) -> Answer:
+@cli.command(
+    "lift",
+    cli.flag("source SOURCE", "releases of a plan with a control share"),
+    cli.flag("--confidence C", "confidence of the intervals (default: 0.95)", 0.95),
+    cli.flag("--plot FILE", "also write a figure: .png, .svg or .pdf"),
+)
+def compare(args: cli.Args) -> cli.Answer:
     """Report the lift of each release and of all together."""
     if args.plot and Path(args.plot).suffix not in FIGURES:
         raise InvalidInput(
@@ -41,12 +35,24 @@ def compare(args: Args) -> Answer:
         document["guardrails"] = [each.to_json() for each in rails]
     header = ["release", "records", f"policy, {outcome.word}", "control"]
     header += ["lift so far", "any time", "once"]
+
+    def figure(value: float | None, before: str = "", sign: str = "") -> str | None:
+        return None if value is None else f"{before}{outcome.figure(value, sign)}"
+
     rows = [
-        [row["number"], row["records"], *(_figure(outcome, row, *each) for each in COLUMNS)]
+        [
+            row["number"],
+            row["records"],
+            figure(row["policy"]),
+            figure(row["control"]),
+            figure(row["lift_so_far"], sign="+"),
+            figure(row["half_width_any_time"], "± "),
+            figure(row["half_width_fixed_time"], "± "),
+        ]
         for row in document["batches"]
     ]
     known = [found.relative_text] if found.pooled.known else []
-    lines = [*table(header, rows), "", found.text, *known, f"So {found.verdict}."]
+    lines = [*cli.table(header, rows), "", found.text, *known, f"So {found.verdict}."]
     if found.pooled.helps is None and found.more_decisions is not None:
         until = "the interval is half as wide" if known else "the lift is known, if all answer"
         lines.append(f"About {about(found.more_decisions)} more decisions until {until}.")
@@ -54,15 +60,6 @@ def compare(args: Args) -> Answer:
     if args.plot:
         picture = BytesIO()
         found.plot().figure.savefig(picture, format=Path(args.plot).suffix[1:])
-        write(args.plot, picture.getvalue())
+        cli.write(args.plot, picture.getvalue())
         lines.append(f"wrote {args.plot}")
-    return Answer(document, lines)
-
-
-def _figure(
-    outcome: Outcome, row: JsonMapping, name: str, before: str = "", sign: str = ""
-) -> str | None:
-    return None if row[name] is None else f"{before}{outcome.figure(row[name], sign)}"
-
-
-COMMANDS = {"lift": (compare, FLAGS)}
+    return cli.Answer(document, lines)

@@ -5,31 +5,32 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from discreet.cli.command_line import CONFIG, Answer, Args, flag, progress, service_settings
+from discreet.cli import command_line as cli
 from discreet.client.http_client import Client
 from discreet.client.reported_outcomes import DONE, ProgressFile, send_outcomes
 from discreet.data.warehouse import OutcomeTable
 from discreet.design.outcome import Guardrail, declared, declared_guardrails
 from discreet.errors import InvalidInput
 
-FLAGS = (
-    CONFIG,
-    flag("--from SOURCE", "file or postgresql://…", required=True, dest="source"),
-    flag("--query SQL", "query, for a database"),
-    flag("--id COLUMN", "ids of decisions (id)", "id"),
-    flag("--value COLUMN", "their losses or rewards (loss or reward)"),
-    flag("--guardrails NAMES", "columns of guardrails, as complaints,latency; none"),
-    flag("--url URL", "a running service, instead of the experiment file"),
-    flag("--key KEY", "an API key with the scope observe (DISCREET_API_KEY)"),
-    flag("--progress FILE", "file that records which rows are done"),
-)
 SHOWN, KEPT = 20, 1000
 """Refused rows that are printed, and that --json lists."""
 LARGE = 200_000
 """Rows from which a second process helps."""
 
 
-def observe(args: Args) -> Answer:
+@cli.command(
+    "observe",
+    cli.CONFIG,
+    cli.flag("--from SOURCE", "file or postgresql://…", required=True, dest="source"),
+    cli.flag("--query SQL", "query, for a database"),
+    cli.flag("--id COLUMN", "ids of decisions (id)", "id"),
+    cli.flag("--value COLUMN", "their losses or rewards (loss or reward)"),
+    cli.flag("--guardrails NAMES", "columns of guardrails, as complaints,latency; none"),
+    cli.flag("--url URL", "a running service, instead of the experiment file"),
+    cli.flag("--key KEY", "an API key with the scope observe (DISCREET_API_KEY)"),
+    cli.flag("--progress FILE", "file that records which rows are done"),
+)
+def observe(args: cli.Args) -> cli.Answer:
     """Send or store every row; print how many, and which were refused."""
     key = args.key or os.environ.get("DISCREET_API_KEY")
     client = None if args.url is None else Client(args.url, key, timeout=60.0)
@@ -37,7 +38,7 @@ def observe(args: Args) -> Answer:
         schema = client.schema()
         outcome, rails = declared(schema), declared_guardrails(schema)
     else:
-        settings = service_settings(args.config)
+        settings = cli.service_settings(args.config)
         outcome, rails = settings.plan.outcome, tuple(settings.plan.guardrails or ())
     rails = _chosen(rails, args.guardrails)
     names = tuple(each.name for each in rails)
@@ -56,13 +57,13 @@ def observe(args: Args) -> Answer:
         counts += each.counts
         refused += each.refused[: KEPT - len(refused)]
         done.add(each.counts.total())
-        progress(f"{done.done:,} of {rows:,} rows", last=done.done == rows)
+        cli.progress(f"{done.done:,} of {rows:,} rows", last=done.done == rows)
     read = done.done - began
     lines = [f"{read:,} of {rows:,} rows read"]
     lines += [f"{counts[result]:,} {result}" for result in counts]
     lines += [f"row {row}: {reason}" for row, reason in sorted(refused)[:SHOWN]]
     document = {"rows": rows, "read": read, "results": dict(counts), "refused": refused}
-    return Answer(document, lines, code=int(any(each not in DONE for each in counts)))
+    return cli.Answer(document, lines, code=int(any(each not in DONE for each in counts)))
 
 
 def _chosen(declared: tuple[Guardrail, ...], given: str | None) -> tuple[Guardrail, ...]:
@@ -76,6 +77,3 @@ def _chosen(declared: tuple[Guardrail, ...], given: str | None) -> tuple[Guardra
             f"--guardrails {','.join(known) or 'none'}, or none to report outcomes alone."
         )
     return tuple(each for name in names for each in declared if each.name == name)
-
-
-COMMANDS = {"observe": (observe, FLAGS)}

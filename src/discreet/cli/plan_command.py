@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import math
 
-from discreet.cli.command_line import (
-    EXPERIMENT_FLAGS,
-    REWARD_FLAGS,
-    Answer,
-    Args,
-    expected_rewards,
-    experiment_from,
-    flag,
-    reward_lines,
-    table,
-)
+from discreet.cli import command_line as cli
 from discreet.design.outcome import UNIT_LOSS, Outcome, declared
 from discreet.plan.config import config_text
 from discreet.plan.noise_forecast import EPSILONS
@@ -28,21 +18,22 @@ def _count_or_names(text: str) -> int | list[str]:
     return int(text) if text.isdecimal() else text.split(",")
 
 
-FLAGS = (
-    *EXPERIMENT_FLAGS,
-    flag("--horizon T", "number of rounds, if known in advance", int),
-    flag("--actions A|NAMES", "number of actions, or their names", type=_count_or_names),
-    flag("--dimension D", "number of columns of a context, without data", int),
-    flag("--records-per-person K", "also report the guarantee for a person with K records", int),
-    *REWARD_FLAGS,
-    flag("--per-day N", "expected decisions per day: also report the times of releases", float),
+@cli.command(
+    "plan",
+    *cli.EXPERIMENT_FLAGS,
+    cli.flag("--horizon T", "number of rounds, if known in advance", int),
+    cli.flag("--actions A|NAMES", "number of actions, or their names", type=_count_or_names),
+    cli.flag("--dimension D", "number of columns of a context, without data", int),
+    cli.flag(
+        "--records-per-person K", "also report the guarantee for a person with K records", int
+    ),
+    *cli.REWARD_FLAGS,
+    cli.flag("--per-day N", "expected decisions per day: also report the times of releases", float),
 )
-
-
-def forecast(args: Args) -> Answer:
+def forecast(args: cli.Args) -> cli.Answer:
     """Report the schedule, the noise and the guarantee of an experiment."""
-    experiment = experiment_from(args)
-    plan, rewards, sizes = experiment.plan, expected_rewards(args), None
+    experiment = cli.experiment_from(args)
+    plan, rewards, sizes = experiment.plan, cli.expected_rewards(args), None
     if rewards is not None:
         plan = rewards.declared(plan)
         sizes = rewards.sizes(plan, {*EPSILONS, plan.budget.epsilon})
@@ -51,7 +42,7 @@ def forecast(args: Args) -> Answer:
     if args.records_per_person is not None:
         count = whole("records-per-person", args.records_per_person, 1)
         document["person"] = forecast_for_person(plan, count)
-    return Answer(document, _lines(document, args.quiet))
+    return cli.Answer(document, _lines(document, args.quiet))
 
 
 def _lines(document: JsonObject, quiet: bool) -> list[str]:
@@ -88,7 +79,7 @@ def _lines(document: JsonObject, quiet: bool) -> list[str]:
         lines.append("The last batch is played and never fitted.")
     warnings = (document["warning"], document["size"]["warning"])
     lines += [f"Warning: {words}" for words in warnings if words and not quiet]
-    lines += ["", *reward_lines(document["rewards"])]
+    lines += ["", *cli.reward_lines(document["rewards"])]
     lines += [line for sentence in document["sentences"] for line in (sentence, "")]
     return [*lines, document["explanation"]]
 
@@ -121,7 +112,7 @@ def _batch_table(document: JsonObject) -> list[str]:
             ]
         )
     header = ["batch", "rounds before", "records", "released", "ε", "δ"]
-    lines = table([*header, *[f"noise of a predicted {outcome.word}"] * known], rows)
+    lines = cli.table([*header, *[f"noise of a predicted {outcome.word}"] * known], rows)
     if helpful and document["rewards"]:
         lines[helpful + 1] += "  ← personal predictions tell the difference below"
     elif helpful:
@@ -133,6 +124,3 @@ def _noise_text(outcome: Outcome, noise: float) -> str:
     """Return losses in [0, 1] to a hundredth, other units to two digits."""
     value = outcome.error_of(noise)
     return f"±{value:.2f}" if outcome == UNIT_LOSS else f"±{float(f'{value:.2g}'):,g}"
-
-
-COMMANDS = {"plan": (forecast, FLAGS)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from discreet.cli.command_line import IMPORT, Answer, Args, flag, table, write
+from discreet.cli import command_line as cli
 from discreet.client.billboard import read_released
 from discreet.client.recomputation import recompute
 from discreet.errors import CorruptRelease
@@ -12,15 +12,18 @@ from discreet.plan.config import config_text
 from discreet.releases.quality import quality, released_document
 from discreet.text import epsilon_text, guarantee_text, listed
 
+SOURCE = cli.flag("file SOURCE", "releases, signed documents, or the address of a service")
 
-def verify(args: Args) -> Answer:
+
+@cli.command("release verify", SOURCE, cli.IMPORT)
+def verify(args: cli.Args) -> cli.Answer:
     """Verify every digest, link, predictor and matrix; exit code 1 if one is wrong."""
     try:
         released = read_released(args.file)
         recomputed = recompute(released)
     except CorruptRelease as error:
         document = {"file": args.file, "valid": False, "error": str(error)}
-        return Answer(document, f"not valid: {error}", code=1)
+        return cli.Answer(document, f"not valid: {error}", code=1)
     head = released.latest.digest if released.latest else None
     count = len(released.items)
     text = f"valid: {count} release{'s' * (count != 1)}, every digest and link holds"
@@ -28,22 +31,24 @@ def verify(args: Args) -> Answer:
         text += "; recomputed every predictor and matrix from the published statistics"
     parts = [{"number": number, "parts": each} for number, each in recomputed.items()]
     document = {"file": args.file, "valid": True, "releases": count, "head": head}
-    return Answer(document | {"recomputed": parts}, [text, f"head {head}"] if head else text)
+    return cli.Answer(document | {"recomputed": parts}, [text, f"head {head}"] if head else text)
 
 
-def export(args: Args) -> Answer:
+@cli.command("release export", SOURCE, cli.flag("--onnx FILE", "where to write", required=True))
+def export(args: cli.Args) -> cli.Answer:
     """Export the newest predictor for other runtimes, after verifying the chain."""
     from discreet.adapters.onnx_model import onnx_model
 
     released = read_released(args.file)
-    write(args.onnx, onnx_model(released).SerializeToString())
+    cli.write(args.onnx, onnx_model(released).SerializeToString())
     assert released.latest is not None
     number, digest = released.latest.number, released.latest.digest
     document = {"file": args.onnx, "release": number, "digest": digest}
-    return Answer(document, f"wrote {args.onnx}: release {number}, digest {digest[:12]}")
+    return cli.Answer(document, f"wrote {args.onnx}: release {number}, digest {digest[:12]}")
 
 
-def show(args: Args) -> Answer:
+@cli.command("release show", SOURCE)
+def show(args: cli.Args) -> cli.Answer:
     """Show the plan and the releases of a file, after verifying them."""
     released = read_released(args.file)
     document = {"file": args.file, **released_document(released)}
@@ -72,15 +77,6 @@ def show(args: Args) -> Answer:
         *(f"NOT PRIVATE: {reason}" for reason in dict.fromkeys(reasons)),
         f"budget of the plan: {planned} for one {plan['unit']}",
         *(f"assumes {sentence}" for sentence in document["assumptions"]),
-        *(["", *table(header, rows)] if rows else []),
+        *(["", *cli.table(header, rows)] if rows else []),
     ]
-    return Answer(document, lines)
-
-
-SOURCE = flag("file SOURCE", "releases, signed documents, or the address of a service")
-ONNX = flag("--onnx FILE", "where to write", required=True)
-COMMANDS = {
-    "release show": (show, [SOURCE]),
-    "release verify": (verify, [SOURCE, IMPORT]),
-    "release export": (export, [SOURCE, ONNX]),
-}
+    return cli.Answer(document, lines)

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import math
 
-from discreet.cli.command_line import (
-    EXPERIMENT_FLAGS,
-    GROUP,
-    Answer,
-    Args,
-    as_json,
-    experiment_from,
-    flag,
-    table,
-    write,
-)
+from discreet.cli import command_line as cli
 from discreet.plan.config import config_text
 from discreet.privacy.budget import Participation
 from discreet.simulate.experiment import losses_by_group, play_seeds, result_document
 from discreet.text import guarantee_text
 
-FLAGS = (*EXPERIMENT_FLAGS, GROUP, flag("--out FILE", "also write the result as JSON"))
 
-
-def run(args: Args) -> Answer:
+@cli.command(
+    "run",
+    *cli.EXPERIMENT_FLAGS,
+    cli.GROUP,
+    cli.flag("--out FILE", "also write the result as JSON"),
+)
+def run(args: cli.Args) -> cli.Answer:
     """Play every seed and report the losses."""
-    experiment = experiment_from(args, needs_data=True)
+    experiment = cli.experiment_from(args, needs_data=True)
     results = play_seeds(experiment, args.group)
     document = result_document(experiment, results)
     losses = None if args.group is None else losses_by_group(results)
     if losses is not None:
         document["groups"] = losses.to_json()
     if args.out:
-        write(args.out, as_json(document) + "\n")
+        cli.write(args.out, cli.as_json(document) + "\n")
     data, plan, budget = document["data"], document["plan"], document["plan"]["budget"]
     epsilon, best, runs = float(budget["epsilon"]), data["best_loss"], len(document["seeds"])
     guarantee = guarantee_text(epsilon, float(budget["delta"]))
@@ -51,9 +45,9 @@ def run(args: Args) -> Answer:
         f"{config_text(plan['policy'])} with {config_text(plan['oracle'])}",
         f"no noise: {guarantee}" if math.isinf(epsilon) else noise,
         "",
-        *table(["rounds", "loss so far", "± s.e."], rows),
+        *cli.table(["rounds", "loss so far", "± s.e."], rows),
         "",
-        *([] if losses is None else [*table(losses.header, losses.cells), ""]),
+        *([] if losses is None else [*cli.table(losses.header, losses.cells), ""]),
         f"mean loss {document['mean_loss']:.4f} {_plus_minus(document['standard_error'])} "
         f"over {runs} seed{'s' * (runs > 1)}"
         + ("" if best is None else f"; the best possible is {best:.4f}"),
@@ -61,11 +55,8 @@ def run(args: Args) -> Answer:
         f"uniform actions {document['uniform']:.4f}",
         *([f"written to {args.out}"] if args.out else []),
     ]
-    return Answer(document, lines)
+    return cli.Answer(document, lines)
 
 
 def _plus_minus(error: float | None) -> str:
     return "" if error is None else f"± {error:.4f}"
-
-
-COMMANDS = {"run": (run, FLAGS)}

@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from discreet.adapters.personalizer import draft_experiment
-from discreet.cli.command_line import Answer, Args, flag, write
+from discreet.cli import command_line as cli
 from discreet.data.files import sample_columns
 from discreet.features.schema_file import HEAD, draft_text, schema_of, suggestions
 from discreet.plan.config import to_config
 from discreet.types import JsonMapping
 from discreet.validate import one_of
 
-FLAGS = (
-    flag("sample SAMPLE", ".csv or .parquet, or requests in .jsonl"),
-    flag("--without COLUMN", "columns that are no part of the context", nargs="+", default=[]),
-    flag("--out FILE", "output file; an existing file is not overwritten"),
+
+@cli.command(
+    "schema",
+    cli.flag("sample SAMPLE", ".csv or .parquet, or requests in .jsonl"),
+    cli.flag("--without COLUMN", "columns that are no part of the context", nargs="+", default=[]),
+    cli.flag("--out FILE", "output file; an existing file is not overwritten"),
 )
-
-
-def schema(args: Args) -> Answer:
+def schema(args: cli.Args) -> cli.Answer:
     """Suggest a field for every column."""
     if Path(args.sample).suffix == ".jsonl":
         return _experiment(args)
@@ -41,7 +41,7 @@ def schema(args: Args) -> Answer:
     return _written(args, document, text, counts)
 
 
-def _experiment(args: Args) -> Answer:
+def _experiment(args: cli.Args) -> cli.Answer:
     draft = draft_experiment(args.sample)
     text = draft.experiment()
     parts = {"contexts": draft.contexts, "actions": draft.actions}
@@ -53,13 +53,10 @@ def _experiment(args: Args) -> Answer:
     return _written(args, document, text)
 
 
-def _written(args: Args, document: JsonMapping, text: str, counts: str = "") -> Answer:
+def _written(args: cli.Args, document: JsonMapping, text: str, counts: str = "") -> cli.Answer:
     if args.out is None:
-        return Answer(document, text.rstrip("\n"))
-    write(args.out, text, keep=True)
-    return Answer(
+        return cli.Answer(document, text.rstrip("\n"))
+    cli.write(args.out, text, keep=True)
+    return cli.Answer(
         document, f"written to {args.out}{counts}\nRead it and correct it before you use it."
     )
-
-
-COMMANDS = {"schema": (schema, FLAGS)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.cli.command_line import CONFIG, Answer, Args, flag, write
+from discreet.cli import command_line as cli
 from discreet.cli.keys_command import invitation_link
 from discreet.errors import InvalidInput
 from discreet.plan.explanation import plan_size
@@ -19,18 +19,19 @@ from discreet.validate import whole
 FIRST_DECISION = """\
   curl http://127.0.0.1:8000/v1/decide -H 'Authorization: Bearer {key}' \\
     -H 'Content-Type: application/json' -d '{{"context": {{"hour": 9, "device": "phone"}}}}'"""
-FLAGS = (
-    CONFIG,
-    flag("--folder DIR", "serve all experiments of this folder, by server.toml"),
-    flag("--init", "write an example file, begin its experiment, and print a key"),
-    flag("--anchor FILE", "with --init: file of what was published, best on another disk"),
-    flag("--host HOST", "address to listen on (default: as in the file)"),
-    flag("--port PORT", "port to listen on (default: as in the file)", int),
-    flag("--workers N", "number of processes, with PostgreSQL", 1),
+
+
+@cli.command(
+    "serve",
+    cli.CONFIG,
+    cli.flag("--folder DIR", "serve all experiments of this folder, by server.toml"),
+    cli.flag("--init", "write an example file, begin its experiment, and print a key"),
+    cli.flag("--anchor FILE", "with --init: file of what was published, best on another disk"),
+    cli.flag("--host HOST", "address to listen on (default: as in the file)"),
+    cli.flag("--port PORT", "port to listen on (default: as in the file)", int),
+    cli.flag("--workers N", "number of processes, with PostgreSQL", 1),
 )
-
-
-def serve(args: Args) -> Answer:
+def serve(args: cli.Args) -> cli.Answer:
     """Serve until a signal arrives, or with ``--init`` prepare a new service."""
     if args.anchor is not None and (args.folder is not None or not args.init):
         raise InvalidInput(
@@ -43,15 +44,15 @@ def serve(args: Args) -> Answer:
     workers, folder = whole("workers", args.workers, 1), args.folder is not None
     path = Path(args.folder if folder else args.config)
     run(path, host=args.host, port=args.port, workers=workers, folder=folder)
-    return Answer({"stopped": True}, "stopped")
+    return cli.Answer({"stopped": True}, "stopped")
 
 
-def _init_folder(args: Args) -> Answer:
+def _init_folder(args: cli.Args) -> cli.Answer:
     folder = Path(args.folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = begin_server(folder)
     if not (folder / SERVER_FILE).exists():
-        write(folder / SERVER_FILE, SERVER_EXAMPLE)
+        cli.write(folder / SERVER_FILE, SERVER_EXAMPLE)
     link = invitation_link(args)
     lines = [
         f"{folder} is a folder for experiments",
@@ -60,17 +61,17 @@ def _init_folder(args: Args) -> Answer:
         f"next: discreet experiment new NAME --folder {folder}",
         f"then: discreet serve --folder {folder}",
     ]
-    return Answer({"folder": str(folder), "server_key": key, "owner_link": link}, lines)
+    return cli.Answer({"folder": str(folder), "server_key": key, "owner_link": link}, lines)
 
 
-def _init(args: Args) -> Answer:
+def _init(args: cli.Args) -> cli.Answer:
     path = Path(args.config)
     written = not path.exists()
     settings, begun = write_and_begin(path, args.anchor)
     link = invitation_link(args)
-    kept = "in another folder"
+    advice = "in another folder"
     if in_same_folder(settings, Path(begun.anchor)):
-        kept = "next to the database: move it to another disk"
+        advice = "next to the database: move it to another disk"
     log = settings.plan.imported  # rows that must be there before the first decision
     size = plan_size(settings.plan)
     document = {
@@ -91,14 +92,11 @@ def _init(args: Args) -> Answer:
         f"admin key, shown this once: {begun.admin_key}",
         f"account of the first owner, for 7 days, once the service runs: {link}",
         f"public key, for those who verify releases: {begun.public_key}",
-        f"anchor, which notices restored backups ({kept}): {begun.anchor}",
+        f"anchor, which notices restored backups ({advice}): {begun.anchor}",
         size.text,
         *([f"Warning: {size.warning}"] if size.warning else []),
         f"next: discreet {'serve --config' if log is None else 'import --log FILE'} {path}",
     ]
     if written:
         lines += ["then, from another terminal:", FIRST_DECISION.format(key=begun.admin_key)]
-    return Answer(document, lines)
-
-
-COMMANDS = {"serve": (serve, FLAGS)}
+    return cli.Answer(document, lines)

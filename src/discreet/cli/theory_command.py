@@ -6,25 +6,40 @@ import argparse
 import os
 import time
 
-from discreet.cli.command_line import Answer, Args, as_json, flag, folder, progress, table, write
+from discreet.cli import command_line as cli
 from discreet.text import duration, guarantee_text
 from discreet.validate import installed, positive, whole
 
 BOUNDS = {
-    **{"Err": "{error_bound:.4g}", "rate": "{learning_rate:.3g}", "regret ≤": "{regret_bound:.4g}"},
-    **{"÷ T": "{bound_over_T:.3g}", "dominant": "{dominant}", "< T from": "{below_T_from:.2g}"},
+    "Err": "{error_bound:.4g}",
+    "rate": "{learning_rate:.3g}",
+    "regret ≤": "{regret_bound:.4g}",
+    "÷ T": "{bound_over_T:.3g}",
+    "dominant": "{dominant}",
+    "< T from": "{below_T_from:.2g}",
     "fits": "{fits:,}",
 }
 """Columns of the table of bounds."""
 GROWTH = {
-    **{"axis": "{axis}, {instance}", "algorithm": "{algorithm}", "rates": "{rates}"},
-    **{"slope": "{slope:.3f}", "95 %": "{low:.3f} to {high:.3f}"},
+    "axis": "{axis}, {instance}",
+    "algorithm": "{algorithm}",
+    "rates": "{rates}",
+    "slope": "{slope:.3f}",
+    "95 %": "{low:.3f} to {high:.3f}",
     "slope of the bound": "{bound_slope:.3f}",
 }
 """Columns of the table of measured slopes."""
 
 
-def bounds(args: Args) -> Answer:
+@cli.command(
+    "theory bounds",
+    cli.flag("--T T", "rounds", int, required=True),
+    cli.flag("--A A", "actions", int, required=True),
+    cli.flag("--F F", "functions in the class", int, required=True),
+    cli.flag("--epsilon E", "default: 1", 1.0),
+    cli.flag("--delta D", "probability of failure (default: 0.05)", 0.05),
+)
+def bounds(args: cli.Args) -> cli.Answer:
     """Report every guarantee at one T, A, |F|, ε and δ."""
     from discreet.lab.theory import bounds_document
 
@@ -40,15 +55,21 @@ def bounds(args: Args) -> Answer:
         f"{guarantee_text(document['epsilon'], document['delta'])}; "
         f"{document['epochs']} epochs, {document['fits']} fits",
         "",
-        *table(["", *BOUNDS], rows),
+        *cli.table(["", *BOUNDS], rows),
         "",
         "Each bound holds with probability 1 − δ. Where ÷ T is above 1 it says nothing yet: regret",
         "never exceeds T. The rate is that of the last epoch.",
     ]
-    return Answer(document, lines)
+    return cli.Answer(document, lines)
 
 
-def scaling(args: Args) -> Answer:
+@cli.command(
+    "theory scaling",
+    cli.flag("--out DIR", "output folder", required=True),
+    cli.flag("--seeds N", "default: 30", 30),
+    cli.flag("--quick", argparse.SUPPRESS),
+)
+def scaling(args: cli.Args) -> cli.Answer:
     """Run the experiments, then write results, figures and the page."""
     installed("campaign", "for the report", "matplotlib", "jinja2")
     from discreet.lab.report.scaling_report import write_report
@@ -56,39 +77,21 @@ def scaling(args: Args) -> Answer:
 
     axes = QUICK if args.quick else AXES
     seeds = whole("seeds", args.seeds, 2, "An interval needs at least two seeds.")
-    out = folder(args.out)
+    out = cli.folder(args.out)
     begun, found = time.monotonic(), []
     for point in points(axes, seeds, workers=1 if args.quick else os.cpu_count() or 1):
         found.append(point)
         if not args.json:
-            progress(f"{point.axis} = {point.value:g}, {point.algorithm}")
+            cli.progress(f"{point.axis} = {point.value:g}, {point.algorithm}")
     seconds = time.monotonic() - begun
     document = document_of(found, axes, seeds)
-    write(out / "scaling.json", as_json(document) + "\n")
+    cli.write(out / "scaling.json", cli.as_json(document) + "\n")
     files = ["scaling.json", *write_report(document, out)]
     rows = [[cell.format_map(each) for cell in GROWTH.values()] for each in document["growth"]]
     lines = [
-        *table([*GROWTH], rows),
+        *cli.table([*GROWTH], rows),
         "",
         f"{len(found)} points, {seeds} seeds, {duration(round(seconds))}",
         *(f"wrote    {out / name}" for name in files),
     ]
-    return Answer({**document, "seconds": seconds, "files": files}, lines)
-
-
-BOUND_FLAGS = (
-    flag("--T T", "rounds", int, required=True),
-    flag("--A A", "actions", int, required=True),
-    flag("--F F", "functions in the class", int, required=True),
-    flag("--epsilon E", "default: 1", 1.0),
-    flag("--delta D", "probability of failure (default: 0.05)", 0.05),
-)
-SCALING_FLAGS = (
-    flag("--out DIR", "output folder", required=True),
-    flag("--seeds N", "default: 30", 30),
-    flag("--quick", argparse.SUPPRESS),
-)
-COMMANDS = {
-    "theory bounds": (bounds, BOUND_FLAGS),
-    "theory scaling": (scaling, SCALING_FLAGS),
-}
+    return cli.Answer({**document, "seconds": seconds, "files": files}, lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from discreet.cli.command_line import Answer, Args, flag, table
+from discreet.cli import command_line as cli
 from discreet.client import Client
 from discreet.design.outcome import Outcome, declared
 from discreet.lab.traffic import Habits, contexts, first_rows, labels, play, summary
@@ -12,21 +12,23 @@ from discreet.text import duration
 from discreet.types import JsonMapping
 from discreet.validate import in_range, positive
 
-FLAGS = (
-    flag("--url URL", "address of discreet serve", required=True),
-    flag("--key KEY", "an API key with the scopes decide and observe"),
-    flag("--data NAME|FILE", "as for discreet run: linear, fried, …", required=True),
-    flag("--rate R", "decisions per second (100)", 100.0),
-    flag("--rows N", "number of rows (default: all)", int),
-    flag("--late SHARE", "share of losses that are sent late", 0.0),
-    flag("--late-by SECONDS", "delay of late losses (default: the window of the service)", float),
-    flag("--missing SHARE", "share of losses that are never sent", 0.0),
-    flag("--duplicates SHARE", "share of losses that are sent twice", 0.0),
-    flag("--seed N", "seed of late, missing and duplicate losses", 0),
+
+@cli.command(
+    "simulate-traffic",
+    cli.flag("--url URL", "address of discreet serve", required=True),
+    cli.flag("--key KEY", "an API key with the scopes decide and observe"),
+    cli.flag("--data NAME|FILE", "as for discreet run: linear, fried, …", required=True),
+    cli.flag("--rate R", "decisions per second (100)", 100.0),
+    cli.flag("--rows N", "number of rows (default: all)", int),
+    cli.flag("--late SHARE", "share of losses that are sent late", 0.0),
+    cli.flag(
+        "--late-by SECONDS", "delay of late losses (default: the window of the service)", float
+    ),
+    cli.flag("--missing SHARE", "share of losses that are never sent", 0.0),
+    cli.flag("--duplicates SHARE", "share of losses that are sent twice", 0.0),
+    cli.flag("--seed N", "seed of late, missing and duplicate losses", 0),
 )
-
-
-def traffic(args: Args) -> Answer:
+def traffic(args: cli.Args) -> cli.Answer:
     """Report loss over time, latency percentiles and answers by code."""
     rate = positive("rate", args.rate)
     for name in ("late", "missing", "duplicates"):
@@ -59,7 +61,7 @@ def traffic(args: Args) -> Answer:
         "best_loss": data.best_loss,
         **found,
     }
-    return Answer(document, _lines(document, outcome), code=int(bool(found["errors"])))
+    return cli.Answer(document, _lines(document, outcome), code=int(bool(found["errors"])))
 
 
 def _lines(document: JsonMapping, outcome: Outcome) -> list[str]:
@@ -87,12 +89,9 @@ def _lines(document: JsonMapping, outcome: Outcome) -> list[str]:
         for kind, found in document["latency_ms"].items()
         if found
     ]
-    lines += ["", *table(["until", "decisions", "release", f"mean {outcome.word}"], parts), ""]
-    lines += [*table(["milliseconds", "p50", "p90", "p99", "max"], times), ""]
+    lines += ["", *cli.table(["until", "decisions", "release", f"mean {outcome.word}"], parts), ""]
+    lines += [*cli.table(["milliseconds", "p50", "p90", "p99", "max"], times), ""]
     for kind, answers in document["answers"].items():
         counted = ", ".join(f"{count:,} × {code}" for code, count in answers.items())
         lines.append(f"answers to {kind}: {counted or 'none'}")
     return lines
-
-
-COMMANDS = {"simulate-traffic": (traffic, FLAGS)}

@@ -6,12 +6,13 @@ import platform
 from importlib.metadata import PackageNotFoundError, metadata
 
 import discreet
-from discreet.cli.command_line import Answer, Args
+from discreet.cli import command_line as cli
 
 LIBRARIES = ("numpy", "scipy", "opendp", "dp-accounting", "scikit-learn", "matplotlib", "torch")
 
 
-def version(args: Args) -> Answer:  # noqa: ARG001
+@cli.command("version")
+def version(args: cli.Args) -> cli.Answer:  # noqa: ARG001
     """Report versions without importing the libraries."""
     libraries: dict[str, str | None] = {}
     for name in LIBRARIES:
@@ -22,7 +23,4 @@ def version(args: Args) -> Answer:  # noqa: ARG001
     python = platform.python_version()
     document = {"discreet": discreet.__version__, "python": python, "libraries": libraries}
     found = ", ".join(f"{name} {number}" for name, number in libraries.items() if number)
-    return Answer(document, f"discreet {discreet.__version__} (Python {python}, {found})")
-
-
-COMMANDS = {"version": (version, ())}
+    return cli.Answer(document, f"discreet {discreet.__version__} (Python {python}, {found})")

@@ -142,17 +142,16 @@ def summary(played: Played) -> JsonObject:
 
 def _over_time(played: Played) -> list[JsonObject]:
     """Return the mean loss of intervals with equally many decisions, in the order of requests."""
-    ordered = sorted(played.losses)
-    stretches = np.array_split(np.arange(len(ordered)), max(1, min(PARTS, len(ordered))))
-    parts = [ordered[stretch[0] : stretch[-1] + 1] for stretch in stretches if len(stretch)]
+    parts = np.array_split(np.reshape(sorted(played.losses), (-1, 3)), PARTS)
     return [
         {
-            "until": part[-1][0],
+            "until": float(part[-1, 0]),
             "decisions": len(part),
-            "loss": float(np.mean([loss for _, loss, _ in part])),
-            "release": max(release for _, _, release in part),
+            "loss": float(part[:, 1].mean()),
+            "release": int(part[:, 2].max()),
         }
         for part in parts
+        if len(part)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The folder of a campaign: files that are whole or absent, checksums, one writer at a time."""
+"""The folder of a campaign: files that are complete or absent, checksums, one writer."""
 
 import errno
 import os
@@ -9,8 +9,16 @@ import pytest
 import discreet as dc
 from campaigns import contents, grid, play, table
 from discreet.lab.campaign.grid import keys
-from discreet.lab.campaign.result_files import SCHEMA, from_bytes, present, read, tabulate, to_bytes
-from discreet.lab.campaign.results_folder import NOTHING, Folder
+from discreet.lab.campaign.result_files import (
+    NOTHING,
+    SCHEMA,
+    Folder,
+    from_bytes,
+    missing,
+    read,
+    tabulate,
+    to_bytes,
+)
 from discreet.lab.campaign.tasks import Task
 from wording import refused
 
@@ -53,19 +61,17 @@ def test_a_file_does_not_tell_how_it_came_about():
     assert to_bytes([from_bytes(at_once).slice(0, 3), from_bytes(at_once).slice(3)]) == at_once
 
 
-def test_what_is_present():
-    expected = np.zeros((len(keys(grid(), FAMILY)), 2), dtype=bool)
-    assert (present(None, grid(), FAMILY) == expected).all()
-    expected[[0, 2, 3]] = True
-    for made in (rows(), from_bytes(to_bytes([rows()]))):
-        assert (present(made, grid(), FAMILY) == expected).all()
+def test_missing_runs_are_grouped_by_their_seeds():
+    assert len(keys(grid(), FAMILY)) == 6
+    assert missing(None, grid(), FAMILY) == ((tuple(range(6)), (0, 1)),)
+    content = to_bytes([rows(), rows(indices=(1,), seeds=(1,))])
+    assert missing(content, grid(), FAMILY) == (((1,), (0,)), ((4, 5), (0, 1)))
 
 
 def test_reading_a_campaign(played):
     everything = read(played)
     assert everything.num_rows == sum(len(keys(grid(), family)) * 2 for family in grid().families)
     assert everything.column_names == SCHEMA.names
-    assert everything.schema.field("curve").type == pa.list_(pa.float32())
     few = read(played, columns=["algorithm", "loss"])
     assert few.column_names == ["algorithm", "loss"]
     assert few.num_rows == everything.num_rows
@@ -88,20 +94,16 @@ def test_a_folder_without_a_campaign(tmp_path):
 # --- files -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"sha256": 1}', '"x"'])
-def test_an_unreadable_sidecar_says_nothing(text, played):
-    folder = Folder(played)
+def test_unreadable_sidecars_and_killed_writes_count_for_nothing(played):
+    folder, leftover = Folder(played), played / "runs" / ".x.parquet.abc"
     name = folder.tasks()[0]
-    (played / "runs" / f"{name}.json").write_text(text)
-    assert folder.sidecar(name) == NOTHING
-    assert folder.content(name) is None
-
-
-def test_leftovers_of_a_killed_write_are_removed(played):
-    leftover = played / "runs" / ".x.parquet.abc"
+    for text in ("", "[]", '{"sha256": 1}', '"x"'):
+        (played / "runs" / f"{name}.json").write_text(text)
+        assert folder.sidecar(name) == NOTHING
+        assert folder.content(name) is None
     leftover.write_bytes(b"half")
-    assert leftover.name not in Folder(played).tasks()
-    play(played)
+    assert leftover.name not in folder.tasks()
+    assert play(played).tasks == 1
     assert not leftover.exists()
 
 
@@ -128,9 +130,9 @@ def test_a_full_disk_leaves_no_half_file(tmp_path, monkeypatch):
     monkeypatch.undo()
     files = sorted(path.suffix for path in (out / "runs").iterdir())
     assert files == [".json", ".json", ".parquet", ".parquet"]
-    kept = contents(out)
+    stored = contents(out)
     assert play(out).tasks == 2
-    assert kept.items() <= contents(out).items()
+    assert stored.items() <= contents(out).items()
 
 
 # --- one writer --------------------------------------------------------------------------------

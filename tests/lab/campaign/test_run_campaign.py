@@ -1,4 +1,4 @@
-"""A campaign computes what is missing, once, and keeps what it has, whatever happens."""
+"""A campaign computes missing runs once, and stored results survive every failure."""
 
 import json
 import math
@@ -15,15 +15,14 @@ import discreet as dc
 from campaigns import SET, TASKS, contents, expected_runs, grid, play, small, table
 from discreet.data import load
 from discreet.lab.campaign import run_campaign as campaigns
-from discreet.lab.campaign.result_files import status
-from discreet.lab.campaign.results_folder import Folder, file_name
+from discreet.lab.campaign.result_files import Folder, file_name, status
 from discreet.simulate import engine
 from wording import refused
 
 
 @pytest.fixture
 def played(monkeypatch):
-    """What the engine was asked to play: (plans, seeds) of each call."""
+    """Calls of the engine: (plans, seeds)."""
     calls, run = [], engine.run
 
     def counted(plans, features, labels, seeds, **rest):
@@ -41,26 +40,18 @@ def runs(calls):
 # --- what it computes --------------------------------------------------------------------------
 
 
-def test_every_run_is_there_and_right(tmp_path):
+def test_every_run_is_there(tmp_path):
     progress = play(tmp_path / "out")
     assert (progress.tasks_done, progress.runs_done) == (TASKS, expected_runs(grid()))
     found = table(tmp_path / "out")
     assert len(found) == expected_runs(grid())
-    data = load("fried", rows=200)
-    plans = dict(grid().plans("Ridge.radii", 2, 10))
-    # At ε = ∞ single precision seldom turns a decision: most losses are those of a run alone.
-    same = []
-    for (name, _, oracle, epsilon, settings, seed), row in found.items():
-        assert (name, row["rounds"], len(row["curve"])) == (SET, 200, 8)
-        if (row["algorithm"], oracle) == ("LinUCB", "Ridge"):
-            plan = plans["LinUCB", epsilon, row["delta"], settings]
-            alone = dc.evaluate(plan, data.contexts, data.labels, seed=seed)
-            same.append(row["loss"] == np.float32(alone.loss))
-    assert np.mean(same) > 0.8
+    assert {name for name, *_ in found} == {SET}
+    assert {(row["rounds"], len(row["curve"])) for row in found.values()} == {(200, 8)}
 
 
 def test_the_manifest_says_what_was_done(tmp_path):
-    play(tmp_path / "out", data=[SET, "linear:100"])
+    progress = play(tmp_path / "out", data=[SET, "linear:100"], max_columns=9)
+    assert progress.too_wide == [SET]
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert set(manifest) == {
         *("format", "grid", "grid_digest", "code_version", "device", "datasets")
@@ -73,66 +64,48 @@ def test_the_manifest_says_what_was_done(tmp_path):
     data = load("linear", rows=100)
     facts = {"digest": data.digest, "rows": 100, "features": 3, "actions": 3}
     facts["best_fixed"] = 1 - max(np.bincount(data.labels)) / 100
-    assert manifest["datasets"]["linear:100"] == facts
+    assert manifest["datasets"] == {"linear:100": facts}
     written = [path.read_text() for path in (tmp_path / "out").rglob("*.json")]
     assert not any(str(tmp_path) in text for text in written)
 
 
 def test_columns_scaled_by_their_ranges_are_played_and_marked(tmp_path):
-    asked = grid(algorithms=["Default"], epsilons=(math.inf,), seeds=1, features="ranges")
-    play(tmp_path / "out", data=["linear:60"], grid=asked)
+    scaled = grid(algorithms=["Default"], epsilons=(math.inf,), seeds=1, features="ranges")
+    play(tmp_path / "out", data=["linear:60"], grid=scaled)
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["event"]["kind"] == "NonPrivate"
     assert "own ranges" in manifest["event"]["reason"]
-    data, (row,) = load("linear", rows=60), table(tmp_path / "out").values()
-    low, high = data.contexts.min(axis=0), data.contexts.max(axis=0)
-    names = [f"x{place}" for place in range(data.dimension)]
-    schema = dc.Schema([dc.Number(*field) for field in zip(names, low, high, strict=True)])
-    contexts = [dict(zip(names, each, strict=True)) for each in data.contexts]
-    plan = dc.Plan(n_actions=3, features=schema, budget=dc.Budget.none())
-    assert row["loss"] == pytest.approx(dc.evaluate(plan, contexts, data.labels).loss, abs=1e-6)
-    assert (row["first_batch"], row["growth"]) == (plan.first_batch, plan.growth)
     with refused(dc.InvalidInput, "features must be 'ranges'", "--out"):
-        play(tmp_path / "out", data=["linear:60"], grid=replace(asked, features="raw"))
+        play(tmp_path / "out", data=["linear:60"], grid=replace(scaled, features="raw"))
 
 
-LARGER = [
-    ({"grid": grid(seeds=3)}, {(2,)}),
-    ({"grid": grid(epsilons=(4.0, 1.0))}, {(0, 1)}),
-    ({"grid": grid(ridges=(0.1, 1.0))}, {(0, 1)}),
-    ({"grid": grid(algorithms=["SquareCB", "LinUCB", "VanillaPO"])}, {(0, 1)}),
-    ({"data": ["linear:100"]}, {(0, 1)}),
-    ({"grid": grid(epsilons=(4.0, 1.0), seeds=3)}, {(2,), (0, 1, 2)}),
-]
+LARGER = {
+    "ridge": ({"grid": grid(ridges=(0.1, 1.0))}, {(0, 1)}),
+    "algorithm": ({"grid": grid(algorithms=["SquareCB", "LinUCB", "VanillaPO"])}, {(0, 1)}),
+    "data": ({"data": ["linear:100"]}, {(0, 1)}),
+    "level and seed": ({"grid": grid(epsilons=(4.0, 1.0), seeds=3)}, {(2,), (0, 1, 2)}),
+}
 
 
-@pytest.mark.parametrize(
-    ("more", "seeds"), LARGER, ids=["seed", "epsilon", "ridge", "algorithm", "data", "two ways"]
-)
+@pytest.mark.parametrize(("more", "seeds"), LARGER.values(), ids=LARGER)
 def test_more_computes_only_what_is_missing(more, seeds, tmp_path, played):
     out = tmp_path / "out"
     play(out)
     before, had = table(out), runs(played)
     played.clear()
-    asked = {"data": [SET], "grid": grid(), **more}
-    progress = play(out, **asked)
+    extended = {"data": [SET], "grid": grid(), **more}
+    progress = play(out, **extended)
     after = table(out)
     assert {tuple(each) for _, each in played} == seeds
     assert len(after) == had + runs(played) == had + progress.runs_done
     assert before.items() <= after.items()  # untouched, bit for bit
-    wanted = campaigns.Grid.of("quick").union(asked["grid"])
+    wanted = campaigns.Grid.of("quick").union(extended["grid"])
     assert {row["seed"] for row in after.values()} <= set(range(wanted.seeds))
     # Plans that lack the same seeds are played together: never more calls than that.
     assert len(played) <= TASKS * len(seeds)
     played.clear()
-    play(out, **asked)
+    play(out, **extended)
     assert played == []
-
-
-def test_wide_sets_can_be_left_out(tmp_path):
-    progress = play(tmp_path / "out", data=[SET, "linear:100"], max_columns=9)
-    assert progress.too_wide == [SET]
-    assert {row["dataset"] for row in table(tmp_path / "out").values()} == {"linear:100"}
 
 
 # --- what it survives --------------------------------------------------------------------------

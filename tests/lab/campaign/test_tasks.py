@@ -1,4 +1,4 @@
-"""One task: what it plays, how it fails, how it makes do with less memory."""
+"""One task: its runs, its failures, less memory, the hardware."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_a_failure_is_a_reason(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "shown"),
     [
         ("file must be readable; /a/b/c.npz is not", "file must be readable; c.npz is not"),
         ("'/a/b c/d.csv' of C:\\Users\\me\\x.csv", "'d.csv' of x.csv"),
@@ -52,8 +52,8 @@ def test_a_failure_is_a_reason(monkeypatch):
         ("", ""),
     ],
 )
-def test_a_reason_names_no_folder_of_anyone(message, told):
-    assert reason(ValueError(message)) == f"ValueError: {told}".rstrip(": ")
+def test_a_reason_names_no_folder(message, shown):
+    assert reason(ValueError(message)) == f"ValueError: {shown}".rstrip(": ")
 
 
 class OutOfMemoryError(RuntimeError):
@@ -65,10 +65,10 @@ class OutOfMemoryError(RuntimeError):
     [MemoryError, OutOfMemoryError, lambda: RuntimeError("DefaultCPU: can't allocate memory")],
 )
 def test_out_of_memory_halves_the_budget_until_it_fits(error, monkeypatch):
-    asked, play = [], engine.run
+    budgets, play = [], engine.run
 
     def hungry(plans, features, labels, seeds, *, machine, users):
-        asked.append(machine.memory)
+        budgets.append(machine.memory)
         if machine.memory > LEAST * 2:
             raise error()
         return play(plans, features, labels, seeds, machine, users=users)
@@ -79,7 +79,7 @@ def test_out_of_memory_halves_the_budget_until_it_fits(error, monkeypatch):
     )
     assert outcome.error is None
     # What sufficed once is where the next part begins.
-    assert asked == [LEAST * 8, LEAST * 4, LEAST * 2, LEAST * 2]
+    assert budgets == [LEAST * 8, LEAST * 4, LEAST * 2, LEAST * 2]
 
 
 # --- the machine -------------------------------------------------------------------------------
@@ -138,13 +138,13 @@ def test_devices(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("cores", "machine", "said"),
+    ("cores", "machine", "name"),
     [(2, "x86_64", "two x86 cores"), (1, "arm64", "one ARM core"), (64, "arm64", "64 ARM cores")],
 )
-def test_hardware_is_told_as_a_class(monkeypatch, cores, machine, said):
+def test_hardware_is_named_as_a_class(monkeypatch, cores, machine, name):
     monkeypatch.setattr(hardware, "cores", lambda: cores)
     monkeypatch.setattr("platform.machine", lambda: machine)
-    assert hardware.described("numpy") == hardware.described("cpu") == said
+    assert hardware.described("numpy") == hardware.described("cpu") == name
 
 
 CONTEXTS = np.random.default_rng(3).normal(size=(40, 3)) * [1.0, 1e-6, 1e6] + [0.0, 5.0, -1e7]
@@ -162,7 +162,7 @@ def test_features_are_those_of_a_schema_that_declares_the_ranges(features, below
 
 
 @pytest.mark.parametrize("features", [*FEATURES[1:], "linear", "standard"])
-def test_a_constant_column_says_nothing(features):
+def test_a_constant_column_becomes_zeros(features):
     contexts = np.column_stack([np.full(40, 0.1), CONTEXTS[:, 0]])
     found = scaled(contexts, features)
     assert (found[:, 0] == 0.0).all()

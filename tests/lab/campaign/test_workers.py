@@ -1,4 +1,4 @@
-"""Who plays the tasks: the same files from one process, from two, and from a Dask cluster."""
+"""Workers: the same files from one process, from two, and from a Dask cluster."""
 
 import gc
 import os
@@ -20,7 +20,7 @@ from wording import refused
 
 
 class Deadly:
-    """Whoever unpickles it ends at once, as a process that the system kills."""
+    """A process that unpickles it ends at once, like one that the system kills."""
 
     def __reduce__(self):
         return os._exit, (9,)
@@ -85,8 +85,8 @@ class Struck(threading.Condition):
 
 
 @pytest.fixture
-def heard(monkeypatch):
-    """Ctrl-C as a program hears it; what was before comes back."""
+def interrupts(monkeypatch):
+    """Python's handler of Ctrl-C; the previous one is restored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     monkeypatch.setattr(Struck, "taken", 0)
     monkeypatch.setattr(Struck, "at", None)
@@ -111,7 +111,7 @@ def played_by_struck_futures():
     return played, conditions
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_leaves_no_lock_of_a_future_taken():
     played, _ = played_by_struck_futures()
     assert played == list("abcde")
@@ -125,7 +125,7 @@ def test_ctrl_c_leaves_no_lock_of_a_future_taken():
         assert all(condition.free() for condition in conditions)
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_while_the_loop_waits_stops_it():
     """The queue is empty: nothing but the signal can end the wait."""
 

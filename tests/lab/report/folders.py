@@ -1,16 +1,16 @@
-"""Campaign folders for tests, written here after the contract and not by the campaign."""
+"""Campaign folders for tests, with made-up losses."""
 
-import hashlib
 import json
 import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
 from itertools import product
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from discreet.lab.campaign.result_files import SCHEMA
-from discreet.lab.campaign.results_folder import file_name
+from discreet.lab.campaign.result_files import FORMAT, NOTHING, SCHEMA, Folder, file_name, to_bytes
 
 BANDITS = ("VanillaPO", "ReplayBonusPO", "SquareCB", "FastCB", "LinUCB", "RegCB", "AdaCB")
 ALGORITHMS = (*BANDITS, "Supervised")
@@ -51,10 +51,10 @@ def table(rows):
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def family(row):
-    if row["algorithm"] == "Supervised":
-        return f"{row['oracle']}.supervised"
-    return f"{row['oracle']}.{'radii' if row['algorithm'] in RADII else 'predictions'}"
+def task_of(row):
+    kind = "radii" if row["algorithm"] in RADII else "predictions"
+    kind = "supervised" if row["algorithm"] == "Supervised" else kind
+    return f"{file_name(row['dataset'])}.{row['oracle']}.{kind}"
 
 
 def about(rows):
@@ -69,48 +69,40 @@ def grid(rows):
     return {
         "preset": "paper",
         "mechanism": "paper",
+        "features": "raw",
+        "seeds": len(seen["seed"]),
         "algorithms": [name for name in ALGORITHMS if name in seen["algorithm"]],
         "epsilons": [
             "inf" if math.isinf(each) else each for each in sorted(seen["epsilon"], reverse=True)
         ],
-        "delta": 1e-5,
         "ridges": [0.01],
-        "seeds": len(seen["seed"]),
+        "delta": 1e-5,
     }
 
 
 def write_rows(root, rows, *, failed=None, **changes):
     """A folder with one file for each data set and family; ``failed`` tasks have a reason only."""
-    tasks = {}
+    folder, tasks = Folder(root), {}
+    folder.runs.mkdir(parents=True)
     for row in rows:
-        tasks.setdefault(f"{file_name(row['dataset'])}.{family(row)}", []).append(row)
-    runs = root / "runs"
-    runs.mkdir(parents=True)
+        tasks.setdefault(task_of(row), []).append(row)
     for name, some in tasks.items():
-        pq.write_table(table(some), runs / f"{name}.parquet")
-        checksum = hashlib.sha256((runs / f"{name}.parquet").read_bytes()).hexdigest()
-        write_sidecar(root, name, sha256=checksum, seconds=1.5, rows=len(some))
+        folder.write_results(name, to_bytes([table(some)]), replace(NOTHING, rows=len(some)))
     for name, reason in (failed or {}).items():
-        write_sidecar(root, name, error=reason)
+        folder.write_sidecar(name, replace(NOTHING, error=reason))
     manifest = {
-        "format": "discreet-campaign/1",
+        "format": FORMAT,
         "grid": grid(rows),
         "grid_digest": "1" * 64,
         "code_version": "0.1.0",
         "device": "two x86 cores",
         "datasets": about(rows),
     }
-    (root / "manifest.json").write_text(json.dumps(manifest | changes))
+    folder.write_manifest(manifest | changes)
     return root
 
 
-def write_sidecar(root, name, **changes):
-    empty = {"sha256": None, "seconds": 0.0, "rows": 0, "seeds": [], "device": "", "error": None}
-    (root / "runs" / f"{name}.json").write_text(json.dumps(empty | changes))
-
-
-# What a campaign looks like, roughly: how much each algorithm loses above Supervised, and how
-# much more under privacy.
+# A rough model of a campaign: the loss of each algorithm above Supervised, and its privacy cost.
 GAP = dict(zip(ALGORITHMS, (0.05, 0.03, 0.05, 0.05, 0.05, 0.05, 0.045, 0.0), strict=True))
 COST = dict(zip(ALGORITHMS, (0.10, 0.06, 0.10, 0.10, 0.16, 0.17, 0.15, 0.04), strict=True))
 
@@ -131,3 +123,20 @@ def realistic(sets, seed=0):
                 changes = {"oracle": oracle, "rounds": sets[name], "settings": settings(ridge)}
                 rows.append(run(name, algorithm, epsilon, number, loss, **changes))
     return rows
+
+
+class References(HTMLParser):
+    """Everything in a page that a browser might fetch or run."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = re.findall(r"url\((?!#)[^)]*\)|@import[^;]*|image-set\([^)]*\)", text)
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag in ("script", "iframe", "object", "embed", "base"):
+            self.found.append(tag)
+        for name, value in attributes:
+            points = name.split(":")[-1] in ("src", "href", "srcset", "action", "poster", "data")
+            if points and not (value or "").startswith(("#", "data:,")):
+                self.found.append(f"{name}={value}")

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from discreet.lab.campaign.presets import ROUNDS
 from discreet.lab.report import algorithm_comparison as comparison
-from discreet.lab.report.campaign_figures import COLOURS, legible_on
-from discreet.lab.report.campaign_results import Level, Runs
-from discreet.lab.report.selection import select
+from discreet.lab.report.figures import STYLES
+from discreet.lab.report.selection import REFERENCE, SHORT, select
 from discreet.lab.report.tables import beside_default
 from lab.report.folders import run, settings, table
 from tolerances import EXACT
@@ -22,7 +22,7 @@ def selection(losses, epsilon=1.0):
         for algorithm, loss in each.items()
         if loss is not None
     ]
-    return select(Runs.of(table(rows)))
+    return select(table(rows))
 
 
 THREE = selection(
@@ -61,7 +61,7 @@ def increase_of(losses):
         for epsilon, each in losses.items()
         for number, loss in enumerate(each)
     ]
-    return [tuple(each.values()) for each in comparison.loss_increase(select(Runs.of(table(rows))))]
+    return [tuple(each.values()) for each in comparison.loss_increase(select(table(rows)))]
 
 
 def test_increase_by_hand():
@@ -88,33 +88,16 @@ def test_choices_count_oracle_and_ridge():
         run("b", "VanillaPO", 1.0, 0, 0.2, settings=settings(0.1, scale=3.0)),
         run("c", "VanillaPO", 1.0, 0, 0.2, settings=settings(1e-6), oracle="Logistic"),
     ]
-    found = select(Runs.of(table(rows))).choices()
+    found = select(table(rows)).choices()
     assert [tuple(each.values()) for each in found] == [
         ("VanillaPO", 1.0, 1e-5, "Ridge", 0.1, 2),
         ("VanillaPO", 1.0, 1e-5, "Logistic", 1e-6, 1),
     ]
 
 
-def test_numbers_in_a_heat_map_are_legible():
-    """Contrast of at least 4.5 with every colour of the map [WCAG 2.2]."""
-    colours = pytest.importorskip("matplotlib.colors")
-
-    def luminance(colour):
-        parts = np.asarray(colours.to_rgb(colour))
-        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-        return linear @ (0.2126, 0.7152, 0.0722)
-
-    scale = colours.LinearSegmentedColormap.from_list("win rate", COLOURS)
-    for value in np.linspace(0, 1, 101):
-        pair = sorted(luminance(each) for each in (scale(value), legible_on(scale(value))))
-        assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5
-
-
 def test_means_and_shares_by_hand():
     known = np.array([0.1, 0.3, -0.1, 0.0])
-    (found,) = comparison.differences(
-        ["Rival"], [Level(1.0, 1e-5)], np.append(known, np.nan)[:, None, None]
-    )
+    (found,) = comparison.differences(["Rival"], [1.0], np.append(known, np.nan)[:, None, None])
     mean, half = known.mean(), 1.96 * known.std(ddof=1) / 2
     assert tuple(found.values())[:4] == (1.0, "Rival", 4, pytest.approx(mean))
     assert (found["low"], found["high"]) == pytest.approx((mean - half, mean + half), rel=1e-3)
@@ -124,4 +107,11 @@ def test_means_and_shares_by_hand():
         spread = math.sqrt(bound * (1 - bound) / 4)
         assert abs(2.5 / 4 - bound) == pytest.approx(1.959964 * spread, rel=1e-5)
     assert "+0.075" in beside_default([found]).rows[0][1]
-    assert comparison.differences(["Rival"], [Level(1.0, 1e-5)], np.full((2, 1, 1), np.nan)) == []
+    assert comparison.differences(["Rival"], [1.0], np.full((2, 1, 1), np.nan)) == []
+
+
+def test_no_two_algorithms_look_alike():
+    rivals = [*ROUNDS, "Epsilon-greedy", "Thompson", "AdaSSP"]
+    assert {*rivals, *SHORT, REFERENCE, "Default"} <= {*STYLES}
+    for names in ([*SHORT, REFERENCE, "Default"], [*rivals, "Default"]):
+        assert len({(STYLES[name][0], str(STYLES[name][1])) for name in names}) == len(names)

@@ -1,4 +1,4 @@
-"""Who is selected: by hand, with ties, with halves of the seeds, with holes in the results."""
+"""Selection by hand: with ties, with halves of the seeds, with incomplete results."""
 
 import math
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from discreet.errors import InvalidInput
-from discreet.lab.report.campaign_results import Runs
 from discreet.lab.report.selection import select
 from lab.report.folders import run, settings, table
 from tolerances import EXACT
@@ -14,12 +13,12 @@ from wording import refused
 
 
 def selected(rows, how="seeds"):
-    return select(Runs.of(table(rows)), how)
+    return select(table(rows), how)
 
 
 def winner(rows, how="seeds"):
     """Oracle, settings, loss and standard error of the only winner."""
-    (row,) = selected(rows, how).records()
+    (row,) = selected(rows, how).winners()
     return tuple(row.values())[4:]
 
 
@@ -72,32 +71,26 @@ def test_split_selects_on_one_half_and_reports_the_other():
     assert error == pytest.approx(0.1, abs=EXACT)
     chosen = selected(rows, "split")
     assert chosen.selecting_loss.item() == pytest.approx(0.1, abs=EXACT)
-    assert chosen.reporting.tolist() == [[False, False, True, True]]
+    assert chosen.reporting == ((2, 3),)
 
-
-def test_split_never_looks_at_the_reporting_half():
-    """Whatever is reported, the choice is the same; where it is not finite, nothing is shown."""
+    # The choice does not depend on the reporting half; where it is not finite, nothing is shown.
     rows = seeds([0.1, 0.2, 0.9, math.nan], settings=SMALL) + seeds([0.3] * 4, settings=LARGE)
-    assert selected(rows, "split").records() == []
-    assert winner(rows)[1] == LARGE
+    assert selected(rows, "split").winners() == []
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_disqualifies_its_configuration(broken):
     rows = seeds([0.0, broken, 0.0], settings=SMALL) + seeds([0.4] * 3, settings=LARGE)
-    chosen = selected(rows)
-    assert [row["settings"] for row in chosen.records()] == [LARGE]
-    assert chosen.not_finite == 1
+    assert winner(rows)[1] == LARGE
+    assert selected(rows).not_finite == 1
 
 
 def test_all_are_judged_by_the_seeds_that_all_have():
     """The campaign is being extended: one configuration has a third seed already."""
     rows = seeds([0.2, 0.4, 0.0], settings=SMALL) + seeds([0.2, 0.3], settings=LARGE)
+    assert winner(rows)[1] == LARGE
     chosen = selected(rows)
-    (row,) = chosen.records()
-    assert row["settings"] == LARGE
-    assert chosen.idle_seeds == 1
-    assert chosen.unfinished == 0
+    assert (chosen.idle_seeds, chosen.unfinished) == (1, 0)
 
 
 def test_a_configuration_that_lacks_a_seed_does_not_compete():
@@ -106,10 +99,8 @@ def test_a_configuration_that_lacks_a_seed_does_not_compete():
         rows += seeds([0.2, 0.4], settings=settings(scale=scale))
     rows = [row for row in rows if (row["settings"], row["seed"]) != (settings(scale=8.0), 0)]
     # Seed 0 is held by three, seed 1 by three: both count, and two configurations lack one.
-    chosen = selected(rows)
-    (row,) = chosen.records()
-    assert row["settings"] == SMALL
-    assert chosen.unfinished == 2
+    assert winner(rows)[1] == SMALL
+    assert selected(rows).unfinished == 2
 
 
 def test_bad_choices_are_refused():

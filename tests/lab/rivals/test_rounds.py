@@ -1,4 +1,4 @@
-"""Rivals that act every round: the runner beside a literal loop, clocks as they are defined."""
+"""Rivals that act every round: the runner compared with a literal loop, and clocks."""
 
 import math
 
@@ -78,61 +78,56 @@ def units_at(rival, people):
     return [(each, 1.0) for each in range(1, people + 1)]
 
 
+def solved(rival, scales, gram, response, people):
+    """θ and the inverse matrix of every action, and the number of units of noise."""
+    p, units = gram.shape[-1], units_at(rival, people)
+    drawn = np.zeros((ACTIONS, p * (p + 1) // 2 + p))
+    if scales.response > 0:
+        for number, weight in units:
+            drawn += (
+                weight * SeededNoise((SEED,)).for_batch(number).normal("rival", drawn.shape)[0, 0]
+            )
+    ridge = scales.ridge + scales.shift * math.sqrt(len(units))
+    thetas, inverses = [], []
+    for a in range(ACTIONS):
+        noise = np.zeros((p, p))
+        noise[np.triu_indices(p)] = drawn[a, : p * (p + 1) // 2]
+        upper = np.triu(noise, 1) * scales.gram / math.sqrt(2.0)
+        noise = upper + upper.T + np.diag(np.diag(noise)) * scales.diagonal
+        matrix, step = gram[a] + noise + ridge * np.eye(p), ridge
+        while np.linalg.eigvalsh(matrix).min() <= 0:
+            matrix = gram[a] + noise + (ridge + step) * np.eye(p)
+            step *= 2
+        inverses.append(np.linalg.inv(matrix))
+        moved = response[a] + scales.response * drawn[a, p * (p + 1) // 2 :]
+        thetas.append(inverses[-1] @ moved)
+    return np.array(thetas), np.array(inverses), len(units)
+
+
 def literal(rival, features, labels, budget):
     """One run, one round at a time, with a solve in each: the losses of all rounds."""
-    p = features.shape[1]
+    p, batched = features.shape[1], isinstance(rival, IN_BATCHES)
     scales = rival.scales(RivalProblem(ACTIONS, p, ROUNDS), budget)
     order, u = shuffle(SEED, ROUNDS)
-    gram, response = np.zeros((ACTIONS, p, p)), np.zeros((ACTIONS, p))
-    lost = []
+    gram, response, lost = np.zeros((ACTIONS, p, p)), np.zeros((ACTIONS, p)), []
     for t, (row, uniform) in enumerate(zip(order, u[:, 0], strict=True)):
-        b = features[row]
-        people = t
-        if isinstance(rival, IN_BATCHES):  # only complete batches are known
-            people = max([end for end in np.cumsum([4, 6, 9, 14, 21]) if end <= t], default=0)
+        b, people = features[row], t
+        if batched:  # only complete batches are known
+            people = int(max([end for end in np.cumsum([4, 6, 9, 14, 21]) if end <= t], default=0))
+        if people == t > 0:
+            thetas, inverses, units = solved(rival, scales, gram, response, people)
         if people == 0:
             action = int(uniform * ACTIONS)
+        elif isinstance(rival, rivals.AdaPrivateTS):
+            changes = (*np.cumsum([4, 6, 9, 14]), 16, 40, 48)
+            begun, end = max(c for c in changes if c <= t), min(c for c in changes if c > t)
+            posterior = SeededNoise((SEED,)).for_batch(int(begun)).normal
+            normal = posterior("posterior", (int(end - begun), ACTIONS))[0, 0, t - begun]
+            counted = rival.inflated * units * scales.response**2
+            spreads = rival.width**2 * inverses + counted * inverses @ inverses
+            action = int(np.argmin(thetas @ b + normal * np.sqrt(b @ spreads @ b)))
         else:
-            if not isinstance(rival, IN_BATCHES) or people == t:
-                units = units_at(rival, int(people))
-                drawn = np.zeros((ACTIONS, p * (p + 1) // 2 + p))
-                if scales.response > 0:
-                    for number, weight in units:
-                        normal = SeededNoise((SEED,)).for_batch(number).normal
-                        drawn += weight * normal("rival", drawn.shape)[0, 0]
-                ridge = scales.ridge + scales.shift * math.sqrt(len(units))
-                values = []
-                thetas, inverses = [], []
-                for a in range(ACTIONS):
-                    noise = np.zeros((p, p))
-                    noise[np.triu_indices(p)] = drawn[a, : p * (p + 1) // 2]
-                    upper = np.triu(noise, 1) * scales.gram / math.sqrt(2.0)
-                    noise = upper + upper.T + np.diag(np.diag(noise)) * scales.diagonal
-                    matrix = gram[a] + noise + ridge * np.eye(p)
-                    step = ridge
-                    while np.linalg.eigvalsh(matrix).min() <= 0:
-                        matrix = gram[a] + noise + (ridge + step) * np.eye(p)
-                        step *= 2
-                    inverses.append(np.linalg.inv(matrix))
-                    u_a = response[a] + scales.response * drawn[a, p * (p + 1) // 2 :]
-                    thetas.append(inverses[-1] @ u_a)
-            if isinstance(rival, rivals.AdaPrivateTS):
-                begun = max(each for each in (*np.cumsum([4, 6, 9, 14]), 16, 40) if each <= t)
-                shown = min(each for each in (*np.cumsum([4, 6, 9, 14]), 16, 40, 48) if each > t)
-                posterior = SeededNoise((SEED,)).for_batch(int(begun)).normal
-                normal = posterior("posterior", (int(shown - begun), ACTIONS))[0, 0, t - begun]
-                counted = rival.inflated * len(units) * scales.response**2
-                spreads = [rival.width**2 * each + counted * each @ each for each in inverses]
-                values = [
-                    b @ thetas[a] + normal[a] * math.sqrt(b @ spreads[a] @ b)
-                    for a in range(ACTIONS)
-                ]
-            else:
-                values = [
-                    b @ thetas[a] - rival.width * math.sqrt(b @ inverses[a] @ b)
-                    for a in range(ACTIONS)
-                ]
-            action = int(np.argmin(values))
+            action = int(np.argmin(thetas @ b - rival.width * np.sqrt(b @ inverses @ b)))
         loss = float(action != labels[row])
         lost.append(loss)
         gram[action] += np.outer(b, b)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.policies import bonus_po
 from discreet.policies.bonus_po import average_of_updates
 from interpreted import interpreted
 
@@ -62,22 +61,6 @@ def test_more_rows_than_fit_into_the_cache_and_parameters_that_differ():
         np.testing.assert_allclose(
             fast[run], literal(gaps, reach[run], rate[run], 64), rtol=0, atol=AGREEMENT
         )
-
-
-@pytest.mark.parametrize("wrong", ["late", "dead"])
-def test_a_shortcut_that_goes_too_far_is_caught(monkeypatch, wrong):
-    gaps = gaps_for(np.random.default_rng(4), 60, 3)
-    if wrong == "late":
-        honest = bonus_po._unchanged_steps
-        monkeypatch.setattr(
-            bonus_po,
-            "_unchanged_steps",
-            lambda *given: np.minimum(honest(*given) + 8.0, given[-1]),
-        )
-    else:
-        monkeypatch.setattr(bonus_po, "NEGLIGIBLE", 1e-3)
-    fast = average_of_updates(gaps, 20.0, 0.2, 512)
-    assert abs(fast - literal(gaps, 20.0, 0.2, 512)).max() > AGREEMENT
 
 
 @pytest.mark.torch

@@ -10,7 +10,6 @@ import pytest
 from discreet.cli.command_line import as_json
 from discreet.lab import theory
 from discreet.lab.report.scaling_report import write_report
-from discreet.lab.theory import scaling_experiments
 from discreet.lab.theory import scaling_experiments as scaling
 
 
@@ -24,16 +23,13 @@ def document(found):
     return scaling.document_of(found, scaling.QUICK, 4)
 
 
-def test_every_point_is_there(found):
+def test_points_oracle_calls_and_bounds(found):
     lines = sum(
         len(axis.values) * len(axis.instances) * (2 if axis.private_only else 5)
         for axis in scaling.QUICK
     )
     assert len(found) == 2 * lines
     assert {point.algorithm for point in found} == set(theory.STATEMENTS)
-
-
-def test_oracle_calls_and_bounds(found):
     for point in found:
         calls = point.T if point.algorithm == "vanilla" else theory.fits(point.T)
         assert point.fits == calls
@@ -48,32 +44,10 @@ def test_hard_instances_grow_like_the_theorems_say(found):
             assert each["axis"] != "T" or each["slope"] <= 0.55
 
 
-def test_an_algorithm_that_never_learns_is_caught(monkeypatch):
-    """In the easy instance its slope is one."""
-    from discreet.policies import Uniform
-
-    monkeypatch.setattr(scaling_experiments, "stack", lambda _: Uniform())
-    axis = (scaling.Axis("T", (64, 256, 1024), "rounds T", instances=("easy",)),)
-    monkeypatch.setattr(scaling_experiments, "RATES", ("theorem",))
-    monkeypatch.setattr(scaling.Axis, "algorithms", ["batched_vanilla"])
-    (line,) = scaling.growth(list(scaling.points(axis, seeds=3)), axis)
-    assert line["slope"] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("power", [0.2, 0.5, 1.0])
-def test_slopes_of_powers(power):
-    x = np.array([2.0, 8.0, 32.0, 128.0])
-    assert scaling.slope(x, 3 * x**power) == pytest.approx(power)
-    rng = np.random.default_rng(0)
-    values = 3 * x[:, None] ** power * rng.lognormal(sigma=0.1, size=(4, 30))
-    fit, low, high = scaling.fitted_slope(x, values)
-    assert low < fit < high < low + 0.1
-    assert low - 0.05 < power < high + 0.05
-
-
 def test_intervals_of_slopes_cover():
     """95 % intervals of 200 lines with fixed seeds cover between 88 and 99 %."""
     x = np.array([2.0, 8.0, 32.0, 128.0])
+    assert scaling.slope(x, 3 * x**0.2) == pytest.approx(0.2)
     covered = 0
     for seed in range(200):
         noise = np.random.default_rng(seed).gamma(5.0, 0.2, size=(4, 30))
@@ -83,9 +57,7 @@ def test_intervals_of_slopes_cover():
 
 
 def test_results_are_plain_and_the_report_needs_nothing_else(document, tmp_path):
-    read = json.loads(as_json(document))
-    assert read["seeds"] == 4
-    names = write_report(read, tmp_path)
+    names = write_report(json.loads(as_json(document)), tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
     page = (tmp_path / "index.html").read_text()
     assert "http://" not in page.replace("http://www.w3.org", "")

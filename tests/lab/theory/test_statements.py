@@ -117,7 +117,6 @@ def test_the_horizon_where_a_bound_begins_to_speak(name):
     [
         (lambda: theory.statement("vanila", 10, 2, 2, 0.1), "vanilla"),
         (lambda: theory.statement("vanilla", 10, 2, 2, 0.6), "1/2"),
-        (lambda: theory.least_squares_error(2, 0.0), "delta"),
         (lambda: theory.batched_vanilla_po_rate(4, 2, 0.5), "at least 1"),
         (lambda: theory.batched_bonus_po_parameters(1, 2, 1.0), "second"),
     ],

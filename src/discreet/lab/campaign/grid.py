@@ -6,11 +6,11 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any
 
-from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.campaign import presets
@@ -56,22 +56,6 @@ Key = tuple[str, float, float, str]
 """Algorithm, ε, δ and settings: with a data set, an oracle and a seed they name a run."""
 
 
-class Setting(NamedTuple):
-    """Key of a campaign file and, with a ``metavar``, flag of ``discreet campaign run``."""
-
-    kind: type = str
-    many: bool = False
-    metavar: str | None = None
-    help: str = ""
-    key: str | None = None
-    """Name of the key, where it is not that of the field."""
-
-
-def setting(*described: Any, default: Any = MISSING, **named: Any) -> Any:
-    """Return a field of a dataclass, with its ``Setting`` as metadata."""
-    return field(default=default, metadata={"setting": Setting(*described, **named)})
-
-
 @dataclass(frozen=True)
 class Grid:
     """Public description of the runs, the same for every data set.
@@ -82,30 +66,15 @@ class Grid:
     addition to those that ``algorithms`` names.
     """
 
-    preset: str = setting(
-        metavar="paper|quick|default|rivals",
-        help="the paper's 800 settings per level, a small grid, the untuned default plan, or the "
-        "default plan and other private bandits (default: paper)",
-    )
-    mechanism: str = setting(metavar="paper|structured", help="kind of noise (default: paper)")
-    algorithms: tuple[str, ...] = setting(
-        many=True, metavar="NAME", help="algorithms (default: the paper's eight and Default)"
-    )
-    epsilons: tuple[float, ...] = setting(
-        float, True, "E", "privacy levels ε; inf for no noise", key="epsilon"
-    )
-    ridges: tuple[float, ...] = setting(float, True, "R", "regularisation strengths λ")
-    seeds: int = setting(int, metavar="N", help="use seeds 0 … N−1 (default: paper 10, quick 3)")
-    features: str = setting(
-        metavar="raw|ranges|wide",
-        help="leave columns as they are, or scale them by the ranges of the data, for evaluation "
-        "only (default: raw)",
-        default="raw",
-    )
-    oracles: tuple[str, ...] = setting(
-        many=True, metavar="NAME", help="oracles of the grid: Ridge, Logistic", default=GRID_ORACLES
-    )
-    plans_declared: tuple[presets.OwnPlans, ...] = setting(dict, key="plans", default=())
+    preset: str
+    mechanism: str
+    algorithms: tuple[str, ...]
+    epsilons: tuple[float, ...]
+    ridges: tuple[float, ...]
+    seeds: int
+    features: str = "raw"
+    oracles: tuple[str, ...] = GRID_ORACLES
+    plans_declared: tuple[presets.OwnPlans, ...] = ()
     participation: Participation | None = None
     """Bound on the contributions of a user, where ε is for a user and not for a decision."""
     own: tuple[type[Any], ...] = field(init=False, repr=False, default=())
@@ -209,7 +178,7 @@ class Grid:
     @property
     def families(self) -> tuple[str, ...]:
         """Families with at least one run."""
-        return tuple(_keyed(self))
+        return tuple(configurations(self, 2, 1))
 
     def plans(
         self, family: str, n_actions: int, dimension: int
@@ -248,8 +217,6 @@ def _plans_of(
     grid: Grid, algorithm: str, n_actions: int, dimension: int
 ) -> Sequence[Plan | RivalPlan]:
     often, declared = grid.participation, grid.declared(algorithm)
-    policies = _settings(algorithm)
-    made: Sequence[Plan]
     if algorithm in presets.ROUNDS:
         if often is not None:
             raise InvalidInput(
@@ -257,47 +224,33 @@ def _plans_of(
                 "Leave --user out, or the rivals."
             )
         return presets.rival_plans(algorithm, n_actions, dimension, grid.epsilons)
+    problem: JsonObject = {"n_actions": n_actions, "features": UnitBall(dimension)}
+    parts: Sequence[presets.Parts] = [{}]
     if declared is not None:
-        made = declared.plans(n_actions, dimension, grid.epsilons, grid.mechanism)
-    elif policies:
-        quick = grid.preset == "quick" and algorithm in presets.QUICK_POLICIES
-        named = presets.paper_plans(
-            n_actions,
-            dimension,
-            mechanism=grid.mechanism,
-            policies={algorithm: presets.QUICK_POLICIES[algorithm] if quick else policies},
-            epsilons=grid.epsilons,
-            ridges=grid.ridges,
-            oracles=grid.oracles,
-        )
-        made = [plan for _, plan in named]
-    else:
-        parts = {} if algorithm == "Default" else {"oracle": ORACLES[algorithm]()}
-        features, budgets = UnitBall(dimension), map(presets.budget_of, grid.epsilons)
-        made = [Plan(n_actions=n_actions, features=features, budget=b, **parts) for b in budgets]
-    if often is None:
-        return made
-    batches, records = often.batches, often.records
+        problem = declared.problem(n_actions, dimension)
+        parts = declared.parts(grid.mechanism)
+    elif policies := _settings(algorithm, grid.preset):
+        tuned: JsonObject = {"mechanism": grid.mechanism, "ridges": grid.ridges}
+        parts = presets.policy_parts(algorithm, policies, oracles=grid.oracles, **tuned)
+    elif algorithm != "Default":
+        parts = [{"oracle": ORACLES[algorithm]()}]
+    if often is not None:
+        problem |= {"unit": "user"}
+        problem |= {"batches_per_user": often.batches, "records_per_batch": often.records}
+    budgets = map(presets.budget_of, grid.epsilons)
+    return [Plan(**problem, budget=budget, **each) for budget, each in product(budgets, parts)]
+
+
+def plans_of(grid: Grid, n_actions: int, dimension: int) -> list[Any]:
+    """Return the plans of all families."""
     return [
-        replace(plan, unit="user", batches_per_user=batches, records_per_batch=records)
-        for plan in made
+        plan for each in configurations(grid, n_actions, dimension).values() for _, plan in each
     ]
 
 
-def schedule(grid: Grid, family: str) -> Schedule:
-    """Return the batches of a family: the paper's double, the default plan's grow by half."""
-    return grid.plans(family, 2, 1)[0][1].schedule
-
-
 def keys(grid: Grid, family: str) -> tuple[Key, ...]:
-    """Return the keys of a family's configurations, the same for every data set and mechanism."""
-    return _keyed(grid)[family]
-
-
-@lru_cache(maxsize=64)
-def _keyed(grid: Grid) -> Mapping[str, tuple[Key, ...]]:
-    found = configurations(replace(grid, mechanism="paper"), 2, 1)
-    return {family: tuple(key for key, _ in each) for family, each in found.items()}
+    """Return the keys of a family's configurations, the same for every data set."""
+    return tuple(key for key, _ in grid.plans(family, 2, 1))
 
 
 def _oracle(plan: Plan, *, whole: bool) -> JsonMapping:
@@ -333,10 +286,9 @@ def _own(algorithm: str) -> type[Any] | None:
     return None if kind in (*POLICIES.built_in.values(), *ORACLES.built_in.values()) else kind
 
 
-def _settings(algorithm: str) -> Sequence[Any]:
-    """Return the settings on the paper's oracles; none for what brings an oracle of its own."""
+def _settings(algorithm: str, preset: str = "paper") -> Sequence[Any]:
+    """Return the settings on the paper's oracles; none for an algorithm with another oracle."""
     if algorithm in POLICIES.own:
         return list(POLICIES[algorithm].campaign_settings())
-    return (
-        presets.EXACT_BONUS if algorithm == "BonusPO" else presets.PAPER_POLICIES.get(algorithm, ())
-    )
+    quick = presets.QUICK_POLICIES if preset == "quick" else {}
+    return quick.get(algorithm, presets.GRID_POLICIES.get(algorithm, ()))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from discreet import policies
 from discreet.errors import InvalidInput
 from discreet.features.category import Category
 from discreet.features.joint import Joint
@@ -26,18 +27,7 @@ from discreet.oracles import Logistic, Ridge
 from discreet.plan.config import from_config
 from discreet.plan.plan import Plan
 from discreet.plan.registry import ORACLES, POLICIES, RESERVED, register
-from discreet.policies import (
-    AdaCB,
-    BonusPO,
-    FastCB,
-    Greedy,
-    LinUCB,
-    Policy,
-    RegCB,
-    ReplayBonusPO,
-    SquareCB,
-    VanillaPO,
-)
+from discreet.policies import Policy
 from discreet.privacy.budget import Budget
 from discreet.releases.catalogue import Catalogue
 from discreet.types import JsonMapping, JsonObject
@@ -53,87 +43,83 @@ RIDGES = (1e-6, 1e-4, 1e-2, 1e-1, 1.0)
 
 PAPER_POLICIES: dict[str, list[Policy]] = {
     # The length that the published runs used: of the batch before, not of the one being played.
-    "VanillaPO": [VanillaPO(scale=2.0**k, rollout="previous") for k in (1, 3, 5, 7, 9)],
+    "VanillaPO": [policies.VanillaPO(scale=2.0**k, rollout="previous") for k in (1, 3, 5, 7, 9)],
     "ReplayBonusPO": [
-        ReplayBonusPO(learning_rate=10.0**rate, bonus=10.0**bonus)
+        policies.ReplayBonusPO(learning_rate=10.0**rate, bonus=10.0**bonus)
         for rate, bonus in product((-3, -2, -1, 0), (-3, -2, -1))
     ],
     "SquareCB": [
-        SquareCB(scale=2.0**k, exponent=rho) for k, rho in product((0, 2, 4, 6, 8), (0.25, 0.5))
+        policies.SquareCB(scale=2.0**k, exponent=rho)
+        for k, rho in product((0, 2, 4, 6, 8), (0.25, 0.5))
     ],
     "FastCB": [
-        FastCB(scale=10.0**k, exponent=rho) for k, rho in product((-1, 0, 1, 2, 3), (0.25, 0.5))
+        policies.FastCB(scale=10.0**k, exponent=rho)
+        for k, rho in product((-1, 0, 1, 2, 3), (0.25, 0.5))
     ],
-    "LinUCB": [LinUCB(width=2.0**k) for k in (-12, -8, -7, -5, -2, 0, 1, 2, 3)],
-    "RegCB": [RegCB(width=10.0**k) for k in (-5, -3, -2, -1, 0, 1)],
+    "LinUCB": [policies.LinUCB(width=2.0**k) for k in (-12, -8, -7, -5, -2, 0, 1, 2, 3)],
+    "RegCB": [policies.RegCB(width=10.0**k) for k in (-5, -3, -2, -1, 0, 1)],
     "AdaCB": [
-        AdaCB(scale=10.0**k, exponent=rho, width=10.0**w)
+        policies.AdaCB(scale=10.0**k, exponent=rho, width=10.0**w)
         for k, rho, w in product((-1, 0, 1, 2), (0.25, 0.5), (-2, -1, 0, 1))
     ],
-    "Supervised": [Greedy()],
+    "Supervised": [policies.Greedy()],
 }
 
-EXACT_BONUS = [
-    BonusPO(rate_scale=rate, bonus_scale=bonus)
-    for rate, bonus in product((1.0, 10.0), (0.001, 0.01, 0.1, 1.0))
-]
-"""The paper has no grid for exact BonusPO; this one lies around the theory's 1 and 1."""
+GRID_POLICIES: dict[str, list[Policy]] = {
+    **PAPER_POLICIES,
+    # The paper has no grid for exact BonusPO; this one lies around the theory's 1 and 1.
+    "BonusPO": [
+        policies.BonusPO(rate_scale=rate, bonus_scale=bonus)
+        for rate, bonus in product((1.0, 10.0), (0.001, 0.01, 0.1, 1.0))
+    ],
+}
 
 QUICK_POLICIES: dict[str, list[Policy]] = {
-    "VanillaPO": [VanillaPO(scale=scale, rollout="previous") for scale in (2.0, 32.0, 512.0)],
+    "VanillaPO": [
+        policies.VanillaPO(scale=scale, rollout="previous") for scale in (2.0, 32.0, 512.0)
+    ],
     "ReplayBonusPO": [
-        ReplayBonusPO(learning_rate=rate, bonus=bonus)
+        policies.ReplayBonusPO(learning_rate=rate, bonus=bonus)
         for rate, bonus in ((1.0, 0.001), (0.1, 0.1), (0.1, 0.01))
     ],
-    "SquareCB": [SquareCB(scale=scale, exponent=0.5) for scale in (1.0, 64.0, 256.0)],
-    "FastCB": [FastCB(scale=scale, exponent=0.5) for scale in (0.1, 10.0, 1000.0)],
-    "LinUCB": [LinUCB(width=2.0**k) for k in (-7, -2)],
-    "RegCB": [RegCB(width=width) for width in (0.1, 1.0)],
-    "AdaCB": [AdaCB(scale=s, exponent=0.5, width=w) for s, w in ((10.0, 1.0), (0.1, 10.0))],
-    "Supervised": [Greedy()],
-    "BonusPO": [BonusPO(rate_scale=rate, bonus_scale=0.01) for rate in (1.0, 10.0)],
+    "SquareCB": [policies.SquareCB(scale=scale, exponent=0.5) for scale in (1.0, 64.0, 256.0)],
+    "FastCB": [policies.FastCB(scale=scale, exponent=0.5) for scale in (0.1, 10.0, 1000.0)],
+    "LinUCB": [policies.LinUCB(width=2.0**k) for k in (-7, -2)],
+    "RegCB": [policies.RegCB(width=width) for width in (0.1, 1.0)],
+    "AdaCB": [
+        policies.AdaCB(scale=s, exponent=0.5, width=w) for s, w in ((10.0, 1.0), (0.1, 10.0))
+    ],
+    "Supervised": [policies.Greedy()],
+    "BonusPO": [policies.BonusPO(rate_scale=rate, bonus_scale=0.01) for rate in (1.0, 10.0)],
 }
 """Settings that the paper selected often; all are in its grid, so ``paper`` extends them."""
 
 
-def paper_plans(
-    n_actions: int,
-    dimension: int,
-    *,
-    mechanism: str = "paper",
-    policies: Mapping[str, Sequence[Policy]] = PAPER_POLICIES,
-    epsilons: Sequence[float] = EPSILONS,
-    ridges: Sequence[float] = RIDGES,
-    oracles: Sequence[str] = ("Ridge", "Logistic"),
-) -> list[tuple[str, Plan]]:
-    """Return (algorithm, plan) for every configuration and privacy level.
+Parts = JsonObject
+"""Arguments of a plan, without its problem and its budget."""
 
-    ``policies`` maps the name of an algorithm to its settings; Supervised observes all losses.
-    """
-    plans, features = [], UnitBall(dimension)
-    for algorithm, epsilon in product(policies, epsilons):
-        budget = budget_of(epsilon)
-        full = algorithm == "Supervised"
-        bounded = policies[algorithm][0].needs_bounded_losses
-        tuned = [
-            kind(ridge=ridge, mechanism=mechanism)
-            for kind in (Ridge, Logistic)
-            if kind.__name__ in oracles and (kind.bounded or not bounded)
-            for ridge in ridges
-        ]
-        for policy, oracle in product(policies[algorithm], tuned):
-            plan = Plan(
-                n_actions=n_actions,
-                features=features,
-                budget=budget,
-                policy=policy,
-                oracle=oracle,
-                feedback="full" if full else "bandit",
-                losses="one_label" if full else "general",
-                **DOUBLING,
-            )
-            plans.append((algorithm, plan))
-    return plans
+
+def policy_parts(
+    algorithm: str,
+    settings: Sequence[Policy],
+    *,
+    mechanism: str,
+    ridges: Sequence[float],
+    oracles: Sequence[str],
+) -> list[Parts]:
+    """Return every configuration of a policy's settings; Supervised observes all losses."""
+    bounded = settings[0].needs_bounded_losses
+    tuned = [
+        kind(ridge=ridge, mechanism=mechanism)
+        for kind in (Ridge, Logistic)
+        if kind.__name__ in oracles and (kind.bounded or not bounded)
+        for ridge in ridges
+    ]
+    full = {"feedback": "full", "losses": "one_label"} if algorithm == "Supervised" else {}
+    return [
+        {"policy": policy, "oracle": oracle, **full, **DOUBLING}
+        for policy, oracle in product(settings, tuned)
+    ]
 
 
 def budget_of(epsilon: float) -> Budget:
@@ -241,7 +227,8 @@ class OwnPlans:
                 f'oracle; got {name!r}. Write name = "Mine".'
             )
         made = cls(name, json.dumps(dict(document), sort_keys=True))
-        made.plans(2, 1, (1.0,), "structured")
+        for parts in made.parts("structured"):
+            Plan(**made.problem(2, 1), budget=budget_of(1.0), **parts)
         return made
 
     def to_document(self) -> JsonObject:
@@ -255,16 +242,17 @@ class OwnPlans:
         kinds = [each["kind"] for part in PARTS for each in self._settings(part)]
         return tuple(dict.fromkeys(own[kind] for kind in kinds if kind in own))
 
-    def plans(
-        self, n_actions: int, dimension: int, epsilons: Sequence[float], mechanism: str
-    ) -> tuple[Plan, ...]:
-        """Return all combinations, at every privacy level."""
+    def problem(self, n_actions: int, dimension: int) -> JsonObject:
+        """Return actions and features: numbers, or items with joint features."""
         document = self.to_document()
-        words = {key: value for key, value in document.items() if key in WORDS}
-        kinds: dict[str, Any] = {"n_actions": n_actions, "features": UnitBall(dimension)}
-        if JOINT in document:
-            kinds = _classes_as_items(n_actions, dimension, document[JOINT])
-        policies, oracles = (
+        if JOINT not in document:
+            return {"n_actions": n_actions, "features": UnitBall(dimension)}
+        return _classes_as_items(n_actions, dimension, document[JOINT])
+
+    def parts(self, mechanism: str) -> list[Parts]:
+        """Return all combinations of policies and oracles."""
+        words = {key: value for key, value in self.to_document().items() if key in WORDS}
+        played, oracles = (
             [from_config(registry, each, f"plans.{part}") for each in self._settings(part)]
             for part, (_, registry) in PARTS.items()
         )
@@ -272,10 +260,10 @@ class OwnPlans:
             replace(each, mechanism=mechanism) if hasattr(each, "mechanism") else each
             for each in oracles
         ]
-        return tuple(
-            Plan(**kinds, budget=budget_of(epsilon), policy=policy, oracle=oracle, **words)
-            for epsilon, policy, oracle in product(epsilons, policies, oracles)
-        )
+        return [
+            {"policy": policy, "oracle": oracle, **words}
+            for policy, oracle in product(played, oracles)
+        ]
 
     def _settings(self, part: str) -> list[JsonObject]:
         """Return one table per combination of listed values."""

@@ -1,23 +1,198 @@
-"""Result files of a campaign: one row per run as Parquet, missing runs, status of the folder."""
+"""Results of a campaign: its folder, one row per run as Parquet, missing runs, status.
+
+The folder has a manifest, a file and its sidecar for each task, and a lock. Every file appears
+whole or not at all. A result file counts when its checksum is the one that its sidecar states; all
+other files there are ignored.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import io
+import json
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.data import Handle
-from discreet.errors import DiscreetError, InvalidInput
-from discreet.lab.campaign.grid import Grid, keys, schedule
-from discreet.lab.campaign.results_folder import Folder, file_name
-from discreet.lab.campaign.tasks import Task, missing, reason
-from discreet.types import JsonObject, NumpyArray
+from discreet.errors import CorruptRelease, InvalidInput
+from discreet.lab.campaign.grid import Grid, keys
+from discreet.lab.campaign.tasks import Part, Task
+from discreet.releases.canonical import read_document, write_atomically
+from discreet.types import JsonMapping, JsonObject, NumpyArray
+
+FORMAT = "discreet-campaign/1"
+GO_ON = "Run the same command again to go on."
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """Facts about a task, without its results."""
+
+    sha256: str | None
+    seconds: float
+    rows: int
+    seeds: list[int]
+    device: str
+    error: str | None
+
+
+NOTHING = Sidecar(None, 0.0, 0, [], "", None)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Folder of a campaign, for reading and writing."""
+
+    root: Path
+
+    @property
+    def runs(self) -> Path:
+        return self.root / "runs"
+
+    def manifest(self) -> JsonObject:
+        """Return the manifest; refuse a folder without one."""
+        path = self.root / "manifest.json"
+        if not path.is_file():
+            raise InvalidInput(
+                f"folder must be one that campaign run wrote; {self.root} has no manifest.json. "
+                "Check the path."
+            )
+        try:
+            manifest = read_document(path)
+        except CorruptRelease:
+            manifest = {}
+        if manifest.get("format") != FORMAT:
+            raise InvalidInput(
+                f"manifest.json must have the format {FORMAT!r}; got {manifest.get('format')!r}. "
+                "Read it with the version of discreet that wrote it, or choose another folder."
+            )
+        return manifest
+
+    def known(self) -> JsonObject | None:
+        """Return the manifest of a folder to write to; None for a new folder."""
+        if not self.root.exists():
+            return None
+        if not self.root.is_dir():
+            raise InvalidInput(f"--out must be a folder; {self.root} is a file. Choose another.")
+        others = {path.name for path in self.root.iterdir()} - {"runs", ".lock"}
+        if others and "manifest.json" not in others:
+            raise InvalidInput(
+                f"--out must be new, empty or the folder of a campaign; {self.root} has other "
+                "files. Choose another place."
+            )
+        return self.manifest() if others else None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the folder for one writer; the system releases the lock when a process dies."""
+        import fcntl
+
+        try:
+            self.runs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(
+                f"--out must be a folder to write to; {self.root} is not ({error.strerror}). "
+                "Choose another place."
+            ) from None
+        with (self.root / ".lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InvalidInput(
+                    f"--out must be free; another campaign writes to {self.root} now. "
+                    "Wait until it ends, or choose another folder."
+                ) from None
+            for leftover in self.runs.glob(".*"):  # of a write that was killed
+                leftover.unlink()
+            yield
+
+    def busy(self) -> bool:
+        """Return True if a campaign writes to the folder now."""
+        import fcntl
+
+        try:
+            with (self.root / ".lock").open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
+    def tasks(self) -> list[str]:
+        """Return the tasks that have a sidecar, ordered by name."""
+        return sorted(path.name.removesuffix(".json") for path in self.runs.glob("[!.]*.json"))
+
+    def sidecar(self, task: str) -> Sidecar:
+        """Return facts about a task; ``NOTHING`` if its sidecar is missing or unreadable."""
+        try:
+            return Sidecar(**json.loads((self.runs / f"{task}.json").read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return NOTHING
+
+    def has_file(self, task: str) -> bool:
+        """Return True if there is a result file, valid or not."""
+        return (self.runs / f"{task}.parquet").is_file()
+
+    def content(self, task: str) -> bytes | None:
+        """Return the result file of a task, if it has the checksum of its sidecar."""
+        try:
+            content = (self.runs / f"{task}.parquet").read_bytes()
+        except OSError:
+            return None
+        expected = self.sidecar(task).sha256
+        return content if hashlib.sha256(content).hexdigest() == expected else None
+
+    def write_manifest(self, manifest: JsonMapping) -> None:
+        _write(self.root / "manifest.json", _text(manifest))
+
+    def write_results(self, task: str, content: bytes, sidecar: Sidecar) -> None:
+        """Write results, then the sidecar: after a crash in between the checksum is wrong."""
+        _write(self.runs / f"{task}.parquet", content)
+        checksum = hashlib.sha256(content).hexdigest()
+        self.write_sidecar(task, replace(sidecar, sha256=checksum))
+
+    def write_sidecar(self, task: str, sidecar: Sidecar) -> None:
+        _write(self.runs / f"{task}.json", _text(asdict(sidecar)))
+
+    def forget(self, task: str) -> None:
+        """Delete the sidecar of a task that failed before and no longer exists."""
+        (self.runs / f"{task}.json").unlink(missing_ok=True)
+
+
+def file_name(dataset: str) -> str:
+    """Return a data set's name as part of a file name, different for different names."""
+    plain = re.sub(r"[^\w.-]", "_", dataset, flags=re.ASCII).lstrip(".")
+    if plain == dataset:
+        return dataset
+    return f"{plain}-{hashlib.sha256(dataset.encode()).hexdigest()[:8]}"
+
+
+def _text(document: JsonMapping) -> bytes:
+    return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        write_atomically(path, content, mode=0o644)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InvalidInput(
+            f"disk must have room for the results; none is left for {path.name}. "
+            f"Free some space. {GO_ON}"
+        ) from None
+
 
 SCHEMA = pa.schema(
     [
@@ -43,16 +218,20 @@ KEY = ("algorithm", "epsilon", "delta", "settings")
 ORDER = [(name, "ascending") for name in ("algorithm", "epsilon", "settings", "seed")]
 
 
-def read(results_dir: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+def read(
+    results_dir: str | Path, columns: Sequence[str] | None = None, dataset: str | None = None
+) -> pa.Table:
     """Return all runs of a campaign: the rows of every task file with a valid checksum.
 
     Strings are dictionary-encoded, one dictionary per column. ``columns`` without ``curve``
-    leaves most bytes unread.
+    leaves most bytes unread. With ``dataset``, files of some other sets are left out.
     """
     folder = Folder(Path(results_dir))
     folder.manifest()  # raises InvalidInput if this is no campaign
     names = list(SCHEMA.names if columns is None else columns)
-    contents = (folder.content(task) for task in folder.tasks())
+    start = "" if dataset is None else f"{file_name(dataset)}."
+    tasks = (task for task in folder.tasks() if task.startswith(start))
+    contents = map(folder.content, tasks)
     tables = [from_bytes(content, names) for content in contents if content is not None]
     if not tables:
         return pa.table({name: pa.array([], SCHEMA.field(name).type) for name in names})
@@ -75,7 +254,8 @@ def to_bytes(tables: Iterable[pa.Table]) -> bytes:
 
 def tabulate(task: Task, losses: Sequence[NumpyArray]) -> pa.Table:
     """Return rows of new runs: for each part of a task, losses (plans, seeds, batches)."""
-    named, batches = keys(task.grid, task.family), schedule(task.grid, task.family)
+    named = keys(task.grid, task.family)
+    batches = task.grid.plans(task.family, 2, 1)[0][1].schedule  # of all plans of the family
     oracle = task.family.partition(".")[0]
     constant: JsonObject = {
         "dataset": task.dataset,
@@ -103,74 +283,24 @@ def tabulate(task: Task, losses: Sequence[NumpyArray]) -> pa.Table:
     return pa.concat_tables([table.cast(SCHEMA) for table in tables])
 
 
-def present(table: pa.Table | None, grid: Grid, family: str) -> NumpyArray:
-    """Return a mask (plans, seeds) of the runs of a grid that a table has."""
-    places = {key: index for index, key in enumerate(keys(grid, family))}
-    found = np.zeros((len(places), grid.seeds), dtype=bool)
-    if table is None:
-        return found
-    plain = table.select([*KEY, "seed"]).cast(pa.schema([SCHEMA.field(n) for n in (*KEY, "seed")]))
-    grouped = plain.group_by(list(KEY)).aggregate([("seed", "list")])
-    for *key, seeds in zip(*(grouped[n].to_pylist() for n in (*KEY, "seed_list")), strict=True):
-        place = places.get(tuple(key))
-        if place is not None:
-            found[place, [seed for seed in seeds if seed < grid.seeds]] = True
-    return found
+def missing(content: bytes | None, grid: Grid, family: str) -> tuple[Part, ...]:
+    """Return the runs that a file lacks: plans grouped by their missing seeds.
 
-
-@dataclass(frozen=True)
-class Facts:
-    """Facts about a data set, as in a manifest."""
-
-    digest: str
-    rows: int
-    features: int
-    actions: int
-    best_fixed: float
-
-
-@dataclass
-class Survey:
-    """Data sets after reading each once: those to play, those that failed, those too wide."""
-
-    found: dict[str, Facts] = field(default_factory=dict)
-    handles: dict[str, Handle] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    too_wide: list[str] = field(default_factory=list)
-
-
-def survey(handles: Sequence[Handle], max_columns: int | None) -> Survey:
-    """Read every data set and keep only facts, since all of them may not fit into memory."""
-    made = Survey()
-    refused: DiscreetError | None = None
-    for handle in handles:
-        try:
-            data = handle.load()
-            shape = (data.rows, data.dimension, data.n_actions)
-            facts = Facts(data.digest, *shape, data.best_fixed)
-        except Exception as error:
-            if isinstance(error, DiscreetError):
-                refused = refused or error
-            made.failed[handle.name] = reason(error)
-            continue
-        if max_columns is not None and facts.features > max_columns:
-            made.too_wide.append(handle.name)
-            continue
-        made.found[handle.name], made.handles[handle.name] = facts, handle
-    if refused and not made.found and not made.too_wide:
-        raise refused  # no data set is left
-    return made
-
-
-def pending(found: dict[str, Facts], folder: Folder, grid: Grid) -> Iterator[Task]:
-    """Yield tasks with runs to play, large sets first: a large set at the end would run alone."""
-    for dataset, facts in sorted(found.items(), key=lambda each: -each[1].rows * each[1].features):
-        for family in grid.families:
-            name = task_name(dataset, family)
-            content = folder.content(name)
-            parts = missing(present(None if content is None else from_bytes(content), grid, family))
-            if parts:
-                yield Task(name, dataset, family, grid, parts, facts.rows)
+    The engine is fast with many plans at once.
+    """
+    held: dict[Any, list[int]] = {}
+    if content is not None:
+        table = from_bytes(content, [*KEY, "seed"])
+        plain = table.cast(pa.schema([SCHEMA.field(name) for name in table.column_names]))
+        seeds_of = plain.group_by(list(KEY)).aggregate([("seed", "list")])
+        columns = [seeds_of[name].to_pylist() for name in (*KEY, "seed_list")]
+        held = {tuple(key): seeds for *key, seeds in zip(*columns, strict=True)}
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for index, key in enumerate(keys(grid, family)):
+        lacking = {*range(grid.seeds)}.difference(held.get(key, ()))
+        if lacking:
+            groups[tuple(sorted(lacking))].append(index)
+    return tuple((tuple(indices), seeds) for seeds, indices in groups.items())
 
 
 def task_name(dataset: str, family: str) -> str:

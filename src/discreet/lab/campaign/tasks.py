@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -82,6 +81,8 @@ class Task:
     rows: int
     machine: Machine = Machine()  # noqa: RUF009
     data: Any = field(default=None, repr=False)
+    error: str | None = None
+    """Reason why the data could not be read."""
 
     @property
     def words(self) -> str:
@@ -111,6 +112,8 @@ class TaskOutcome:
 def compute(task: Task) -> TaskOutcome:
     """Play a task; an exception becomes an error text, so that other tasks continue."""
     start = time.perf_counter()
+    if task.error is not None:
+        return TaskOutcome(task.name, error=task.error)
     try:
         for kind in task.grid.own:  # this process may have been started without them
             register(kind)
@@ -165,19 +168,3 @@ def reason(error: BaseException) -> str:
     """Return type and message in one line, without the folder of any file."""
     message = QUOTED_FOLDER.sub(r"\1", " ".join(str(error).split()))
     return f"{type(error).__name__}: {FOLDER.sub('', message)}".rstrip(": ")
-
-
-def missing(present: NumpyArray) -> tuple[Part, ...]:
-    """Return plans grouped by missing seeds: the engine is fast with many plans at once.
-
-    ``present`` (plans, seeds) is a mask of existing runs.
-
-    >>> missing(np.array([[True, False], [False, False], [True, False]]))
-    (((0, 2), (1,)), ((1,), (0, 1)))
-    """
-    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for index, row in enumerate(present):
-        lacking = tuple(np.flatnonzero(~row).tolist())
-        if lacking:
-            groups[lacking].append(index)
-    return tuple((tuple(indices), seeds) for seeds, indices in groups.items())

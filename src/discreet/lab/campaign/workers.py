@@ -1,6 +1,6 @@
 """Workers that play tasks: this process, processes of this machine, or a Dask cluster.
 
-All three return futures, and one loop serves them. Tasks are handed out a few at a time, so that
+All three return futures, and one loop serves them. A few tasks are submitted at a time, so that
 only their data are in memory; outcomes come back in the order in which they end.
 
 Threads of a pool take the locks of futures and of the pool itself. Ctrl-C must not interrupt this
@@ -22,7 +22,6 @@ from queue import SimpleQueue
 from typing import Any
 
 from discreet.errors import InvalidInput
-from discreet.lab.campaign.results_folder import GO_ON
 from discreet.lab.campaign.tasks import Task, TaskOutcome, compute, reason
 from discreet.validate import installed
 
@@ -149,12 +148,9 @@ def answer(crew: Workers, call: Callable[..., Any], *arguments: object) -> Any:
     return _result(ended.get())
 
 
-def outcomes(tasks: Iterator[Task | TaskOutcome], crew: Workers) -> Iterator[TaskOutcome]:
-    """Play all tasks. A worker that dies takes down one task at most, never the campaign.
-
-    What comes as an outcome, because its data could not be read, is passed on.
-    """
-    waiting: dict[Job, Task | TaskOutcome] = {}
+def outcomes(tasks: Iterator[Task], crew: Workers) -> Iterator[TaskOutcome]:
+    """Play all tasks. A worker that dies takes down one task at most, never the campaign."""
+    waiting: dict[Job, Task] = {}
     ended: SimpleQueue[Job] = SimpleQueue()
     while True:
         room = crew.slots() - len(waiting)
@@ -178,14 +174,11 @@ def outcomes(tasks: Iterator[Task | TaskOutcome], crew: Workers) -> Iterator[Tas
             yield alone or TaskOutcome(task.name, error=DIED)
 
 
-def _submit(crew: Workers, task: Task | TaskOutcome, ended: SimpleQueue[Job]) -> Job:
+def _submit(crew: Workers, task: Task, ended: SimpleQueue[Job]) -> Job:
     """Hand out a task; its future appears in ``ended`` when it ends."""
     future: Job = Future()
     try:
-        if isinstance(task, Task):
-            future = crew.submit(compute, task)
-        else:
-            future.set_result(task)
+        future = crew.submit(compute, task)
     except BrokenExecutor as error:  # it broke just now
         future.set_exception(error)
     _report(future, ended)
@@ -197,9 +190,7 @@ def _report(future: Job, ended: SimpleQueue[Job]) -> None:
         future.add_done_callback(ended.put)
 
 
-def _next(
-    waiting: dict[Job, Task | TaskOutcome], ended: SimpleQueue[Job]
-) -> tuple[TaskOutcome | None, Task | TaskOutcome]:
+def _next(waiting: dict[Job, Task], ended: SimpleQueue[Job]) -> tuple[TaskOutcome | None, Task]:
     """Return the outcome of the task that ends next, which is no longer waiting.
 
     None where the process pool broke, which says nothing about this task.
@@ -213,7 +204,8 @@ def _next(
         return None, task
     except CancelledError:
         raise InvalidInput(
-            f"scheduler must stay until the end; it went away. Start it again. {GO_ON}"
+            "scheduler must stay until the end; it went away. Start it again. "
+            "Run the same command again to go on."
         ) from None
     except Exception as error:
         # Dask names the worker that was killed by its address, which must not be published.
@@ -238,8 +230,8 @@ def _uninterrupted() -> Iterator[None]:
     if before is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    kept: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: kept.append(number))
+    received: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if MASKED else set()
         try:
@@ -249,7 +241,7 @@ def _uninterrupted() -> Iterator[None]:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     finally:
         signal.signal(signal.SIGINT, before)
-        if kept:
+        if received:
             signal.raise_signal(signal.SIGINT)
 
 

@@ -6,15 +6,14 @@ level; CSV files, tables and figures are made from the records.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from discreet.lab.report.campaign_results import REFERENCE, Level, Numbers, bandits, short
-from discreet.lab.report.selection import Selection
-from discreet.types import JsonMapping, JsonObject
+from discreet.lab.report.selection import REFERENCE, SHORT, Records, Selection, bandits, records
+from discreet.types import JsonMapping, Numbers
 
-Records = list[JsonObject]
 DEFAULT = "Default"
 NORMAL = 1.959963984540054
 """Half-width of a 95 % interval, in standard errors."""
@@ -57,20 +56,21 @@ def mean_losses(selection: Selection) -> Records:
     mean, error, _ = over_sets(np.where(common[:, None, :], selection.loss, np.nan))
     if len(selection.datasets) == 1:
         error = np.where(common, selection.standard_error[0], np.nan)
-    bandit = np.asarray([name != REFERENCE for name in selection.algorithms])
-    contest = np.where(bandit[:, None] & np.isfinite(mean), mean, np.inf)
-    best = np.where(np.isfinite(contest).any(axis=0), contest.argmin(axis=0), -1)
-    return [
-        {
-            "algorithm": name,
-            "epsilon": level.epsilon,
-            "mean": float(mean[a, i]),
-            "standard_error": float(error[a, i]),
-            "best": bool(best[i] == a),
-        }
-        for a, name in enumerate(selection.algorithms)
-        for i, level in enumerate(selection.levels)
-    ]
+    names = np.asarray(selection.algorithms)[:, None]
+    columns = {
+        "algorithm": names,
+        "epsilon": selection.epsilons,
+        "mean": mean,
+        "standard_error": error,
+        "best": least_bandit(mean, names, axis=0),
+    }
+    return records(np.ones(mean.shape, dtype=bool), columns)
+
+
+def least_bandit(losses: Numbers, names: Numbers, axis: int) -> Numbers:
+    """Return a mask of the least known losses of bandits along an axis."""
+    contest = np.where((names != REFERENCE) & np.isfinite(losses), losses, np.inf)
+    return (contest == contest.min(axis=axis, keepdims=True)) & np.isfinite(contest)
 
 
 def without_contexts(about: JsonMapping, datasets: Sequence[str]) -> dict[str, Numbers]:
@@ -84,26 +84,21 @@ def without_contexts(about: JsonMapping, datasets: Sequence[str]) -> dict[str, N
 
 def loss_increase(selection: Selection) -> Records:
     """Return L(ε) − L(8) over data sets that have both; without ε = 8, the largest finite ε."""
-    levels = selection.levels
-    private = [i for i, level in enumerate(levels) if level.private]
+    private = [epsilon for epsilon in selection.epsilons if math.isfinite(epsilon)]
     if not private:
         return []
-    wanted = [i for i in private if levels[i].epsilon == BASELINE]
-    baseline = (wanted or private)[0]  # levels come with ε decreasing
-    mean, error, datasets = over_sets(selection.loss - selection.loss[..., baseline, None])
-    return [
-        {
-            "algorithm": algorithm,
-            "epsilon": level.epsilon,
-            "mean_increase": float(mean[a, i]),
-            "standard_error": float(error[a, i]),
-            "datasets": int(datasets[a, i]),
-            "relative_to_epsilon": levels[baseline].epsilon,
-        }
-        for a, algorithm in enumerate(selection.algorithms)
-        for i, level in enumerate(levels)
-        if datasets[a, i]
-    ]
+    baseline = BASELINE if BASELINE in private else private[0]
+    base = selection.loss[..., [selection.epsilons.index(baseline)]]
+    mean, error, datasets = over_sets(selection.loss - base)
+    columns = {
+        "algorithm": np.asarray(selection.algorithms)[:, None],
+        "epsilon": selection.epsilons,
+        "mean_increase": mean,
+        "standard_error": error,
+        "datasets": datasets,
+        "relative_to_epsilon": baseline,
+    }
+    return records(datasets > 0, columns)
 
 
 def against_default(selection: Selection) -> Records:
@@ -114,21 +109,26 @@ def against_default(selection: Selection) -> Records:
     others = [a for a, name in enumerate(names) if name != DEFAULT]
     own = selection.loss[:, names.index(DEFAULT), None]
     difference = selection.loss[:, others] - own
-    return differences([names[a] for a in others], selection.levels, difference)
+    return differences([names[a] for a in others], selection.epsilons, difference)
 
 
-def differences(algorithms: Sequence[str], levels: Sequence[Level], difference: Numbers) -> Records:
+def differences(
+    algorithms: Sequence[str], epsilons: Sequence[float], difference: Numbers
+) -> Records:
     """Return the loss of others less that of the default plan, and how often it is ahead.
 
     ``difference`` (data sets, algorithms, levels) are means over seeds, so the spread over data
     sets includes the variation of seeds. The share of data sets on which the default is ahead
     counts ties as half and has Wilson's interval.
     """
-    mean, error, n = over_sets(difference)
+    mean, error, n = (each.T for each in over_sets(difference))
     z = NORMAL**2 / np.maximum(n, 1)
-    share = ((difference > 0) + 0.5 * (difference == 0)).sum(axis=0) / np.maximum(n, 1)
+    ahead = ((difference > 0) + 0.5 * (difference == 0)).sum(axis=0).T
+    share = ahead / np.maximum(n, 1)
     middle, half = share + z / 2, np.sqrt(share * (1 - share) * z + z**2 / 4)
     columns = {
+        "epsilon": np.asarray(epsilons)[:, None],
+        "algorithm": np.asarray(algorithms),
         "datasets": n,
         "mean_difference": mean,
         "low": mean - NORMAL * error,
@@ -137,13 +137,7 @@ def differences(algorithms: Sequence[str], levels: Sequence[Level], difference: 
         "ahead_low": 100 * (middle - half) / (1 + z),
         "ahead_high": 100 * (middle + half) / (1 + z),
     }
-    return [
-        {"epsilon": level.epsilon, "algorithm": name}
-        | {column: values[a, i].item() for column, values in columns.items()}
-        for i, level in enumerate(levels)
-        for a, name in enumerate(algorithms)
-        if n[a, i]
-    ]
+    return records(n > 0, columns)
 
 
 def outcomes(loss: Numbers) -> Numbers:
@@ -165,36 +159,37 @@ def win_rates(selection: Selection) -> Records:
     result = outcomes(selection.loss[:, [selection.algorithms.index(name) for name in names]])
     wins, ties, losses = ((result == outcome).sum(axis=0) for outcome in (1, 0, -1))
     datasets = wins + ties + losses
-    return [
-        {
-            **selection.levels[i]._asdict(),
-            "row_algorithm": names[j],
-            "column_algorithm": names[k],
-            "datasets": int(datasets[i, j, k]),
-            "wins": int(wins[i, j, k]),
-            "ties": int(ties[i, j, k]),
-            "losses": int(losses[i, j, k]),
-            "win_rate_percent": round(
-                float(100 * (wins[i, j, k] + ties[i, j, k] / 2) / datasets[i, j, k]), 6
-            ),
-        }
-        for i, j, k in np.argwhere(datasets)
-    ]
+    columns = {
+        "epsilon": np.asarray(selection.epsilons)[:, None, None],
+        "delta": np.asarray(selection.deltas)[:, None, None],
+        "row_algorithm": np.asarray(names)[:, None],
+        "column_algorithm": np.asarray(names),
+        "datasets": datasets,
+        "wins": wins,
+        "ties": ties,
+        "losses": losses,
+        "win_rate_percent": np.round(100 * (wins + ties / 2) / np.maximum(datasets, 1), 6),
+    }
+    return records(datasets > 0, columns)
 
 
 def with_short_names(rates: Iterable[JsonMapping]) -> Records:
-    """Return the lines of ``win_rates.csv``, whose names are those of the paper's table."""
+    """Return the lines of ``win_rates.csv``: names of the paper's table, others in lower case."""
     columns = ("row_algorithm", "column_algorithm")
-    return [{**each, **{name: short(each[name]) for name in columns}} for each in rates]
+    return [
+        {**each, **{name: SHORT.get(each[name], each[name].lower()) for name in columns}}
+        for each in rates
+    ]
 
 
 def rates_of(rates: Iterable[JsonMapping], epsilon: float) -> dict[str, list[float]]:
     """Return the win rates of each algorithm against the others at one level."""
     found: dict[str, list[float]] = {}
     for each in rates:
-        row = found.setdefault(each["row_algorithm"], []) if each["epsilon"] == epsilon else []
-        if each["row_algorithm"] != each["column_algorithm"]:
-            row.append(each["win_rate_percent"])
+        if each["epsilon"] == epsilon:
+            row = found.setdefault(each["row_algorithm"], [])
+            if each["row_algorithm"] != each["column_algorithm"]:
+                row.append(each["win_rate_percent"])
     return found
 
 

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from discreet.client.pages import rendered
-from discreet.errors import InvalidInput
-from discreet.lab.campaign.results_folder import file_name
+from discreet.lab.campaign.result_files import Folder, file_name, read
 from discreet.lab.report import algorithm_comparison as comparison
+from discreet.lab.report import figures, tables
 from discreet.lab.report import paper_comparison as paper
-from discreet.lab.report import tables
-from discreet.lab.report.campaign_figures import against_epsilon, curve_chart, heat_maps
-from discreet.lab.report.campaign_results import (
-    DATA,
-    POOLED,
+from discreet.lab.report.selection import (
+    CURVE_COLUMNS,
     REFERENCE,
-    CampaignResults,
-    Level,
+    RUN_COLUMNS,
+    Selection,
     bandits,
+    curves,
+    select,
 )
-from discreet.lab.report.figures import Drawing
-from discreet.lab.report.selection import Selection, curves, select
+from discreet.privacy.budget import Participation
 from discreet.text import epsilon_text, listed
 from discreet.types import JsonMapping, JsonObject
-from discreet.validate import one_of, writable
+from discreet.validate import one_of
 
+POOLED = "PooledRidge"
+"""The oracle of the default plan: it has one mechanism, discreet's own, in every campaign."""
 INLINED = 12
 """Largest number of data sets with curves inside the page; other curves stay in files."""
 SHOWN = 6
@@ -45,115 +46,101 @@ def write(
     ``select_by`` is ``seeds``, as in the paper, or ``split``: half the seeds select, half report.
     ``curves_of`` is ``paper`` (its six data sets, or else the first three), ``all`` or names.
     """
-    source = CampaignResults(results_dir)
-    about, manifest = source.datasets, source.manifest
-    best = select(source.runs(), select_by)
+    source = Folder(Path(results_dir))
+    manifest = source.manifest()
+    grid, about = manifest["grid"], manifest["datasets"]
+    best = select(read(source.root, RUN_COLUMNS), select_by)
     drawn = shown(best, curves_of, about)
     rates, means = comparison.win_rates(best), comparison.mean_losses(best)
-    increase, beside = comparison.loss_increase(best), comparison.against_default(best)
-    compared = _compared(best, source)
-    folder = _Folder(Path(out))
+    increase, against = comparison.loss_increase(best), comparison.against_default(best)
+    files: dict[str, str | bytes] = {}
     for name, records in {
-        "best": best.records(),
+        "best": best.winners(),
         "win_rates": comparison.with_short_names(rates),
         "loss_increase": increase,
         "choices": best.choices(),
-        "against_default": beside,
+        "against_default": against,
     }.items():
         if records:
-            folder.write(f"{name}.csv", tables.csv_text(records))
+            files[f"{name}.csv"] = tables.csv_text(records)
 
-    figures: JsonObject = {"maps": {}, "curves": {}, "more": [], "increase": "", "levels": ""}
-    epsilons = [level.epsilon for level in best.levels]
-    baseline = Level(increase[0]["relative_to_epsilon"], 0.0).text if increase else None
-    contest = len(bandits(best.algorithms)) > 1 and len(best.datasets) > 1
-    if contest:  # with one set every rate is 0 or 100
-        folder.draw("win_rates", heat_maps(rates, epsilons))
-        for i, level in enumerate(best.levels):
-            figures["maps"][level.text] = heat_maps(rates, [level.epsilon]).inline(f"map{i}")
-    if increase and sum(level.private for level in best.levels) > 1:
-        private = [each for each in increase if np.isfinite(each["epsilon"])]
-        words = f"final loss, less that at {baseline}"
-        chart = against_epsilon(private, "mean_increase", words, {})
-        figures["increase"] = folder.draw("loss_increase", chart)
-    if beside and len(best.levels) > 1:
+    def draw(name: str, drawing: figures.Drawing, prefix: str = "") -> str:
+        """Add a figure in both formats to the files, and return it for the page."""
+        files[f"{name}.png"], files[f"{name}.svg"] = drawing.png(), drawing.svg()
+        return drawing.inline(prefix or name)
+
+    charts: JsonObject = {"maps": {}, "curves": {}, "more": [], "increase": "", "levels": ""}
+    baseline = increase[0]["relative_to_epsilon"] if increase else math.inf
+    if len(bandits(best.algorithms)) > 1 and len(best.datasets) > 1:  # else a rate is 0 or 100
+        draw("win_rates", figures.heat_maps(rates, best.epsilons))
+        for i, epsilon in enumerate(best.epsilons):
+            chart = figures.heat_maps(rates, [epsilon])
+            charts["maps"][f"ε = {epsilon_text(epsilon)}"] = chart.inline(f"map{i}")
+    private = [each for each in increase if math.isfinite(each["epsilon"])]
+    if len({each["epsilon"] for each in private}) > 1:
+        words = f"final loss, less that at ε = {epsilon_text(baseline)}"
+        chart = figures.against_epsilon(private, "mean_increase", words, {})
+        charts["increase"] = draw("loss_increase", chart)
+    if against and len(best.epsilons) > 1:
         counted = comparison.common_sets(best).any(axis=1)
         plain = comparison.without_contexts(about, best.datasets)
         fixed = {name: float(np.mean(losses[counted])) for name, losses in plain.items()}
-        chart = against_epsilon(means, "mean", "mean final loss", fixed)
-        figures["levels"] = folder.draw("levels", chart)
-    for place, name in enumerate(drawn):
-        found = curves(source.curves(name), best, name)
-        if found is not None:
+        chart = figures.against_epsilon(means, "mean", "mean final loss", fixed)
+        charts["levels"] = draw("levels", chart)
+    for number, name in enumerate(drawn):
+        found = curves(read(source.root, CURVE_COLUMNS, name), best, name)
+        if found:
             known = comparison.without_contexts(about, [name])
-            chart = curve_chart(found, {each: float(level[0]) for each, level in known.items()})
+            chart = figures.curve_chart(
+                found, {each: float(level[0]) for each, level in known.items()}
+            )
             stem = f"curves/{file_name(name)}"
-            svg = folder.draw(stem, chart, f"curves{place}")
-            if place < INLINED:
-                figures["curves"][name] = svg
+            svg = draw(stem, chart, f"curves{number}")
+            if number < INLINED:
+                charts["curves"][name] = svg
             else:
-                figures["more"].append(f"{stem}.svg")
+                charts["more"].append(f"{stem}.svg")
 
     lines, holes = summary(best, rates, means, about), missing(best, source)
-    devices = ", ".join(sorted({task.device for task in source.tasks if task.device}))
+    played = {*best.oracle[best.oracle != ""].tolist()}
     page = rendered(
         "discreet.lab.report",
         "campaign.html",
         best=best,
-        source=source,
-        device=manifest["device"] or devices or "unknown device",
-        levels=", ".join(epsilon_text(level.epsilon) for level in best.levels),
+        manifest=manifest,
+        mechanism="structured" if played == {POOLED} else grid["mechanism"],
+        device=manifest["device"] or "unknown device",
+        not_private=manifest.get("event", {}).get("reason", ""),
+        participation=Participation.from_json(grid.get("participation")),
+        levels=", ".join(map(epsilon_text, best.epsilons)),
         summary=lines,
         missing=holes,
-        figures=figures,
+        figures=charts,
         mean_losses=tables.losses_by_level(best, means, about),
-        beside_default=tables.beside_default(beside),
+        beside_default=tables.beside_default(against),
         average_win_rates=tables.average_win_rates(rates),
-        comparison=paper.sentences(compared)[:-1] if compared else [],  # the last is the statement
-        citation=paper.CITATION,
-        differences=tables.differences(compared) if compared else None,
-        relative_to=baseline,
+        relative_to=f"ε = {epsilon_text(baseline)}",
         increases=tables.increases(increase) if increase else None,
         by_dataset=tables.by_dataset(best, about),
         command=tables.rerun_command(manifest),
-        pooled=POOLED,
+        pooled=POOLED in played,
+        others=played != {POOLED},
         reference=REFERENCE,
-        written=["index.html", *folder.written],
+        written=["index.html", *files],
     )
-    folder.write("index.html", page)
+    files["index.html"] = page
     return {
         "selection": best.statement,
         "runs": best.runs,
         "datasets": len(best.datasets),
         "algorithms": list(best.algorithms),
-        "epsilons": epsilons,
+        "epsilons": list(best.epsilons),
         "summary": lines,
         "missing": holes,
-        "features": source.features,
+        "features": grid["features"],
         "event": manifest.get("event"),
-        "files": [str(folder.root / name) for name in folder.written],
+        "files": figures.write_files(out, files),
     }
-
-
-class _Folder:
-    """Folder of a report, and the files written to it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.written: list[str] = []
-
-    def write(self, name: str, content: str | bytes) -> None:
-        path = self.root / name
-        with writable(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.encode() if isinstance(content, str) else content)
-        self.written.append(name)
-
-    def draw(self, name: str, drawing: Drawing, prefix: str = "") -> str:
-        """Write a figure in both formats, and return it for the page."""
-        self.write(f"{name}.png", drawing.png())
-        self.write(f"{name}.svg", drawing.svg())
-        return drawing.inline(prefix or name)
 
 
 def shown(selection: Selection, wanted: str | Sequence[str], about: JsonMapping) -> list[str]:
@@ -170,16 +157,6 @@ def shown(selection: Selection, wanted: str | Sequence[str], about: JsonMapping)
     return names
 
 
-def _compared(best: Selection, source: CampaignResults) -> JsonObject | None:
-    if source.features != "raw":  # the paper's columns are as they are
-        return None
-    try:
-        found = paper.beside_published(best, source.datasets)
-    except InvalidInput:  # nothing shared with the paper: nothing to say
-        return None
-    return found if found["by_epsilon"] else None
-
-
 def summary(
     selection: Selection,
     rates: Sequence[JsonMapping],
@@ -188,19 +165,20 @@ def summary(
 ) -> list[str]:
     """Return the algorithm that is first everywhere, a line for each ε, and plain policies."""
     several = len(selection.datasets) > 1
-    first = {comparison.first(rates, level.epsilon) for level in selection.levels}
+    first = {comparison.first(rates, epsilon) for epsilon in selection.epsilons}
     lines = []
     if several and len(first) == 1 and None not in first:
         lines = [f"{first.pop()} is first at every ε: it wins more than half against each other."]
-    for level in selection.levels:
-        at = [each for each in means if each["epsilon"] == level.epsilon]
+    for epsilon in selection.epsilons:
+        at = [each for each in means if each["epsilon"] == epsilon]
         losses = {each["algorithm"]: each["mean"] for each in at if np.isfinite(each["mean"])}
         known = sorted(losses, key=losses.__getitem__)
         best = [f"{each}, {losses[each]:.3f}" for each in bandits(known)[:2]]
-        line = f"{level.text}: least mean loss {', then '.join(best) or 'unknown'}"
+        line = f"ε = {epsilon_text(epsilon)}: "
+        line += f"least mean loss {', then '.join(best) or 'unknown'}"
         if REFERENCE in known:
             line += f" ({REFERENCE}, which sees every loss: {losses[REFERENCE]:.3f})"
-        won = comparison.rates_of(rates, level.epsilon)
+        won = comparison.rates_of(rates, epsilon)
         average = {name: np.mean(each) for name, each in won.items() if each}
         if several and average:
             leader = max(average, key=average.__getitem__)
@@ -212,28 +190,31 @@ def summary(
     return lines
 
 
-def missing(selection: Selection, source: CampaignResults) -> list[str]:
+def missing(selection: Selection, source: Folder) -> list[str]:
     """Return sentences about runs of the grid that the folder lacks, and runs that do not count."""
-    grid, names = source.grid, selection.datasets
-    epsilons = {level.epsilon for level in selection.levels}
+    manifest = source.manifest()
+    grid, names = manifest["grid"], selection.datasets
     seeds = grid["seeds"] - (grid["seeds"] // 2 if selection.how == "split" else 0)
-    counts = zip(names, selection.reporting.sum(axis=1), strict=True)
     # Pairs of algorithm and ε that were never run are not gaps of a data set.
     gaps = np.argwhere(~selection.has & selection.has.any(axis=0))
-    failed = [task for task in source.tasks if task.error]
+    failures = _failures(source, manifest["datasets"])
     found = {
         "No runs of {}.": [a for a in grid["algorithms"] if a not in selection.algorithms],
         "No runs at ε = {}.": [
-            epsilon_text(each) for each in map(float, grid["epsilons"]) if each not in epsilons
+            epsilon_text(each)
+            for each in map(float, grid["epsilons"])
+            if each not in selection.epsilons
         ],
-        "No runs on {}.": [name for name in source.datasets if name not in names],
+        "No runs on {}.": [name for name in manifest["datasets"] if name not in names],
         f"{len(gaps):,} of {selection.has.size:,} combinations of data set, algorithm and ε have "
         "no result: {}.": [
-            f"{names[d]} × {selection.algorithms[a]} at {selection.levels[i].text}"
+            f"{names[d]} × {selection.algorithms[a]} at ε = {epsilon_text(selection.epsilons[i])}"
             for d, a, i in gaps
         ],
         f"Fewer seeds than the {grid['seeds']} of the grid on {{}}.": [
-            name for name, n in counts if n < seeds
+            name
+            for name, reported in zip(names, selection.reporting, strict=True)
+            if len(reported) < seeds
         ],
     }
     left_out = {
@@ -244,11 +225,21 @@ def missing(selection: Selection, source: CampaignResults) -> list[str]:
     return [
         *(text.format(listed(some, SHOWN)) for text, some in found.items() if some),
         *(f"{text}: {count:,}." for text, count in left_out.items() if count),
-        *(
-            f"{task.dataset} could not be read: {task.error}"
-            if task.family == DATA
-            else f"{task.dataset}, {task.family}, failed: {task.error}"
-            for task in failed[:SHOWN]
-        ),
-        *([f"{len(failed) - SHOWN} more tasks failed."] if len(failed) > SHOWN else []),
+        *failures[:SHOWN],
+        *([f"{len(failures) - SHOWN} more tasks failed."] if len(failures) > SHOWN else []),
     ]
+
+
+def _failures(source: Folder, datasets: Iterable[str]) -> list[str]:
+    """Return a sentence about each failed task; family ``data`` reads the data set itself."""
+    named = {file_name(dataset): dataset for dataset in datasets}
+    errors = {name: source.sidecar(name).error for name in source.tasks()}
+    sentences = []
+    for name, error in errors.items():
+        if error is not None and name.endswith(".data"):
+            stem = name.removesuffix(".data")
+            sentences.append(f"{named.get(stem, stem)} could not be read: {error}")
+        elif error is not None:
+            stem, *family = name.rsplit(".", 2)
+            sentences.append(f"{named.get(stem, stem)}, {'.'.join(family)}, failed: {error}")
+    return sentences

@@ -14,8 +14,7 @@ from discreet.client.pages import rendered
 from discreet.data import Dataset
 from discreet.features.unit_ball import UnitBall
 from discreet.lab.campaign.presets import DOUBLING
-from discreet.lab.report.campaign_figures import known_levels
-from discreet.lab.report.figures import Drawing, legend, line_style, rounds_axis
+from discreet.lab.report.figures import Drawing, known_levels, legend, line_style, rounds_axis
 from discreet.lab.report.tables import with_error
 from discreet.learner import Learner
 from discreet.oracles import Logistic, Oracle, PooledRidge, Ridge

@@ -14,12 +14,19 @@ import numpy as np
 
 from discreet.data.openml import collection
 from discreet.errors import InvalidInput
-from discreet.lab.campaign.presets import EPSILONS
+from discreet.lab.campaign.presets import EPSILONS, budget_of
+from discreet.lab.campaign.result_files import Folder, read
 from discreet.lab.report.algorithm_comparison import outcomes
-from discreet.lab.report.campaign_results import SHORT, CampaignResults, Level, Numbers, bandits
-from discreet.lab.report.selection import Selection, select
-from discreet.text import listed
-from discreet.types import JsonMapping, JsonObject
+from discreet.lab.report.selection import (
+    RUN_COLUMNS,
+    SHORT,
+    Selection,
+    bandits,
+    records,
+    select,
+)
+from discreet.text import epsilon_text, listed
+from discreet.types import JsonMapping, JsonObject, Numbers
 
 CITATION = (
     "I. Attias, O. Levy, A. Ryabchenko, Y. Mansour and U. Stemmer (2026). Vanilla Policy "
@@ -35,12 +42,12 @@ def _packaged(name: str) -> list[dict[str, str]]:
 
 
 @cache
-def published() -> dict[tuple[Level, str, str], float]:
-    """Return the published percentages over 100 data sets, by level, row and column."""
+def published() -> dict[tuple[float, str, str], float]:
+    """Return the published percentages over 100 data sets, by ε, row and column."""
     long = {short: name for name, short in SHORT.items()}
     return {
         (
-            Level(float(row["epsilon"]), float(row["delta"])),
+            float(row["epsilon"]),
             long[row["row_algorithm"]],
             long[row["column_algorithm"]],
         ): float(row["win_rate_percent"])
@@ -48,7 +55,6 @@ def published() -> dict[tuple[Level, str, str], float]:
     }
 
 
-PAPER_LEVELS = tuple(Level(epsilon, 1e-5 if epsilon < np.inf else 0.0) for epsilon in EPSILONS)
 PAPER_ALGORITHMS = tuple(SHORT)[:7]
 FIGURES = (901, 1489, 41027, 1462, 1560, 44743)
 """The sets whose curves the paper shows, by their number at OpenML, in its order."""
@@ -123,20 +129,17 @@ def sentences(document: JsonMapping) -> list[str]:
     return [*lines, *document["missing"], document["selection"]]
 
 
-def _shared(cells: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return the cells that the paper has too."""
-    return [each for each in cells if each["difference"] is not None]
-
-
 def compare(results_dir: Path, select_by: str = "seeds") -> JsonObject:
     """Compare win rates over the data sets that the paper uses with the published ones."""
-    source = CampaignResults(results_dir)
-    if source.features != "raw":
+    manifest = Folder(results_dir).manifest()
+    features = manifest["grid"]["features"]
+    if features != "raw":
         raise InvalidInput(
-            f"features must be 'raw', as the paper's are; this campaign has {source.features!r}. "
+            f"features must be 'raw', as the paper's are; this campaign has {features!r}. "
             "Run it with --features raw and another --out."
         )
-    return beside_published(select(source.runs(), select_by), source.datasets)
+    selection = select(read(results_dir, RUN_COLUMNS), select_by)
+    return beside_published(selection, manifest["datasets"])
 
 
 def beside_published(selection: Selection, about: JsonMapping) -> JsonObject:
@@ -147,46 +150,40 @@ def beside_published(selection: Selection, about: JsonMapping) -> JsonObject:
     theirs = published()
     shared = paper_sets({name: about.get(name, {}) for name in selection.datasets})
     names = bandits(selection.algorithms)
-    levels = [level for level in PAPER_LEVELS if level in selection.levels]
-    if not shared or len(names) < 2 or not levels:
+    epsilons = [epsilon for epsilon in EPSILONS if epsilon in selection.epsilons]
+    if not shared or len(names) < 2 or not epsilons:
         raise InvalidInput(
             "results must have two bandit algorithms and share data sets and an ε with the paper; "
-            f"got {len(names)} algorithms, {len(shared)} shared data sets, {len(levels)} shared ε. "
-            "Run two algorithms on the collection 'paper', or see campaign report."
+            f"got {len(names)} algorithms, {len(shared)} shared data sets, {len(epsilons)} shared "
+            "ε. Run two algorithms on the collection 'paper', or see campaign report."
         )
-    places = product(levels, names, names)
-    truth = np.reshape(
-        [theirs.get(place, np.nan) for place in places], (len(levels), len(names), -1)
-    )
     among = [d for d, name in enumerate(selection.datasets) if name in shared]
     kept = [selection.algorithms.index(name) for name in names]
-    shown = [selection.levels.index(level) for level in levels]
+    shown = [selection.epsilons.index(epsilon) for epsilon in epsilons]
     # The percentage won by the row: 100, 50 or 0 (data sets, levels, rows, columns).
     score = np.asarray(50 * (outcomes(selection.loss[np.ix_(among, kept, shown)]) + 1))
     rates = _rates(score, np.ones((1, len(score))))[0]
+    places = product(epsilons, names, names)
+    truth = np.reshape([theirs.get(place, np.nan) for place in places], rates.shape)
     known = np.isfinite(rates) & ~np.eye(len(names), dtype=bool)
     both = known & np.isfinite(truth)
     estimate, interval, by_chance = np.nan, (np.nan, np.nan), np.nan
     if both.any():
         estimate = float(np.abs(rates - truth)[both].mean())
         interval, by_chance = _bootstrap(score[:, both], truth[both], estimate)
-    counts = np.isfinite(score).sum(axis=0)
-    cells: list[JsonObject] = []
-    for i, j, k in np.argwhere(known):
-        ours = round(float(rates[i, j, k]), 6)
-        paper = float(truth[i, j, k]) if both[i, j, k] else None
-        cells.append(
-            {
-                **levels[i]._asdict(),
-                "row_algorithm": names[j],
-                "column_algorithm": names[k],
-                "datasets": int(counts[i, j, k]),
-                "ours": ours,
-                "published": paper,
-                "difference": None if paper is None else ours - paper,
-            }
-        )
-    first = _first(rates, names, levels)
+    ours, unknown = np.round(rates, 6), np.full(rates.shape, None)
+    columns = {
+        "epsilon": np.asarray(epsilons)[:, None, None],
+        "delta": np.asarray([budget_of(epsilon).delta for epsilon in epsilons])[:, None, None],
+        "row_algorithm": np.asarray(names)[:, None],
+        "column_algorithm": np.asarray(names),
+        "datasets": np.isfinite(score).sum(axis=0),
+        "ours": ours,
+        "published": np.where(both, truth, unknown),
+        "difference": np.where(both, ours - truth, unknown),
+    }
+    cells = records(known, columns)
+    first = _first(rates, names, epsilons)
     apart: dict[str, list[float]] = {}
     for each in _shared(cells):
         apart.setdefault(f"{each['epsilon']:g}", []).append(abs(each["difference"]))
@@ -200,11 +197,16 @@ def beside_published(selection: Selection, about: JsonMapping) -> JsonObject:
         "by_epsilon": {level: float(np.mean(each)) for level, each in apart.items()},
         "first": first,
         "leader_first": bool(first) and all(first.values()),
-        "missing": _missing(names, levels, int(both.sum())),
+        "missing": _missing(names, epsilons, int(both.sum())),
         "selection": selection.statement,
         "citation": CITATION,
         "cells": cells,
     }
+
+
+def _shared(cells: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return the cells that the paper has too."""
+    return [each for each in cells if each["difference"] is not None]
 
 
 def _rates(score: Numbers, weights: Numbers) -> Numbers:
@@ -235,20 +237,20 @@ def _bootstrap(
     return (max(0.0, estimate + float(low)), estimate + float(high)), float(moved)
 
 
-def _first(rates: Numbers, names: list[str], levels: list[Level]) -> dict[str, bool]:
+def _first(rates: Numbers, names: list[str], epsilons: list[float]) -> dict[str, bool]:
     """Return for each finite ε if the leader wins more than half against the paper's others."""
     rivals = [k for k, name in enumerate(names) if name in PAPER_ALGORITHMS and name != LEADER]
     if LEADER not in names or not rivals:
         return {}
-    ahead = rates[:, names.index(LEADER), rivals] > 50
-    finite = [(i, level.epsilon) for i, level in enumerate(levels) if level.private]
-    return {f"{epsilon:g}": bool(ahead[i].all()) for i, epsilon in finite}
+    ahead = (rates[:, names.index(LEADER), rivals] > 50).all(axis=1).tolist()
+    levels = zip(epsilons, ahead, strict=True)
+    return {f"{epsilon:g}": first for epsilon, first in levels if np.isfinite(epsilon)}
 
 
-def _missing(names: list[str], levels: list[Level], cells: int) -> list[str]:
+def _missing(names: list[str], epsilons: list[float], cells: int) -> list[str]:
     own = [name for name in names if name not in PAPER_ALGORITHMS]
     absent = [name for name in PAPER_ALGORITHMS if name not in names]
-    without = [level.text for level in PAPER_LEVELS if level not in levels]
+    without = [f"ε = {epsilon_text(each)}" for each in EPSILONS if each not in epsilons]
     lines = {
         f"Not in the paper: {listed(own)}. --cells shows the win rates.": own,
         f"Not in this campaign: {listed(absent)}.": absent,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -66,13 +66,7 @@ def public_set(
 
 
 def public_curve(
-    data: Dataset,
-    groups: NumpyArray | None,
-    participation: Participation | None,
-    *,
-    epsilons: Sequence[float],
-    seeds: int,
-    horizon: int | None,
+    data: Dataset, groups: NumpyArray | None, participation: Participation | None, **options: Any
 ) -> PrivacyCurve:
     """Return the curve of the default plan, for users where their participation is given."""
     plan = None
@@ -85,16 +79,8 @@ def public_curve(
             batches_per_user=participation.batches,
             records_per_batch=participation.records,
         )
-    return privacy_curve(
-        data.contexts,
-        data.labels,
-        groups=groups,
-        users=data.users,
-        plan=plan,
-        epsilons=epsilons,
-        seeds=seeds,
-        horizon=horizon,
-    )
+    given = {"groups": groups, "users": data.users, "plan": plan, **options}
+    return privacy_curve(data.contexts, data.labels, **given)
 
 
 def curve_document(found: PrivacyCurve, data: Dataset, features: str) -> JsonObject:

@@ -18,17 +18,23 @@ from discreet.types import Axes, JsonMapping, JsonObject
 FORMAT = "discreet-report/1"
 
 
-def report_document(released: Released, label: JsonMapping) -> JsonObject:
-    """Return everything that the page shows; ``label`` is the document of the privacy label."""
+def release_report(
+    released: Released, label: JsonMapping, label_file: str
+) -> tuple[JsonObject, str]:
+    """Return the document of a report, and one self-contained HTML file that shows it.
+
+    ``label`` is the document of the privacy label, and ``label_file`` the name of its page.
+    """
     if released.latest is None or released.plan is None:
         raise InvalidInput(
             "SOURCE must hold a release; nothing was released yet. Report after the first release."
         )
     names = released.actions or range(released.n_actions)
-    found = _lift(released)
-    means = [each for each in quality(released) if each.text != "–"]
-    rails = [each.to_json() for each in guardrails(released)] if found else []
-    return {
+    found, means = _lift(released), quality(released)
+    known = found if found and found.pooled.known else None
+    newest = [each.text for each in means if each.text != "–"]
+    rails = guardrails(released) if found else []
+    document: JsonObject = {
         "format": FORMAT,
         "experiment": label["about"]["experiment"],
         "actions": [str(name) for name in names],
@@ -36,7 +42,7 @@ def report_document(released: Released, label: JsonMapping) -> JsonObject:
         "range": released.outcome.range,
         "releases": len(released.items),
         "records": released.rounds,
-        "mean": means[-1].text if means else None,
+        "mean": newest[-1] if newest else None,
         "rule": released.rule_text,
         "lift": None if found is None else found.to_json(),
         "epsilon": label["epsilon"],
@@ -44,15 +50,9 @@ def report_document(released: Released, label: JsonMapping) -> JsonObject:
         "unit": label["unit"],
         "private": label["private"],
         "attacker": label["attacker"]["sentence"],
-        **({"guardrails": rails} if rails else {}),
+        **({"guardrails": [each.to_json() for each in rails]} if rails else {}),
     }
-
-
-def report_page(released: Released, document: JsonMapping, label: str) -> str:
-    """Return one self-contained HTML file; ``label`` is the file name of the privacy label."""
-    found, means = _lift(released), quality(released)
-    known = found if found and found.pooled.known else None
-    return rendered(
+    page = rendered(
         "discreet.lab.report",
         "release_report.html",
         document=document,
@@ -62,10 +62,11 @@ def report_page(released: Released, document: JsonMapping, label: str) -> str:
         items=released.items,
         means={each.number: each.text for each in means},
         compared=_compared(known) if known else None,
-        rails=guardrails(released) if "guardrails" in document else [],
-        label=label,
-        explanation=Plan.from_config(released.plan or {}).explain(),
+        rails=rails,
+        label=label_file,
+        explanation=Plan.from_config(released.plan).explain(),
     )
+    return document, page
 
 
 def _lift(released: Released) -> Lift | None:

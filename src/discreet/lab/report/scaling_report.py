@@ -11,7 +11,6 @@ from markupsafe import Markup
 from discreet.client.pages import rendered
 from discreet.lab.report import figures
 from discreet.lab.report.tables import Table, csv_text, number, pivot
-from discreet.releases.canonical import write_atomically
 from discreet.types import Axes, Figure, JsonMapping, JsonObject
 
 NAMES = {
@@ -60,15 +59,14 @@ def write_report(results: JsonMapping, out: Path) -> list[str]:
         ratios=_ratios(results),
         **summary(results),
     )
-    contents: dict[str, bytes] = {
-        "points.csv": csv_text(results["points"]).encode(),
-        "slopes.csv": csv_text(results["growth"]).encode(),
-        "index.html": page.encode(),
+    files: dict[str, str | bytes] = {
+        "points.csv": csv_text(results["points"]),
+        "slopes.csv": csv_text(results["growth"]),
+        "index.html": page,
         **{f"{name}.png": drawing.png() for name, drawing in drawings.items()},
     }
-    for name, data in contents.items():
-        write_atomically(out / name, data, mode=0o644)
-    return list(contents)
+    figures.write_files(out, files)
+    return list(files)
 
 
 def _panels(

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.design.schedule import Schedule
 from discreet.errors import InvalidInput
-from discreet.lab.report.campaign_results import Level, Numbers, Runs
-from discreet.types import Frame, JsonObject
+from discreet.lab.campaign.presets import budget_of
+from discreet.types import Frame, JsonObject, Numbers
 from discreet.validate import one_of
 
+SHORT = {
+    "ReplayBonusPO": "bpo",
+    "VanillaPO": "vpo",
+    "SquareCB": "squarecb",
+    "FastCB": "fastcb",
+    "LinUCB": "linucb",
+    "RegCB": "regcb",
+    "AdaCB": "adacb",
+    "BonusPO": "exact_bpo",
+}
+"""Names in the paper's table: its BonusPO is our ReplayBonusPO, and it lacks the exact BonusPO."""
+REFERENCE = "Supervised"
+"""Algorithm that sees the loss of every action, so it does not compete."""
 HOW = {
     "seeds": (
         "Each configuration was selected by its mean final loss over the same seeds that are "
@@ -23,16 +39,39 @@ HOW = {
         "in the selection, is reported here."
     ),
 }
+NAMED = ("dataset", "algorithm", "oracle", "epsilon", "settings", "seed", "rounds")
+RUN_COLUMNS = (*NAMED, "loss")
+CURVE_COLUMNS = (*NAMED, "first_batch", "growth", "curve")
+Records = list[JsonObject]
+
+
+def place(algorithm: str) -> tuple[int, str]:
+    """Return the sort key of an algorithm: the paper's order, then others, the reference last."""
+    if algorithm == REFERENCE:
+        return len(SHORT) + 1, algorithm
+    return (list(SHORT).index(algorithm) if algorithm in SHORT else len(SHORT)), algorithm
+
+
+def bandits(algorithms: Iterable[str]) -> list[str]:
+    """Return all algorithms but the reference."""
+    return [each for each in algorithms if each != REFERENCE]
+
+
+def records(where: Numbers, columns: Mapping[str, Numbers]) -> Records:
+    """Return a record for each true cell of a mask; columns broadcast to the mask."""
+    cells = [np.broadcast_to(values, where.shape)[where].tolist() for values in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Winners, as arrays (data sets, algorithms, levels); NaN and −1 where there is none."""
+    """Winners, as arrays (data sets, algorithms, levels); NaN and "" where there is none."""
 
     how: str
     datasets: tuple[str, ...]
     algorithms: tuple[str, ...]
-    levels: tuple[Level, ...]
+    epsilons: tuple[float, ...]
+    """From no privacy to the most privacy."""
     loss: Numbers
     """Mean final loss over the reporting seeds."""
     standard_error: Numbers
@@ -40,21 +79,15 @@ class Selection:
     """Mean final loss over the selecting seeds; equal to ``loss`` unless the seeds were split."""
     oracle: Numbers
     settings: Numbers
-    oracles: tuple[str, ...]
-    texts: tuple[str, ...]
-    """The canonical JSON that ``settings`` counts."""
-    seeds: tuple[int, ...]
-    reporting: Numbers = field(repr=False)
-    """(data sets, seeds): mask of reported seeds."""
-    rounds: Numbers = field(repr=False)
-    """(data sets,): T."""
+    """Canonical JSON."""
+    reporting: tuple[tuple[int, ...], ...] = field(repr=False)
+    """Reported seeds of each data set."""
     runs: int
     not_finite: int
     unfinished: int
     """Configurations that lack a seed which the others have; they do not compete."""
     idle_seeds: int
     """Seeds of a data set that only some configurations have; they do not count."""
-    mechanism: str
 
     @property
     def statement(self) -> str:
@@ -70,44 +103,48 @@ class Selection:
         """Mean reported loss, less that on the seeds that selected."""
         return float(np.nanmean((self.loss - self.selecting_loss)[self.has]))
 
-    def records(self) -> list[JsonObject]:
-        """Return the lines of ``best.csv``."""
-        return [
-            {
-                "dataset": self.datasets[d],
-                "algorithm": self.algorithms[a],
-                **self.levels[i]._asdict(),
-                "oracle": self.oracles[self.oracle[d, a, i]],
-                "settings": self.texts[self.settings[d, a, i]],
-                "loss": float(self.loss[d, a, i]),
-                "standard_error": float(self.standard_error[d, a, i]),
-            }
-            for d, a, i in np.argwhere(self.has)
-        ]
+    @property
+    def deltas(self) -> list[float]:
+        return [budget_of(epsilon).delta for epsilon in self.epsilons]
 
-    def choices(self) -> list[JsonObject]:
+    def winners(self) -> Records:
+        """Return the lines of ``best.csv``."""
+        return records(
+            self.has,
+            {
+                "dataset": np.asarray(self.datasets)[:, None, None],
+                "algorithm": np.asarray(self.algorithms)[:, None],
+                "epsilon": self.epsilons,
+                "delta": self.deltas,
+                "oracle": self.oracle,
+                "settings": self.settings,
+                "loss": self.loss,
+                "standard_error": self.standard_error,
+            },
+        )
+
+    def choices(self) -> Records:
         """Return the number of data sets on which each pair of oracle and λ was selected."""
-        ridge = [json.loads(text).get("ridge") for text in self.texts]
-        found: dict[tuple[int, int, int, float], int] = {}
-        for d, a, i in np.argwhere(self.settings >= 0):
-            chosen = ridge[self.settings[d, a, i]]
-            if chosen is not None:
-                key = (int(a), int(i), int(self.oracle[d, a, i]), chosen)
-                found[key] = found.get(key, 0) + 1
+        counts: Counter[tuple[Any, ...]] = Counter()
+        for d, a, i in np.argwhere(self.settings != "").tolist():
+            ridge = json.loads(self.settings[d, a, i]).get("ridge")
+            if ridge is not None:
+                counts[a, i, _oracle_order(str(self.oracle[d, a, i])), float(ridge)] += 1
         return [
             {
                 "algorithm": self.algorithms[a],
-                **self.levels[i]._asdict(),
-                "oracle": self.oracles[o],
-                "ridge": float(chosen),
+                "epsilon": self.epsilons[i],
+                "delta": self.deltas[i],
+                "oracle": oracle,
+                "ridge": ridge,
                 "datasets": count,
             }
-            for (a, i, o, chosen), count in sorted(found.items())
+            for (a, i, (_, oracle), ridge), count in sorted(counts.items())
         ]
 
 
-def select(runs: Runs, how: str = "seeds") -> Selection:
-    """Select the least mean final loss over the selecting seeds.
+def select(table: Frame, how: str = "seeds") -> Selection:
+    """Select the least mean final loss over the selecting seeds, from runs in any order.
 
     Ties go to Ridge, then to small settings.
 
@@ -115,69 +152,102 @@ def select(runs: Runs, how: str = "seeds") -> Selection:
     have. A configuration that lacks one, or has a loss that is not finite, does not compete.
     """
     one_of("select", how, HOW)
-    shape = tuple(len(each.values) for each in (runs.dataset, runs.algorithm, runs.level))
-    oracles, settings, seeds = (
-        len(each.values) for each in (runs.oracle, runs.settings, runs.seed)
-    )
-    # One number per configuration, in the order that breaks ties; inside it, seed by seed.
-    key = runs.dataset.codes
-    for part in (runs.algorithm, runs.level, runs.oracle, runs.settings):
-        key = key * len(part.values) + part.codes
-    order = np.argsort(key * seeds + runs.seed.codes, kind="stable")
-    key, seed, lost = key[order], runs.seed.codes[order], runs.lost[order]
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    group = key[first] // (oracles * settings)
-    dataset = group // (shape[1] * shape[2])
-    rounds = runs.rounds[order][first]
+    if table.num_rows == 0:
+        raise InvalidInput(
+            "results must hold at least one run; they hold none. "
+            "Run the campaign first, or see why its tasks failed with campaign status."
+        )
+    datasets, dataset_of_run = _coded(table, "dataset", str)
+    algorithms, algorithm_of_run = _coded(table, "algorithm", place)
+    epsilons, level_of_run = _coded(table, "epsilon", lambda each: -each)
+    oracles, oracle_of_run = _coded(table, "oracle", _oracle_order)
+    texts, text_of_run = _coded(table, "settings", _settings_order)
+    seeds, seed_of_run = _coded(table, "seed", int)
 
-    row_dataset = np.repeat(dataset, np.diff(first, append=len(key)))
-    selecting, reporting, idle = _seeds(row_dataset, seed, (shape[0], seeds), how)
-    used = selecting | reporting
-    held = np.add.reduceat(used[row_dataset, seed], first, dtype=np.int64)
-    complete = held == used.sum(1)[dataset]
-    mean, _ = _mean(lost, first, selecting, row_dataset, seed, dataset)
+    # Configurations are sorted in the order that breaks ties.
+    shape = tuple(map(len, (datasets, algorithms, epsilons, oracles, texts)))
+    codes = dataset_of_run, algorithm_of_run, level_of_run, oracle_of_run, text_of_run
+    key, configuration = np.unique(np.ravel_multi_index(codes, shape), return_inverse=True)
+    dataset, algorithm, level, oracle, text = np.unravel_index(key, shape)
+    lost_in_run, rounds_of_run = _lost_rounds(table)
+    lost = np.full((len(key), len(seeds)), np.nan)
+    lost[configuration, seed_of_run] = lost_in_run
+    present = np.zeros(lost.shape, dtype=bool)
+    present[configuration, seed_of_run] = True
+    rounds = np.zeros(len(key))
+    rounds[configuration] = rounds_of_run
+
+    selecting, reporting, idle = _seeds(present, dataset, how)
+    complete = (present | ~(selecting | reporting)[dataset]).all(axis=1)
+    mean, _ = _mean(lost, selecting[dataset])
+    reported, error = _mean(lost, reporting[dataset])
     competes = complete & np.isfinite(mean)
-
-    ranked = np.lexsort((np.where(competes, mean, np.inf), group))
-    best = ranked[np.flatnonzero(np.diff(group[ranked], prepend=-1))]
+    cell = np.ravel_multi_index((dataset, algorithm, level), shape[:3])
+    ranked = np.lexsort((np.where(competes, mean, np.inf), cell))
+    best = ranked[np.unique(cell[ranked], return_index=True)[1]]
     best = best[competes[best]]
-    reported, error = _mean(lost, first, reporting, row_dataset, seed, dataset)
 
-    def laid_out(values: Numbers, empty: float) -> Numbers:
-        array = np.full(shape, empty, dtype=values.dtype)
-        array.reshape(-1)[group[best]] = values[best]
+    def laid_out(values: Numbers, empty: float | str) -> Numbers:
+        array = np.full(shape[:3], empty, dtype=values.dtype)
+        array.reshape(-1)[cell[best]] = values
         return array
 
-    horizon = np.zeros(shape[0])
-    horizon[dataset] = rounds
     return Selection(
         how=how,
-        datasets=runs.dataset.values,
-        algorithms=runs.algorithm.values,
-        levels=runs.level.values,
-        loss=laid_out(reported / rounds, np.nan),
-        standard_error=laid_out(error / rounds, np.nan),
-        selecting_loss=laid_out(mean / rounds, np.nan),
-        oracle=laid_out(key[first] // settings % oracles, -1),
-        settings=laid_out(key[first] % settings, -1),
-        oracles=runs.oracle.values,
-        texts=runs.settings.values,
-        seeds=runs.seed.values,
-        reporting=reporting,
-        rounds=horizon,
-        runs=len(lost),
-        not_finite=int((~np.isfinite(lost)).sum()),
+        datasets=datasets,
+        algorithms=algorithms,
+        epsilons=epsilons,
+        loss=laid_out((reported / rounds)[best], np.nan),
+        standard_error=laid_out((error / rounds)[best], np.nan),
+        selecting_loss=laid_out((mean / rounds)[best], np.nan),
+        oracle=laid_out(np.asarray(oracles)[oracle[best]], ""),
+        settings=laid_out(np.asarray(texts)[text[best]], ""),
+        reporting=tuple(tuple(np.asarray(seeds)[mask].tolist()) for mask in reporting),
+        runs=table.num_rows,
+        not_finite=int((~np.isfinite(lost_in_run)).sum()),
         unfinished=int((~complete).sum()),
         idle_seeds=idle,
-        mechanism=runs.mechanism,
     )
 
 
-def _seeds(
-    dataset: Numbers, seed: Numbers, shape: tuple[int, int], how: str
-) -> tuple[Numbers, Numbers, int]:
+def _coded(table: Frame, name: str, order: Callable[[Any], Any]) -> tuple[tuple[Any, ...], Numbers]:
+    """Return the sorted values of a column, and for each run the index of its value."""
+    column = table[name].combine_chunks().dictionary_encode()
+    words = column.dictionary.to_pylist()
+    values = sorted(words, key=order)
+    ranks = {value: rank for rank, value in enumerate(values)}
+    return tuple(values), np.asarray([ranks[word] for word in words])[column.indices.to_numpy()]
+
+
+def _oracle_order(name: str) -> tuple[bool, str]:
+    return name != "Ridge", name
+
+
+def _settings_order(text: str) -> tuple[object, ...]:
+    """Return a sort key by name, then by size as numbers and not as text: 1e-06 before 0.1."""
+    return tuple(
+        (name, 0, value) if isinstance(value, (int, float)) else (name, 1, str(value))
+        for name, value in sorted(json.loads(text).items())
+    )
+
+
+def _lost_rounds(table: Frame) -> tuple[Numbers, Numbers]:
+    """Return the lost rounds of every run, and its rounds.
+
+    A float32 loss is a rounded n/T. Lost rounds are n again, so that equal sums are equal.
+    """
+    loss = table["loss"].to_numpy()
+    rounds = table["rounds"].to_numpy().astype(np.float64)
+    lost = loss.astype(np.float64) * rounds
+    with np.errstate(invalid="ignore", divide="ignore"):
+        whole = np.rint(lost)
+        return np.where((whole / rounds).astype(loss.dtype) == loss, whole, lost), rounds
+
+
+def _seeds(present: Numbers, dataset: Numbers, how: str) -> tuple[Numbers, Numbers, int]:
     """Return masks of selecting and reporting seeds (data sets, seeds), and the count of others."""
-    held = np.bincount(dataset * shape[1] + seed, minlength=shape[0] * shape[1]).reshape(shape)
+    held = np.zeros((dataset[-1] + 1, present.shape[1]), dtype=int)
+    np.add.at(held, dataset, present)
     used = held == held.max(axis=1, keepdims=True)
     idle = int(((held > 0) & ~used).sum())
     if how == "seeds":
@@ -192,64 +262,54 @@ def _seeds(
     return selects, used & ~selects, idle
 
 
-def _mean(
-    lost: Numbers, first: Numbers, chosen: Numbers, dataset: Numbers, seed: Numbers, of: Numbers
-) -> tuple[Numbers, Numbers]:
-    """Return the mean over the chosen seeds for each configuration, and its standard error."""
-    counted = chosen[dataset, seed]
-    n = chosen.sum(axis=1)[of]
+def _mean(lost: Numbers, chosen: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the mean of each row over the chosen seeds, and its standard error."""
+    n = chosen.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.add.reduceat(np.where(counted, lost, 0.0), first) / n
-        spread = lost - np.repeat(mean, np.diff(first, append=len(lost)))
-        squares = np.add.reduceat(np.where(counted, spread * spread, 0.0), first)
-        error = np.where(n > 1, np.sqrt(squares / (n - 1) / n), np.nan)
-    return mean, error
+        mean = np.where(chosen, lost, 0.0).sum(axis=1) / n
+        squares = np.where(chosen, (lost - mean[:, None]) ** 2, 0.0)
+        # Not squares.sum(axis=1), whose last digits differ from those of earlier reports.
+        summed = np.add.reduceat(squares, [0], axis=1)[:, 0]
+        return mean, np.where(n > 1, np.sqrt(summed / (n - 1) / n), np.nan)
 
 
-@dataclass(frozen=True)
-class Curves:
-    """One data set: mean loss so far and its standard error, (algorithms, levels, batches).
+class Curve(NamedTuple):
+    """Mean loss so far at the end of each batch, and its standard error over seeds."""
 
-    Algorithms may have different batches; after its last batch an algorithm has NaN.
-    """
-
-    algorithms: tuple[str, ...]
-    levels: tuple[Level, ...]
     ends: Numbers
-    """(algorithms, batches): rounds played when a batch ends."""
     mean: Numbers
     standard_error: Numbers
 
 
-def curves(table: Frame, selection: Selection, dataset: str) -> Curves | None:
-    """Return means over the reporting seeds; None where nothing was selected on the data set."""
+Curves = dict[tuple[str, float], Curve]
+"""Curves of one data set, by algorithm and ε."""
+
+
+def curves(table: Frame, selection: Selection, dataset: str) -> Curves:
+    """Return curves over the reporting seeds, where something was selected on the data set."""
     import pyarrow.compute as pc
 
     d = selection.datasets.index(dataset)
-    names, levels = selection.algorithms, selection.levels
-    seeds = np.asarray(selection.seeds)[selection.reporting[d]]
-    pieces, stops = {}, {}
-    for a, i in np.argwhere(selection.has[d]):
+    made: Curves = {}
+    for a, i in np.argwhere(selection.has[d]).tolist():
+        algorithm, epsilon = selection.algorithms[a], selection.epsilons[i]
         wanted = {
-            "algorithm": names[a],
-            "epsilon": levels[i].epsilon,
-            "oracle": selection.oracles[selection.oracle[d, a, i]],
-            "settings": selection.texts[selection.settings[d, a, i]],
+            "dataset": dataset,
+            "algorithm": algorithm,
+            "epsilon": epsilon,
+            "oracle": str(selection.oracle[d, a, i]),
+            "settings": str(selection.settings[d, a, i]),
         }
         found = table
         for column, value in wanted.items():
             found = found.filter(pc.equal(found[column], value))
-        found = found.filter(np.isin(found["seed"].to_numpy(), seeds)).sort_by("seed")
-        first, growth = (found[column][0].as_py() for column in ("first_batch", "growth"))
-        stops[a] = np.cumsum(Schedule(first, int(selection.rounds[d]), growth).lengths())
-        pieces[a, i] = np.asarray(found["curve"].to_pylist(), dtype=np.float64)
-    if not pieces:
-        return None
-    mean = np.full((len(names), len(levels), max(map(len, stops.values()))), np.nan)
-    error, ends = mean.copy(), mean[:, 0].copy()
-    for (a, i), piece in pieces.items():
-        batches = len(stops[a])
-        ends[a, :batches], mean[a, i, :batches] = stops[a], piece.mean(axis=0)
-        if len(piece) > 1:
-            error[a, i, :batches] = piece.std(axis=0, ddof=1) / np.sqrt(len(piece))
-    return Curves(names, levels, ends, mean, error)
+        reported = np.isin(found["seed"].to_numpy(), selection.reporting[d])
+        found = found.filter(reported).sort_by("seed")
+        batches = (found[column][0].as_py() for column in ("first_batch", "rounds", "growth"))
+        played = np.asarray(found["curve"].to_pylist(), dtype=np.float64)
+        error = np.zeros(played.shape[1])
+        if len(played) > 1:
+            error = played.std(axis=0, ddof=1) / np.sqrt(len(played))
+        ends = np.cumsum(Schedule(*batches).lengths())
+        made[algorithm, epsilon] = Curve(ends, played.mean(axis=0), error)
+    return made

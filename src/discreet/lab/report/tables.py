@@ -13,9 +13,14 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from discreet.lab.campaign.grid import Grid
-from discreet.lab.report.algorithm_comparison import common_sets, rates_of, without_contexts
-from discreet.lab.report.campaign_results import REFERENCE, Level, levels_of, named_in
+from discreet.lab.report.algorithm_comparison import (
+    common_sets,
+    least_bandit,
+    rates_of,
+    without_contexts,
+)
 from discreet.lab.report.selection import Selection
+from discreet.text import epsilon_text
 from discreet.types import JsonMapping
 
 
@@ -44,14 +49,23 @@ def pivot(
     row: str,
     column: str,
     cell: Callable[[JsonMapping], str],
-    kind: str = "",
 ) -> Table:
     """Return a table with a line for each value of ``row`` and a column for each of ``column``."""
     cells = {(record[row], record[column]): cell(record) for record in records}
     head = list(dict.fromkeys(name for _, name in cells))
     lines = dict.fromkeys(name for name, _ in cells)
     rows = [[name, *(cells.get((name, each), "–") for each in head)] for name in lines]
-    return Table(caption, ["", *head], rows, kind)
+    return Table(caption, ["", *head], rows)
+
+
+def by_epsilon(
+    caption: str,
+    records: Iterable[JsonMapping],
+    cell: Callable[[JsonMapping], str],
+) -> Table:
+    """Return a table of records, algorithms by ε."""
+    labelled = [{**each, "level": f"ε = {epsilon_text(each['epsilon'])}"} for each in records]
+    return pivot(caption, labelled, "algorithm", "level", cell)
 
 
 def number(value: float, form: str = ".3f") -> str:
@@ -76,66 +90,42 @@ def losses_by_level(
     selection: Selection, means: Sequence[JsonMapping], about: JsonMapping
 ) -> Table:
     """Return algorithms by ε; the best bandit of a column is bold."""
-
-    def cell(each: JsonMapping) -> str:
-        return with_error(each["mean"], each["standard_error"], each["best"])
-
     caption = (
         "Mean ± one standard error over {}; the best bandit of each column is bold. Best "
         "fixed action and uniform need no contexts."
     )
-    table, common = by_epsilon("", means, "algorithm", cell), common_sets(selection)
-    rows = list(table.rows)
+    table = by_epsilon(
+        caption,
+        means,
+        lambda each: with_error(each["mean"], each["standard_error"], each["best"]),
+    )
+    rows, common = list(table.rows), common_sets(selection)
     for name, losses in without_contexts(about, selection.datasets).items():
         plain = (losses[each].mean() if each.any() else np.nan for each in common.T)
         rows.append([name, *map(number, plain)])
     over, counts = "data sets", common.sum(axis=0)
     if len(selection.datasets) == 1:
-        over, counts = "seeds", np.full(len(selection.levels), selection.reporting.sum())
+        over, counts = "seeds", np.full(len(selection.epsilons), len(selection.reporting[0]))
     return Table(caption.format(over), table.head, [*rows, [over, *map(str, counts)]])
 
 
 def average_win_rates(rates: Sequence[JsonMapping]) -> Table:
     """Return mean win rates, algorithms by ε."""
-    found = {level: rates_of(rates, level) for level in levels_of(rates)}
-    records = [
-        {"algorithm": name, "epsilon": level, "mean": np.mean(won[name] or np.nan)}
-        for name in named_in(rates, "row_algorithm")
-        for level, won in found.items()
-        if name in won
+    averages = [
+        {"algorithm": name, "epsilon": epsilon, "mean": np.mean(won or np.nan)}
+        for epsilon in dict.fromkeys(each["epsilon"] for each in rates)
+        for name, won in rates_of(rates, epsilon).items()
     ]
     caption = "Mean win rate against the other bandits, in percent."
-    return by_epsilon(caption, records, "algorithm", lambda each: number(each["mean"], ".1f"))
-
-
-def by_epsilon(
-    caption: str,
-    records: Iterable[JsonMapping],
-    row: str,
-    cell: Callable[[JsonMapping], str],
-) -> Table:
-    """Return a table of records with a column for each ε."""
-    labelled = [{**each, "level": Level(each["epsilon"], 0.0).text} for each in records]
-    return pivot(caption, labelled, row, "level", cell)
-
-
-def differences(compared: JsonMapping) -> Table:
-    """Return the mean absolute difference to the published win rates at each ε."""
-    records = [
-        {"": "points", "epsilon": float(epsilon), "points": points}
-        for epsilon, points in compared["by_epsilon"].items()
-    ]
-    caption = "Mean absolute difference at each ε."
-    return by_epsilon(caption, records, "", lambda each: number(each["points"], ".1f"))
+    return by_epsilon(caption, averages, lambda each: number(each["mean"], ".1f"))
 
 
 def increases(increase: Sequence[JsonMapping]) -> Table:
     """Return the increase of the final loss with its standard error, algorithms by ε."""
     baseline = increase[0]["relative_to_epsilon"]
     return by_epsilon(
-        f"Increase of the final loss, relative to {Level(baseline, 0.0).text}.",
+        f"Increase of the final loss, relative to ε = {epsilon_text(baseline)}.",
         [each for each in increase if each["epsilon"] != baseline],
-        "algorithm",
         lambda each: with_error(each["mean_increase"], each["standard_error"], form="+.3f"),
     )
 
@@ -153,42 +143,27 @@ def beside_default(records: Sequence[JsonMapping]) -> Table:
         "mean over data sets with its 95 % interval, and in brackets the percentage of sets on "
         "which the default is ahead. against_default.csv has intervals of both."
     )
-    return by_epsilon(caption, records, "algorithm", cell)
+    return by_epsilon(caption, records, cell)
 
 
 def by_dataset(selection: Selection, about: JsonMapping) -> dict[str, Table]:
     """Return for each ε losses of data sets by algorithm; the best bandit of a row is bold."""
-    contest = np.asarray([name != REFERENCE for name in selection.algorithms])
     others = without_contexts(about, selection.datasets)
+    head = ["", *selection.algorithms, *others]
     made = {}
-    for i, level in enumerate(selection.levels):
+    for i, epsilon in enumerate(selection.epsilons):
         loss = selection.loss[:, :, i]
-        least = np.where(contest & np.isfinite(loss), loss, np.inf).min(axis=1)
-        best = contest & (loss == least[:, None])
+        best = least_bandit(loss, np.asarray(selection.algorithms), axis=1)
         rows = [
             [
                 selection.datasets[d],
-                *(
-                    bold(number(each), really)
-                    for each, really in zip(loss[d], best[d], strict=True)
-                ),
+                *(bold(number(each), b) for each, b in zip(loss[d], best[d], strict=True)),
                 *(number(losses[d]) for losses in others.values()),
             ]
             for d in np.flatnonzero(np.isfinite(loss).any(axis=1))
         ]
-        made[level.text] = Table("", ["", *selection.algorithms, *others], rows, "small")
+        made[f"ε = {epsilon_text(epsilon)}"] = Table("", head, rows, "small")
     return made
-
-
-FLAGS = {
-    "mechanism": "--mechanism",
-    "features": "--features",
-    "algorithms": "--algorithms",
-    "oracles": "--oracles",
-    "epsilons": "--epsilon",
-    "ridges": "--ridges",
-    "seeds": "--seeds",
-}
 
 
 def rerun_command(manifest: JsonMapping) -> str:
@@ -200,21 +175,22 @@ def rerun_command(manifest: JsonMapping) -> str:
     grid, reading = manifest["grid"], manifest.get("reading", {})
     usual = Grid.of(grid["preset"]).to_document()
     declared = {each["name"] for each in grid.get("plans", ())}  # plans have no flags
-    named = [name for name in grid["algorithms"] if name not in declared]
+    given = {**grid, "algorithms": [name for name in grid["algorithms"] if name not in declared]}
     # The mechanism is always named, since it determines the noise.
-    flags = {
-        FLAGS[name]: value
-        for name, value in {**grid, "algorithms": named}.items()
-        if name in FLAGS and (name == "mechanism" or value != usual.get(name))
-    }
+    flags = {"preset": grid["preset"], "mechanism": grid["mechanism"]}
+    for name in ("features", "seeds", "algorithms", "epsilons", "ridges", "oracles"):
+        if name in given and given[name] != usual.get(name):
+            flags["epsilon" if name == "epsilons" else name] = given[name]
     if "schema" in reading:
-        flags["--schema"] = "SCHEMA.toml"
-    flags |= {f"--{name}": reading[name] for name in ("target", "user") if name in reading}
-    for name, count in grid.get("participation", {}).items():
-        flags[f"--{name}-per-user" if name == "batches" else "--records-per-batch"] = count
-    words = ["discreet campaign run", *(["campaign.toml"] if declared else [])]
-    words += [f"--preset {grid['preset']}", *(f"{flag} {_words(v)}" for flag, v in flags.items())]
-    return " ".join([*words, "--data DATA --out DIR"])
+        flags["schema"] = "SCHEMA.toml"
+    flags |= {name: reading[name] for name in ("target", "user") if name in reading}
+    if "participation" in grid:
+        flags["batches-per-user"] = grid["participation"]["batches"]
+        flags["records-per-batch"] = grid["participation"]["records"]
+    flags |= {"data": "DATA", "out": "DIR"}
+    file = ["campaign.toml"] if declared else []
+    words = [f"--{name} {_words(value)}" for name, value in flags.items()]
+    return " ".join(["discreet campaign run", *file, *words])
 
 
 def _words(value: object) -> str:

@@ -97,7 +97,7 @@ class CodedRuns(RivalRuns):
         self.limits = self.numbers(least for _, least in chances), self.numbers(whole)
         self.width = self.numbers(each.width for each in rivals)
         self.waiting: Array = 0.0  # (S, R, A, K, 2): this batch without and with a loss
-        self.kept: Array = 0.0
+        self.passed: Array = 0.0
         self.table: Array = None
 
     def choose(self, some: slice, u: Array) -> Array:
@@ -113,10 +113,11 @@ class CodedRuns(RivalRuns):
         self.waiting = self.waiting + xp.stack(sums, axis=-1)
 
     def change(self, end: int) -> None:  # noqa: ARG002
-        self.kept, self.waiting = self.kept + coded_bandit.passed(self.waiting, *self.limits), 0.0
-        count = self.kept.sum(-1)
+        self.passed = self.passed + coded_bandit.passed(self.waiting, *self.limits)
+        self.waiting = 0.0
+        count = self.passed.sum(-1)
         bonus = self.width / backend.namespace(count).sqrt(1.0 + count)
-        self.table = (self.kept[..., 1] - 0.5 * count) / (1.0 + count) - bonus
+        self.table = (self.passed[..., 1] - 0.5 * count) / (1.0 + count) - bonus
 
 
 @dataclass

@@ -205,12 +205,11 @@ def batched_bonus_po_epoch_regret(B: int, A: int, error: float) -> float:
 
 
 def _batched(T: int, A: int, error: float, delta: float, factor: float, root: float) -> Bound:
-    in_range("error", error, 1.0, math.inf, "Give a bound of at least 1.")
     return Bound(
         {
             "first epoch": 1.0,
             "actions": factor * A * epochs(T),
-            "regression": factor * root * math.sqrt(A * T * error),
+            "regression": factor * root * math.sqrt(A * T * _error(error)),
             "contexts": concentration(T, delta / 2),
         }
     )
@@ -228,8 +227,6 @@ STATEMENTS = {
     "private_batched_vanilla": "batched VanillaPO, exponential mechanism (Theorem 3)",
     "private_batched_bonus": "batched BonusPO, exponential mechanism (its corollary)",
 }
-_MOST_ROUNDS = 2**200
-"""The search for a meaningful horizon ends here; every bound grows like √T·log^k T."""
 
 
 @dataclass(frozen=True)
@@ -265,16 +262,14 @@ def statement(
         error = least_squares_error(F, delta / 2)
         regret = vanilla_po_regret(T, A, error, delta)
         return Statement(error, vanilla_po_rate(T, A, error), regret, T)
-    if name.startswith("private"):
-        error = exponential_mechanism_error(T, F, delta, positive("epsilon", epsilon))
-    else:
-        error = batch_least_squares_error(T, F, delta)
-    length, calls = batch_length(epochs(T)), epochs(T) - 1
+    private = name.startswith("private")
+    error = batch_error(T, F, delta, positive("epsilon", epsilon) if private else math.inf)
+    length = batch_length(epochs(T))
     if name.endswith("vanilla"):
         rate = batched_vanilla_po_rate(length, A, error)
-        return Statement(error, rate, batched_vanilla_po_regret(T, A, error, delta), calls)
+        return Statement(error, rate, batched_vanilla_po_regret(T, A, error, delta), fits(T))
     rate = batched_bonus_po_parameters(max(2, length), A, error).rate
-    return Statement(error, rate, batched_bonus_po_regret(T, A, error, delta), calls)
+    return Statement(error, rate, batched_bonus_po_regret(T, A, error, delta), fits(T))
 
 
 def below_horizon_from(bound: Callable[[int], float]) -> int:
@@ -287,7 +282,7 @@ def below_horizon_from(bound: Callable[[int], float]) -> int:
     101
     """
     high = 1
-    while bound(high) >= high and high < _MOST_ROUNDS:
+    while bound(high) >= high:
         high *= 2
     low = high // 2
     while high - low > 1:
@@ -389,5 +384,4 @@ def late_round(T: int, A: int, rate: float, gap: float) -> float:
     Then π_t(c, a) < 1/(AT), or Δ ≤ 256·A·η·S_{t−1}(c).
     [paper, Lemma "Late-round probability–error dichotomy"]
     """
-    scale = 1.0 + math.log(whole("A", A, 2) * whole("T", T, 1))
-    return 1.0 + 4.0 * scale / float(positive("rate", rate) * positive("gap", gap))
+    return 1.0 + 4.0 * _scale(T, A) / float(positive("rate", rate) * positive("gap", gap))

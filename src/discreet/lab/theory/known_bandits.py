@@ -293,16 +293,16 @@ def vanilla_po(
     ends = np.cumsum(1 << np.arange(rounds.horizon.bit_length()))
     ends = np.minimum(ends, rounds.horizon)
     regret = np.zeros((len(eta), len(seeds)))
-    kept: list[Floats] = []
+    at_ends: list[Floats] = []
     for t in range(rounds.horizon):
         c = rounds.contexts[:, t]
         policy = softmax(-eta * oracle.summed(c))
         actions = draw(policy, rounds.u[:, t, 0])
         regret += (policy * gaps[seeds, c]).sum(axis=-1)
         oracle.learn(c, actions, (rounds.v[:, t] < expected[seeds, c, actions]).astype(float))
-        if t + 1 == ends[len(kept)]:
-            kept.append(regret.copy())
-    return Regret(ends, np.diff(np.stack(kept), axis=0, prepend=0.0), None, rounds.horizon)
+        if t + 1 == ends[len(at_ends)]:
+            at_ends.append(regret.copy())
+    return Regret(ends, np.diff(np.stack(at_ends), axis=0, prepend=0.0), None, rounds.horizon)
 
 
 class LeastSquares:
