@@ -83,7 +83,7 @@ def test_a_run_by_group(document, refuses, sales, seeds):
     flags = ["run", *sales, *QUICK, "--seeds", seeds]
     found = document(*flags, "--group", "region")
     data, plan = contexts_of(), dc.Plan.from_config(found["plan"])
-    words = np.asarray([each or "(missing)" for each in data.source.by_name()["region"]])
+    words = np.asarray([each or "(missing)" for each in data.source.columns["region"]])
     runs = [
         dc.evaluate(plan, data.contexts, data.labels, groups=words, seed=seed).by_group()
         for seed in range(seeds)
