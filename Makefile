@@ -38,7 +38,7 @@ help:
 	@echo "make demo       table, figure and page in demo/ (installs .[campaign] only)"
 	@echo "make test       the tests and doctests of the built wheel, and lint"
 	@echo "make test-torch the tests that need torch, in .venv-torch; none may be skipped"
-	@echo "make test-gpu   kernels and plans on a GPU beside float64 NumPy (GPU_PYTHON: one with torch for CUDA)"
+	@echo "make test-gpu   kernels and plans on a GPU, compared with float64 NumPy (GPU_PYTHON: one with torch for CUDA)"
 	@echo "make test-long  the tests that need minutes"
 	@echo "make sabotage   faults put into the source on purpose: none may be missed (10 minutes)"
 	@echo "make check-deploy what the image does, and nginx in front (NGINX_PROGRAM=nginx); needs a network"
