@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInput
-from discreet.batches.observations import observations
 from discreet.design.outcome import UNIT_LOSS
 from discreet.design.outcome import unit_loss as loss
 from discreet.validate import in_range, matrix, one_of, positive, whole
@@ -64,25 +63,3 @@ def test_a_bad_loss_is_refused(value):
 def test_matrix_accepts_finite_terms_with_an_infinite_sum():
     rows = np.full((4, 2), 1.7e308)
     assert matrix("context", rows, 2, "Next.") is rows
-
-
-def test_observations_line_up():
-    ids, losses = observations(np.array([3, 1]), [0.0, 1.0], None)
-    assert (ids.tolist(), losses.tolist()) == ([3, 1], [0.0, 1.0])
-    ids, losses = observations(4, [0.0, 1.0, 0.5], 3)
-    assert (ids.tolist(), losses.tolist()) == ([4], [[0.0, 1.0, 0.5]])
-    ids, losses = observations([4, 5], np.zeros((2, 3)), 3)
-    assert losses.shape == (2, 3)
-    ids, losses = observations([4, 5], [True, 0], None)
-    assert losses.tolist() == [1.0, 0.0]
-
-
-@pytest.mark.parametrize("ids", [1.0, "1", None, [1.5], [[1]], True, 2**70, [None]])
-def test_ids_are_whole_numbers(ids):
-    with refused(InvalidInput, "id must be a decision's id"):
-        observations(ids, [0.5], None)
-
-
-def test_nobody_has_answered_yet_is_no_mistake():
-    ids, losses = observations([], [], None)
-    assert (ids.shape, losses.shape, ids.dtype) == ((0,), (0,), np.int64)

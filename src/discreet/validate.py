@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discreet.errors import InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput
 from discreet.types import NumpyArray
 
 Value = TypeVar("Value")
@@ -174,6 +174,17 @@ def usable(
     except OSError as error:
         reason = error.strerror or "not a file of that kind"
         raise InvalidInput(f"{rule}; {path} is not ({reason}). {step}") from None
+
+
+@contextmanager
+def intact(message: str) -> Iterator[None]:
+    """Turn an error of reading a document that is not as discreet writes it into CorruptRelease."""
+    try:
+        yield
+    except CorruptRelease:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        raise CorruptRelease(message) from None
 
 
 writable = partial(usable, rule="output must be writable", step="Choose another place.")

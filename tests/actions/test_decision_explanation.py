@@ -111,7 +111,6 @@ def test_rewards_are_explained_in_their_units():
     assert frame["feature"][0] == "[0]"
     assert frame["reward"][0] == pytest.approx(-50 * found.effects[0].loss)
     assert frame["reward"][0] > 5
-    assert "adds to the reward" in found._repr_html_()
 
 
 def test_effects_within_noise_that_exceeds_the_range_are_not_known():

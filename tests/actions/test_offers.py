@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.actions.available_actions import AvailableActions
+from discreet.actions.available_actions import available_actions
 from discreet.actions.decisions import Decisions
-from discreet.actions.offers import AllActions, read_offers
+from discreet.actions.offers import read_offers, request_offers
 from discreet.service.runtime.policy_versions import Choice, Offer
 from store_state import state_of
 
@@ -42,12 +42,13 @@ def test_propensities_are_computed_once_and_on_demand():
 
     index = np.array([1, 0])
     stored = np.array([True, True])
-    many = Decisions(np.array([0, 1]), np.array(["b", "a"]), stored, index, probabilities)
+    ids, names = np.array([0, 1]), np.array(["b", "a"])
+    many = Decisions(ids, names, stored, index, probabilities, index, lambda _: [])
     assert not calls
     for _ in range(2):
         np.testing.assert_array_equal(many.propensity, [0.75, 0.5])
     assert len(calls) == 1
-    one = Decisions(0, "b", True, 1, lambda: np.array([[0.25, 0.75]]))
+    one = Decisions(0, "b", True, 1, probabilities, index[:1], lambda _: [])
     assert one.propensity == 0.75
     assert type(one.propensity) is float
 
@@ -137,7 +138,7 @@ def test_what_is_kept_is_the_chosen_pair():
 def test_what_is_offered_does_not_show_itself():
     """A traceback or a debugger prints reprs: none of them has features of people or items."""
     plan = joint_plan()
-    available = AvailableActions.of_catalogue(plan.catalogue, plan.features)
+    available = available_actions(plan, ())
     features = plan.features.map(CONTEXT)
     offers = read_offers(plan, available, features, {"secret": [0.123, 0.2]}, single=True)
     shown = (
@@ -145,7 +146,9 @@ def test_what_is_offered_does_not_show_itself():
     )
     for private in ("secret", "0.123", "0.2"):
         assert private not in shown
-    assert "0.2" not in repr(AllActions(features, block_plan()))
+    blocks = block_plan()
+    every = request_offers(blocks, available_actions(blocks, ()), features, None, single=True)
+    assert "0.2" not in repr(every)
     row = Choice(features[0], 0, "secret"), Offer(features[0], ["secret"], False)
     assert repr(row) == "(Choice(private), Offer(private))"
 

@@ -50,7 +50,6 @@ def test_the_status_tells_what_the_clock_does():
     one.close()
     assert "Batch 1 is closed at its time limit and takes no more losses" in str(one.status())
     one.release()
-    assert repr(one.status()).startswith("LearnerStatus(1 releases, 3 decisions; batch 2 open")
     assert str(one.status()).startswith("Release 1 is the newest: it decides until the next one.")
 
 

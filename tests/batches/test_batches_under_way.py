@@ -48,7 +48,7 @@ class Conversation(RuleBasedStateMachine):
 
     def listen(self, learner):
         """Note whose rows and which losses each fit reads."""
-        honest = learner._fit
+        honest = learner._store.fit
 
         def fit(batch, released, ledger):
             rows = np.rint(batch.features[:, 1] * np.sqrt(2) * MARK).astype(int).tolist()
@@ -61,7 +61,7 @@ class Conversation(RuleBasedStateMachine):
             self.fitted.append((number, dict(zip(ids, said, strict=True))))
             return honest(batch, released, ledger)
 
-        learner._fit = fit
+        learner._store.fit = fit
         self.learner = learner
 
     def contexts(self, count):

@@ -67,7 +67,7 @@ def test_a_failed_release_leaves_the_other_batches_alone():
     one = learner()
     ids = decide(one, 14)
     one.observe(ids, np.zeros(14))
-    honest, calls = one._fit, []
+    honest, calls = one._store.fit, []
 
     def second_fails(*given):
         calls.append(1)
@@ -75,7 +75,7 @@ def test_a_failed_release_leaves_the_other_batches_alone():
             raise MemoryError
         return honest(*given)
 
-    one._fit = second_fails
+    one._store.fit = second_fails
     with pytest.raises(MemoryError):
         decide(one, 1)
     assert records(one) == [2]

@@ -33,8 +33,8 @@ def decided(library="pandas", **changes):
     return one, one.decide(LIBRARIES[library](x=CONTEXTS[:, 0], y=CONTEXTS[:, 1]))
 
 
-def heard(one):
-    """The losses that the slots of the first batch hold, which only a test looks at."""
+def observed(one):
+    """Return the losses in the slots of the first batch."""
     batch = one._store.batches[0].batch(None)
     return np.where(batch.observed, batch.losses, np.nan)
 
@@ -75,7 +75,7 @@ def test_a_series_in_any_order_finds_its_rows(order, by_index):
     rewards = pd.Series([0.0, 10, 20, 30, 40], index=list("vwxyz")).iloc[order]
     ids = decisions.id if by_index else decisions.id.loc[rewards.index]
     one.observe(ids, reward=rewards)
-    np.testing.assert_allclose(np.nansum(heard(one), axis=1), [1.0, 0.8, 0.6, 0.4, 0.2])
+    np.testing.assert_allclose(np.nansum(observed(one), axis=1), [1.0, 0.8, 0.6, 0.4, 0.2])
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -83,14 +83,14 @@ def test_a_frame_reports_by_its_columns(library):
     one, decisions = decided(library)
     rewards = [0.0, 10.0, 20.0, 30.0, 40.0]
     one.observe(LIBRARIES[library](more=["?"] * ROWS, reward=rewards, id=np.asarray(decisions.id)))
-    np.testing.assert_allclose(np.nansum(heard(one), axis=1), [1.0, 0.8, 0.6, 0.4, 0.2])
+    np.testing.assert_allclose(np.nansum(observed(one), axis=1), [1.0, 0.8, 0.6, 0.4, 0.2])
 
 
 def test_ids_that_a_join_made_floats_are_whole_numbers():
     one, _ = decided()
     one.observe(pd.DataFrame({"id": [0.0, 3.0], "reward": [50, 0]}))
     np.testing.assert_array_equal(
-        np.isnan(heard(one)).all(axis=1), [False, True, True, False, True]
+        np.isnan(observed(one)).all(axis=1), [False, True, True, False, True]
     )
 
 
@@ -101,7 +101,7 @@ def test_indexes_that_do_not_match_are_refused():
     for wrong in (other, twice, other.iloc[:3]):
         with refused(dc.InvalidInput, "index", "reset_index(drop=True)"):
             one.observe(decisions.id, reward=wrong)
-    assert np.isnan(heard(one)).all()
+    assert np.isnan(observed(one)).all()
     one.observe(decisions.id.reset_index(drop=True), reward=other)
 
 
@@ -129,7 +129,7 @@ def test_a_bad_row_is_named_and_nothing_is_stored(kind, columns, words):
     one, _ = decided()
     with refused(dc.InvalidInput, *words):
         one.observe(kind(columns))
-    assert np.isnan(heard(one)).all()
+    assert np.isnan(observed(one)).all()
 
 
 def test_a_frame_of_reports_comes_alone():
@@ -145,8 +145,21 @@ def test_full_feedback_has_a_column_per_action():
     one, decisions = decided(feedback="full")
     rewards = {"mail": [50.0] * ROWS, "none": [0.0] * ROWS}
     one.observe(decisions.id, reward=pd.DataFrame(rewards, index=list("vwxyz")))
-    np.testing.assert_array_equal(heard(one), [[1.0, 0.0]] * ROWS)
+    np.testing.assert_array_equal(observed(one), [[1.0, 0.0]] * ROWS)
     with refused(dc.InvalidInput, "alone", "full feedback"):
         one.observe(pd.DataFrame({"id": decisions.id, "reward": 1.0}))
     with refused(dc.InvalidInput, "action 'none' must be a column"):
         one.observe(decisions.id, reward=pl.DataFrame({"mail": [1.0] * ROWS}))
+
+
+@pytest.mark.parametrize("ids", [1.0, "1", None, [1.5], [[1]], True, [None]])
+def test_ids_are_whole_numbers(ids):
+    one = learner()
+    with refused(dc.InvalidInput, "id must be a decision's id"):
+        one.observe(ids, reward=[0.5])
+
+
+def test_no_answers_yet_are_no_mistake():
+    one, _ = decided()
+    one.observe([], reward=[])
+    assert np.isnan(observed(one)).all()

@@ -1023,8 +1023,8 @@ FAULTS = (
         "all that counts of a person's log is in one batch",
         Edit(
             "LoggedRows.batches",
-            "[None if who in seen else who for who in one.users]",
-            "list(one.users)",
+            "[None if who in seen else who for who in owners]",
+            "list(owners)",
         ),
         "batches/test_log_import.py::test_people_bring_ids_obey_k_and_use_one_batch",
     ),
@@ -1126,7 +1126,7 @@ FAULTS = (
     fault(
         "a refused loss that is quoted",
         "errors never hold a private value",
-        Edit("Outcome.loss_of", "; got {got}. {step}", "; got {value!r}. {step}"),
+        Edit("Outcome._outside", "; got {got}. {step}", "; got {value!r}. {step}"),
         "privacy/test_withheld.py::test_no_loss_and_no_reward_is_quoted",
     ),
     fault(
@@ -1216,7 +1216,7 @@ FAULTS = (
         "silence is not free",
         (
             Edit(
-                "MemoryStore._hand_out",
+                "MemoryStore._fill",
                 "counts = None if self.people is None else self.people.hand_out(users, "
                 "batch.number)",
                 "before = {} if self.people is None else dict(self.people._counts.held)\n"
@@ -1585,7 +1585,9 @@ FAULTS = (
     fault(
         "a control by slot where the unit is a user",
         "nobody is in both parts",
-        Edit("Learner._in_control", "not None and users is not None", "not None and users is None"),
+        Edit(
+            "MemoryStore.in_control", "not None and users is not None", "None and users is not None"
+        ),
         "design/test_control.py::test_a_person_is_always_in_the_same_part",
     ),
     fault(
@@ -1859,7 +1861,7 @@ FAULTS = (
     fault(
         "a new action in a batch that has no block for it",
         "a batch has the actions of the document that it opened after",
-        Edit("available_actions", " and place < blocks}", "}"),
+        Edit("available_actions", "enumerate(names[:blocks])", "enumerate(names)"),
         "service/runtime/test_offers.py::TestBothDatabases",
     ),
     # What must be on the disk, and what must be gone.
@@ -2175,7 +2177,7 @@ FAULTS = (
     fault(
         "an item of an offer that is called by its name",
         "errors never hold a private value",
-        Edit("offers:_read", 'name, features, "item of the offer")', "name, features)"),
+        Edit("_item_of_request", 'name, features, "item of the offer")', "name, features)"),
         "privacy/test_withheld.py::test_nothing_of_an_offer_is_quoted",
     ),
     fault(

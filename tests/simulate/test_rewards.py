@@ -37,7 +37,7 @@ def test_values_outside_are_clipped_where_the_plan_says_so():
     clipped = dc.evaluate(plan(dc.Reward(0, HIGH, clip=True)), CONTEXTS, rewards=far)
     at_end = dc.evaluate(plan(), CONTEXTS, rewards=np.minimum(far, HIGH))
     np.testing.assert_array_equal(clipped.losses, at_end.losses)
-    with refused(InvalidInput, "rewards must be numbers in [0, 64]", "outside"):
+    with refused(InvalidInput, "reward must be a number in [0, 64]", "outside"):
         dc.evaluate(plan(), CONTEXTS, rewards=far)
 
 
@@ -59,7 +59,7 @@ def test_offers_have_a_reward_for_each_offered_action():
     by_reward = dc.evaluate(plan(), CONTEXTS, rewards=rewards, offers=offers)
     by_loss = dc.evaluate(plan(), CONTEXTS, losses=losses, offers=offers)
     np.testing.assert_array_equal(by_reward.losses, by_loss.losses)
-    with refused(InvalidInput, "rewards must be numbers in [0, 64]", "outside"):
+    with refused(InvalidInput, "reward must be a number in [0, 64]", "outside"):
         dc.evaluate(plan(), CONTEXTS, rewards=[[HIGH + 1.0] * s for s in sizes], offers=offers)
 
 
