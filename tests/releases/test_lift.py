@@ -13,7 +13,7 @@ import discreet as dc
 from discreet.cli.main import main
 from discreet.client.recomputation import recompute
 from discreet.design.schedule import Schedule
-from discreet.privacy.budget import Participation
+from discreet.privacy.budget import ONCE, Participation
 from discreet.releases.lift import Lift, LiftLine, lift_of
 from discreet.releases.lift_intervals import (
     CONTROL,
@@ -34,7 +34,6 @@ from wording import refused
 
 SHARE, LOSSES = 0.2, (0.3, 0.35)
 LENGTHS = Schedule(16, 30_000, 1.5).lengths()[:-1]
-ONCE = (1, 1)
 
 
 def told(runs, sigma, seed=0, lengths=LENGTHS, losses=LOSSES, share=SHARE, answers=(1.0, 1.0)):
@@ -349,7 +348,7 @@ def test_losses_that_are_alike_within_a_person_are_covered(lengths):
     repeats = 2
     sums, variance, slots = people(1000, lengths, repeats)
     careless = pooled(sums, variance, slots, ONCE, 0.95)
-    careful = pooled(sums, variance, slots, (len(lengths), repeats), 0.95)
+    careful = pooled(sums, variance, slots, Participation(len(lengths), repeats), 0.95)
     true = LOSSES[0] - LOSSES[1]
     assert coverage(careless, true)[0] < 0.7
     once, ever = coverage(careful, true)
@@ -362,7 +361,7 @@ def test_people_of_a_small_batch_are_few_of_a_large_one():
     lengths = [400, 600, 900, 1350, 2025]
     sums, variance, slots = people(1, lengths, 1)
     sums[..., 0] = 0.0
-    found = pooled(sums, variance, slots, (99, 1), 0.95)
+    found = pooled(sums, variance, slots, Participation(99), 0.95)
     each = (batch_factors(sums, variance, slots, 1)[..., None] * sums[..., ::-1, 1])[0]
     for last in range(len(lengths)):
         sizes = sums[0, : last + 1, 0, 1].astype(int)
@@ -374,7 +373,7 @@ def test_people_of_a_small_batch_are_few_of_a_large_one():
             exact += 0.25 * (weight**2).sum()
         pairs = (each[: last + 1] * sums[0, : last + 1, :, 1])[:, 0].sum()
         assert found.fixed[0, last] == pytest.approx(1.95996398 * math.sqrt(exact) / pairs)
-    fewer = pooled(sums, variance, slots, (2, 1), 0.95)
+    fewer = pooled(sums, variance, slots, Participation(2), 0.95)
     alone = pooled(sums, variance, slots, ONCE, 0.95)
     assert fewer.fixed[0, -1] == pytest.approx(math.sqrt(2.0) * alone.fixed[0, -1])
 
@@ -383,7 +382,9 @@ def test_batches_that_grow_by_a_half_vary_five_times_as_much_at_most():
     """1 + 2·(⅔ + ⅔² + …) = 5 for coefficients that are equal, however many batches there are."""
     sums, variance, slots = people(1, [2 * round(20 * 1.5**i) for i in range(25)], 1)
     sums[..., 0] = 0.0
-    often, once = (pooled(sums, variance, slots, (most, 1), 0.95).fixed for most in (25, 1))
+    often, once = (
+        pooled(sums, variance, slots, Participation(most), 0.95).fixed for most in (25, 1)
+    )
     ratio = (often / once)[0] ** 2
     assert ratio[-1] == pytest.approx(5.0, rel=0.01)
     assert (ratio <= 5.0).all()
@@ -404,7 +405,7 @@ def test_looks_at_people_who_return_share_one_error():
     assert error_of_release(numbers, 0.05).sum() == pytest.approx(0.05 * 1000 / 1010, rel=1e-12)
     sums, variance, slots = people(1, [1000] * 4, 1)
     sums[..., 0] = 0.0  # means of one half, so that both half-widths have one variance
-    found = pooled(sums, variance, slots, (4, 1), 0.95)
+    found = pooled(sums, variance, slots, Participation(4), 0.95)
     from scipy.special import ndtri
 
     ratio = -ndtri(error_of_release(numbers[:4], 0.05) / 2) / 1.959963984540054
@@ -441,7 +442,6 @@ def test_words_are_in_the_units_of_what_people_report():
     assert lost.text.endswith("; valid at any time")
     assert "for one look at a time fixed before" in repr(lost)
     assert lost.verdict in repr(lost)
-    assert "any time" in lost._repr_html_()
     assert len(lost.to_frame()) == len(LENGTHS)
     wider = lift_of(items, SHARE, Participation(3, 2))
     assert wider.pooled.anytime > lost.pooled.anytime
@@ -467,8 +467,7 @@ def test_what_cannot_be_told_yet_is_not_told():
     assert found.pooled.helps is None
     assert found.text.startswith("lift is not known yet")
     assert found.verdict == "it is not known yet whether the policy helps"
-    assert "nan" not in repr(found) + found._repr_html_()
-    assert "inf" not in found._repr_html_()
+    assert "nan" not in repr(found)
     document = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert document["batches"][-1]["half_width_any_time"] is None
     assert document["batches"][-1]["policy_so_far"] is None

@@ -11,6 +11,7 @@ import numpy as np
 from discreet.errors import CorruptRelease
 from discreet.releases.canonical import decode_array, digest_of, encode_array
 from discreet.types import Floats, JsonMapping, JsonObject
+from discreet.validate import intact
 
 FORMAT = "discreet-actions/1"
 
@@ -54,7 +55,11 @@ class ActionChange:
     @classmethod
     def from_json(cls, document: JsonMapping) -> ActionChange:
         """The change of a document; refuses anything that discreet would not write."""
-        try:
+        broken = (
+            "change of actions must be a document that discreet wrote; this one is not. "
+            "Fetch it again."
+        )
+        with intact(broken):
             rows, batch = document["rows"], document["batch"]
             change = cls(
                 int(document["number"]),
@@ -71,18 +76,13 @@ class ActionChange:
                 and len(change.rows) == len(change.added)
                 and bool((np.einsum("ij,ij->i", change.rows, change.rows) <= 1.0 + 1e-9).all())
             )
-            if document["format"] == FORMAT and whole and digest_of(document) == change.digest:
-                return change
-        except (KeyError, TypeError, ValueError, OverflowError):
-            pass
-        raise CorruptRelease(
-            "change of actions must be a document that discreet wrote; this one is not. "
-            "Fetch it again."
-        )
+            if document["format"] != FORMAT or not whole or digest_of(document) != change.digest:
+                raise CorruptRelease(broken)
+            return change
 
 
 def changes_of(documents: Iterable[JsonMapping], plan: str) -> tuple[ActionChange, ...]:
-    """The changes of documents, if each follows the one before."""
+    """Return the changes of documents, if each follows the one before."""
     changes: tuple[ActionChange, ...] = ()
     for document in documents:
         changes = (*changes, following_change(document, changes, plan))
@@ -92,7 +92,7 @@ def changes_of(documents: Iterable[JsonMapping], plan: str) -> tuple[ActionChang
 def following_change(
     document: JsonMapping, before: Sequence[ActionChange], plan: str
 ) -> ActionChange:
-    """The change of a document, if it follows those before."""
+    """Return the change of a document, if it follows those before."""
     change, number = ActionChange.from_json(document), len(before) + 1
     previous, releases = (before[-1].digest, before[-1].releases) if before else (plan, 0)
     place = (change.number, change.plan_digest, change.previous)

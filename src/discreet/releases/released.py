@@ -22,6 +22,7 @@ from discreet.releases.release import Release, altered, following
 from discreet.releases.statistics import Statistics
 from discreet.text import html_table, listed
 from discreet.types import Frame, JsonMapping
+from discreet.validate import intact
 
 if TYPE_CHECKING:
     from discreet.releases.quality import Quality
@@ -152,7 +153,9 @@ class Released(PolicyView):
                 f"format must be {FILE_FORMAT!r}; got {document.get('format')!r}. "
                 "Pass a file that released.save() wrote."
             )
-        try:
+        with intact(
+            "released file must have a plan and releases; a part is missing. Fetch it again."
+        ):
             plan, entries = document["plan"], document["releases"]
             n_actions = int(plan["n_actions"])
             schedule = Schedule.of_plan(plan)
@@ -170,12 +173,6 @@ class Released(PolicyView):
                     "head must be the digest of the last release; it is another. "
                     "The file was cut short or altered: fetch it again."
                 )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, CorruptRelease):
-                raise
-            raise CorruptRelease(
-                "released file must have a plan and releases; a part is missing. Fetch it again."
-            ) from None
         read = cls(n_actions, schedule, tuple(items), plan, changes, prior=prior_of(plan))
         _ = read.actions, read.outcome  # fail now, if at all
         return read
