@@ -83,23 +83,6 @@ def test_rows_of_a_log_do_not_show_themselves():
     assert repr(logged_rows(plan, [[0.25]], [1], [0.5], None)) == "LoggedRows(private)"
 
 
-def test_the_rows_are_forgotten(tmp_path):
-    warm = begun()
-    warm.save(tmp_path / "state")
-    held = (tmp_path / "state").stat().st_size
-    cold = learner(replace(PLAN, imported=None))
-    cold.save(tmp_path / "other")
-    assert held < (tmp_path / "other").stat().st_size + 40_000  # eight releases, and no rows
-
-
-def test_a_state_is_saved_before_and_after_the_import(tmp_path):
-    learner().save(tmp_path / "state")
-    again = dc.Learner.load(tmp_path / "state", noise=dc.SecureNoise(fast=True))
-    again.import_log(X[LOG], PLAYED[LOG], LOSSES[LOG])
-    again.save(tmp_path / "state")
-    assert len(dc.Learner.load(tmp_path / "state").released.items) == len(LENGTHS)
-
-
 @pytest.mark.parametrize("words", [{"releases": "on_request"}, {"close_every": "1h"}])
 def test_the_log_is_released_whatever_the_releases_of_decisions_wait_for(words):
     assert [item.records for item in begun(replace(PLAN, **words)).released.items] == LENGTHS

@@ -77,24 +77,6 @@ def test_delta_lies_in_zero_to_one(delta):
         dc.Budget(1.0, delta)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"budget": dc.Budget.none()},
-        {"budget": dc.Budget(1.0), "oracle": dc.Logistic()},
-        {"budget": dc.Budget(1.0), "oracle": dc.Logistic(mechanism="paper")},
-        {"budget": dc.Budget(1.0), "oracle": finite()},
-        {"oracle": dc.Logistic(), "policy": dc.FastCB()},
-        {"oracle": finite(), "policy": dc.FastCB()},
-        {"oracle": dc.Logistic(), "policy": dc.LinUCB()},
-        {"policy": dc.Greedy(), "feedback": "full", "losses": "one_label"},
-        {"n_actions": 2, "horizon": 1, "first_batch": 7, "missing_loss": 0},
-    ],
-)
-def test_the_possible_is_accepted(changes):
-    assert plan(**changes).mechanism.event is not None
-
-
 OTHER = {
     "n_actions": 4,
     "features": dc.UnitBall(9),
@@ -186,16 +168,6 @@ def test_problem_and_budget_are_a_plan_and_it_explains_itself():
     assert f"noise of {plan.mechanism.gram:.3g} on second moments" in " ".join(words.split())
     assert "ε = 1, δ = 1e-05 for one decision" in words
     assert max(map(len, words.splitlines())) <= 88
-
-
-def test_what_was_given_is_explained_as_such():
-    words = dc.Plan(**BASE | {"policy": dc.SquareCB(), "oracle": dc.Logistic()}).explain()
-    assert "SquareCB(scale=4.0, exponent=0.5), as given." in words
-    assert "Logistic(" in words
-    rate = dc.Plan(**BASE | {"budget": dc.Budget.none(), "oracle": dc.PooledRidge()}).explain()
-    assert "0.1, as given" in rate
-    assert "ridge regression on the whole past" in rate
-    assert "no budget was set" in rate
 
 
 # The unit is a promise.

@@ -191,27 +191,6 @@ def test_many_runs_at_once_are_the_runs_alone(policy):
         run(mixed, plans[0].features.map(x), y, seeds=[0])
 
 
-@pytest.mark.parametrize("policy", [dc.AdaptivePO(), dc.ReplayBonusPO()])
-def test_the_world_changes_and_only_a_learner_that_forgets_follows(policy):
-    """From the middle on the other action is right; no noise, so that nothing is left to luck.
-
-    The mean loss from 500 rounds after the change to 1,000.
-    """
-    x = np.random.default_rng(4).uniform(-0.7, 0.7, size=(4_000, 2))
-    right = (x[:, 0] > 0) ^ (np.arange(4_000) >= 3_000)
-    ends = {}
-    for half_life in (None, 2):
-        words = {"first_batch": 16, "longest_batch": 100, "policy": policy}
-        one = plan(half_life, dc.Budget.none(), **words)
-        learner, lost = dc.Learner(one, draws=np.random.default_rng(0)), []
-        for first in range(0, 4_000, 50):
-            decided = learner.decide(x[first : first + 50])
-            lost.append(decided.action != right[first : first + 50])
-            learner.observe(decided.id, lost[-1].astype(float))
-        ends[half_life] = np.mean(lost[-10:])
-    assert ends[2] < 0.2 < 0.5 < ends[None]
-
-
 def test_the_noise_of_a_prediction_is_that_of_what_still_counts():
     lengths = [50, 60, 70, 80, 90]
     for half_life in (None, 1, 2):
@@ -224,15 +203,3 @@ def test_the_noise_of_a_prediction_is_that_of_what_still_counts():
             signal = sum(each * n for each, n in zip(w, lengths, strict=False))
             size = mechanism.response * 2 * p * np.sqrt(sum(each**2 for each in w))
             assert found == pytest.approx(size / signal, rel=1e-12)
-
-
-@pytest.mark.parametrize("half_life", [0, -1, 1.5, True, "8"])
-def test_a_half_life_is_a_whole_number_of_releases(half_life):
-    with pytest.raises(dc.InvalidInput, match="half_life"):
-        plan(half_life)
-
-
-def test_a_plan_says_what_it_forgets():
-    assert "counts half as much after 8 more, and is not read after 40" in " ".join(
-        plan(8).explain().split()
-    )

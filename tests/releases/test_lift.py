@@ -25,7 +25,6 @@ from discreet.releases.lift_intervals import (
     error_of_release,
     largest_variance,
     more_decisions,
-    quotient,
 )
 from discreet.releases.release import Predictor, Release
 from discreet.releases.statistics import PartLosses
@@ -248,31 +247,6 @@ def test_the_mean_of_one_part_is_within_its_interval(weights, sigma):
     assert (away > found.anytime(weights, 0.05)).any(axis=-1).mean() <= 0.05
 
 
-def test_the_variance_of_one_mean_is_the_one_derived():
-    """N₀·(Q₁ − e·N₁) over every outcome of three losses and of noise with two values, exactly."""
-    c0, c1, mean, value, sigma = 2, 3, 0.6, -0.2, 1.5
-    tau2, excess, spread = 4 / 3 * sigma**2, mean - 0.5, mean * (1 - mean)
-    total = square = estimated = 0.0
-    for lost in product((0.0, 1.0), repeat=c1):
-        chance = math.prod(mean if y else 1 - mean for y in lost) / 8
-        for one, two, three in product((-1.0, 1.0), repeat=3):
-            q1, n0 = sum(lost) - 1.5 + one * sigma, c0 + two * math.sqrt(tau2)
-            n1 = c1 + three * math.sqrt(tau2)
-            moved = n0 * (q1 - value * n1)
-            total, square = total + chance * moved, square + chance * moved**2
-            noise = sigma**2 * n0**2 + tau2 * ((q1 - value * n1) ** 2 + (value * n0) ** 2)
-            estimated += chance * (noise + n1 * spread * n0**2)
-    assert total == pytest.approx(c0 * c1 * (excess - value))
-    second = tau2 * c1 * spread + sigma**2 * tau2 + value**2 * tau2**2
-    assert estimated == pytest.approx(square - total**2 + second)
-
-
-def test_the_ends_of_a_quotient_are_those_of_all_its_values():
-    for low, high in ((1.0, 2.0), (-1.0, 2.0), (-2.0, -1.0)):
-        every = [x / y for x in np.linspace(low, high, 50) for y in np.linspace(0.5, 3.0, 50)]
-        assert quotient(low, high, 0.5, 3.0) == pytest.approx((min(every), max(every)))
-
-
 @pytest.mark.parametrize("outcome", [dc.Loss(), dc.Reward(0, 50), dc.Reward(10, 20)])
 @pytest.mark.parametrize(("losses", "share"), [((0.3, 0.35), 0.2), ((0.8, 0.9), 0.5)])
 def test_the_relative_lift_and_the_gain_are_within_their_intervals(outcome, losses, share):
@@ -378,18 +352,6 @@ def test_people_of_a_small_batch_are_few_of_a_large_one():
     assert fewer.fixed[0, -1] == pytest.approx(math.sqrt(2.0) * alone.fixed[0, -1])
 
 
-def test_batches_that_grow_by_a_half_vary_five_times_as_much_at_most():
-    """1 + 2·(⅔ + ⅔² + …) = 5 for coefficients that are equal, however many batches there are."""
-    sums, variance, slots = people(1, [2 * round(20 * 1.5**i) for i in range(25)], 1)
-    sums[..., 0] = 0.0
-    often, once = (
-        pooled(sums, variance, slots, Participation(most), 0.95).fixed for most in (25, 1)
-    )
-    ratio = (often / once)[0] ** 2
-    assert ratio[-1] == pytest.approx(5.0, rel=0.01)
-    assert (ratio <= 5.0).all()
-
-
 def test_the_boundary_is_that_of_a_normal_mixture():
     """E exp(λS − λ²V/2) over λ ~ N(0, 1/ρ²) crosses 1/α just at the boundary."""
     found, grid = boundary(500.0, 0.05), np.linspace(-6, 6, 200_001)
@@ -410,15 +372,6 @@ def test_looks_at_people_who_return_share_one_error():
 
     ratio = -ndtri(error_of_release(numbers[:4], 0.05) / 2) / 1.959963984540054
     np.testing.assert_allclose(found.anytime[0] / found.fixed[0], ratio, rtol=1e-9)
-
-
-def test_void_slots_do_not_count_as_losses():
-    slots = np.array([[8000.0, 2000.0]])
-    sums = np.array([[[-0.2 * 4000, 4000.0], [0.1 * 500, 500.0]]])
-    found = pooled(sums, np.zeros(1), slots, ONCE, 0.95)
-    assert found.means[0].tolist() == pytest.approx([0.3, 0.6])
-    full = pooled(sums * (slots / sums[..., 1])[..., None], np.zeros(1), slots, ONCE, 0.95)
-    assert found.fixed[0] > 1.8 * full.fixed[0]
 
 
 def releases(sums, variance=1.0):

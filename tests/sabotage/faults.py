@@ -950,7 +950,7 @@ FAULTS = (
         "rows stay in memory after their release",
         "a batch is forgotten",
         Edit("BatchSlots.forget", "in ROWS", 'in set(ROWS) - {"losses"}'),
-        "batches/test_memory_store.py::test_the_memory_of_released_rows_is_overwritten",
+        "batches/test_waiting_batches.py::test_the_memory_of_released_rows_is_overwritten",
     ),
     fault(
         "a saved state can be loaded again",
@@ -974,13 +974,13 @@ FAULTS = (
                 f"oldest = {HASTY}\n        others = [b for b in self.batches if b is not oldest]",
             ),
         ),
-        "batches/test_late_losses.py::test_releases_are_made_in_the_order_of_the_batches",
+        "batches/test_batches_under_way.py",
     ),
     fault(
         "a window that counts answers",
         "the end of a batch is public",
         Edit("MemoryStore.over", ".sealed.decisions", ".sealed.decisions - batch.unobserved"),
-        "batches/test_late_losses.py::test_who_answered_moves_no_window",
+        "batches/test_waiting_batches.py::test_who_answered_moves_no_window",
     ),
     fault(
         "a late loss counts after its batch was closed",
@@ -990,14 +990,14 @@ FAULTS = (
             "        if self.over(batch):\n            raise batch_over()\n",
             "",
         ),
-        "batches/test_late_losses.py::test_a_loss_after_the_window_is_refused",
+        "batches/test_waiting_batches.py::test_a_loss_after_the_window_is_refused",
     ),
     # A clock that closes batches.
     fault(
         "a clock that looks at answers",
         "the end of a batch is public",
         Edit("MemoryStore.seal_by_clock", ", batch.taken,", ", batch.taken - batch.unobserved,"),
-        "batches/test_batch_clock.py::test_answers_move_no_slot_and_no_close",
+        "batches/test_waiting_batches.py::test_answers_move_no_slot_and_no_close",
     ),
     fault(
         "a slot that nobody took gets the missing loss",
@@ -1009,8 +1009,7 @@ FAULTS = (
             "        self.actions[self.taken :] = 0\n"
             "        self.size, self.sealed = self.taken, sealed\n        return",
         ),
-        "batches/test_batch_clock.py::"
-        "test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss",
+        "batches/test_batches_under_way.py",
     ),
     fault(
         "a private log that becomes a prior",
