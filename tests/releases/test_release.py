@@ -1,6 +1,5 @@
 """Release and Released: canonical bytes, a hash chain, and nothing altered is accepted."""
 
-import copy
 import json
 import random
 
@@ -192,52 +191,41 @@ def test_every_altered_byte_is_found(tmp_path):
     assert set(passed) <= {len(original) - 1}
 
 
-def test_a_release_of_exponential_size_is_refused_and_does_not_overflow(document):
-    document["releases"][0]["release"]["records"] = float("1e400")  # "16384" as "1e384"
-    with pytest.raises(CorruptRelease):
-        Released.from_document(document)
-
-
-def altered(document, change):
-    copied = copy.deepcopy(document)
-    change(copied)
-    return copied
+def first(document):
+    return document["releases"][0]["release"]
 
 
 @pytest.mark.parametrize(
     "change",
     [
         lambda d: d["releases"].pop(0),
-        lambda d: d["releases"].pop(1),
         lambda d: d["releases"].pop(),
         lambda d: d["releases"].reverse(),
         lambda d: d["releases"].append(d["releases"][-1]),
-        lambda d: d["releases"].insert(1, d["releases"][0]),
         lambda d: d.pop("head"),
         lambda d: d.pop("plan"),
-        lambda d: d.pop("releases"),
         lambda d: d.update(more=1),
-        lambda d: d.update(releases=None),
+        lambda d: d.update(format="discreet-released/2"),
         lambda d: d.update(releases={}),
-        lambda d: d.update(plan=None),
         lambda d: d["plan"].update(unit="person"),
         lambda d: d["plan"].update(n_actions="two"),
-        lambda d: d["releases"][0].update(digest="0" * 64),
         lambda d: d["releases"][0].update(more=1),
-        lambda d: d["releases"][0]["release"].update(more=1),
-        lambda d: d["releases"][0]["release"].pop("gram"),
-        lambda d: d["releases"][0]["release"].update(format="discreet-release/2"),
-        lambda d: d["releases"][0]["release"]["predictor"].update(link="probit"),
-        lambda d: d["releases"][0]["release"]["event"].update(kind="Gausian"),
-        lambda d: d["releases"][0]["release"]["event"].update(multiplier="0.1"),
-        lambda d: d["releases"][0]["release"]["predictor"]["weights"].update(shape=[7]),
-        lambda d: d["releases"][0]["release"]["predictor"]["weights"].update(exponent=10**9),
+        lambda d: first(d).update(more=1),
+        lambda d: first(d).pop("gram"),
+        lambda d: first(d).update(format="discreet-release/2"),
+        lambda d: first(d).update(records=float("1e400")),  # "16384" as "1e384"
+        lambda d: first(d)["predictor"].update(link="probit"),
+        lambda d: first(d)["event"].update(multiplier="0.1"),
+        lambda d: first(d)["predictor"]["weights"].update(shape=[7]),
+        lambda d: first(d)["predictor"]["weights"].update(exponent=10**9),
+        lambda d: first(d)["statistics"].update(gram=encode_array(np.ones((1, 5)))),
     ],
 )
 def test_an_altered_chain_is_refused(document, change):
     Released.from_document(document)  # good before
+    change(document)
     with refused(CorruptRelease):
-        Released.from_document(altered(document, change))
+        Released.from_document(document)
 
 
 def test_a_file_cut_short_is_refused(released, tmp_path):
@@ -248,15 +236,6 @@ def test_a_file_cut_short_is_refused(released, tmp_path):
         path.write_bytes(whole[:length])
         with refused(CorruptRelease, "cut short or altered"):
             Released.load(path)
-
-
-def test_statistics_that_fit_no_predictor_are_refused():
-    pool = Statistics(np.eye(3)[None], np.ones((2, 3)), 4.0, 1.0)
-    made = publishable(Release(1, 4, Predictor(np.ones((2, 3)), "clip"), statistics=pool))
-    document = json.loads(canonical(made.to_json()))
-    document["statistics"]["gram"] = encode_array(np.ones((1, 5)))
-    with pytest.raises(CorruptRelease):
-        Release.from_json(document)
 
 
 def test_compact_keeps_what_a_fit_needs_and_no_more():
