@@ -79,25 +79,18 @@ def test_k_counts_the_slots_of_a_batch_and_not_of_a_call():
     assert [x for x, _ in seen[0]] == [0.1, 0.2, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("missing", [None, 1.0])
-def test_a_void_slot_takes_no_missing_loss(missing):
-    one = learner(batches=1, records=1, missing_loss=missing)
-    seen = fitted(one)
-    one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna"] * 4)
-    release(one)
-    assert seen == [[(0.1, [] if missing is None else [1.0]), *[(0.0, [])] * 3]]
-
-
-def test_full_feedback_has_void_rows_too():
-    one = learner(batches=1, records=1, feedback="full")
+@pytest.mark.parametrize("change", [{}, {"missing_loss": 1.0}, {"feedback": "full"}])
+def test_void_slots_take_no_missing_loss_and_no_row_of_losses(change):
+    one = learner(batches=1, records=1, **change)
     seen = fitted(one)
     many = one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna", "anna", "bob", "bob"])
-    one.observe(many.id, np.tile([0.0, 1.0], (4, 1)))
+    losses = []
+    if "feedback" in change:
+        losses = [0.0, 1.0]
+        one.observe(many.id, np.tile(losses, (4, 1)))
     release(one)
-    assert seen == [[(0.1, [0.0, 1.0]), (0.0, []), (0.3, [0.0, 1.0]), (0.0, [])]]
-
-
-# Nobody can ask whether someone was there before.
+    counted = [1.0] if "missing_loss" in change else losses
+    assert seen == [[(0.1, counted), (0.0, []), (0.3, counted), (0.0, [])]]
 
 
 def facts(one, users):
@@ -139,9 +132,6 @@ def test_a_void_slot_is_awaited_like_any_other():
     release(one)
 
 
-# The guarantee.
-
-
 def test_the_ledger_is_for_a_person_and_never_ends():
     one = learner(batches=2, records=2)
     spent = []
@@ -161,9 +151,6 @@ def test_a_sampler_that_a_person_meets_too_often_is_refused_at_once():
     often = plan(batches=500, records=500, budget=dc.Budget(1.0, 1e-9))
     with refused(dc.BudgetExceeded, "without fast"):
         dc.Learner(often, noise=dc.SecureNoise(fast=True))
-
-
-# Saving and erasing.
 
 
 def test_counts_survive_a_file(tmp_path):
@@ -221,9 +208,6 @@ def test_who_is_erased_is_served_and_never_counts_again():
     one.observe(np.arange(4), np.zeros(4))
     release(one)
     assert [x for x, heard in seen[0] if heard] == [0.1, 0.4]
-
-
-# Frames, gaps and the horizon.
 
 
 def test_a_decision_without_a_slot_does_not_count():

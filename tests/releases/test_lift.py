@@ -29,6 +29,7 @@ from discreet.releases.lift_intervals import (
 from discreet.releases.release import Predictor, Release
 from discreet.releases.statistics import PartLosses
 from libraries import NO_TORCH
+from small_plans import small_plan
 from wording import refused
 
 SHARE, LOSSES = 0.2, (0.3, 0.35)
@@ -441,23 +442,25 @@ def test_the_verdict_is_that_of_the_interval_for_any_time():
     assert replace(line, anytime=0.09).helps
 
 
-def learned(tmp_path, **changes):
+BUDGET = dc.Budget(4.0, 1e-5)
+
+
+def learned(**changes):
+    """The releases of a learner whose policy helps."""
     rng = np.random.default_rng(0)
-    parts = {"n_actions": 2, "features": dc.UnitBall(2), "budget": dc.Budget(4.0, 1e-5)}
-    plan = dc.Plan(**{**parts, "control": dc.Control(0.25), **changes})
+    plan = small_plan(**{"budget": BUDGET, "control": dc.Control(0.25), **changes})
     learner = dc.Learner(plan, noise=dc.SecureNoise(fast=True))
     for _ in range(60):
         contexts = rng.uniform(-0.7, 0.7, size=(50, 2))
         made = learner.decide(contexts)
         learner.observe(made.id, (made.action_index != (contexts[:, 0] > 0)).astype(float))
-    path = tmp_path / "released.json"
-    learner.released.save(path)
-    return learner, path
+    return learner.released
 
 
-def test_a_saved_file_tells_the_same(tmp_path, capsys):
-    learner, path = learned(tmp_path)
-    found = dc.lift(learner.released)
+def test_a_saved_file_has_the_same_lift(tmp_path, capsys):
+    released, path = learned(), tmp_path / "released.json"
+    released.save(path)
+    found = dc.lift(released)
     assert found.text == dc.lift(dc.Released.load(path)).text
     assert found.pooled.difference < -0.1
     assert main(["lift", str(path), "--plot", str(tmp_path / "lift.png")]) == 0
@@ -473,49 +476,45 @@ def test_a_saved_file_tells_the_same(tmp_path, capsys):
         assert main([*command, str(path)]) == 0
 
 
-def test_a_release_with_other_parts_is_refused(tmp_path):
-    released = learned(tmp_path, oracle=dc.PooledRidge(geometry="plain"))[0].released
+def test_a_release_with_other_parts_is_refused():
+    released = learned(oracle=dc.PooledRidge(geometry="plain"))
     assert len(recompute(released)) == len(released.items)
-    told = released.items[-1].part_losses
-    for other in (None, replace(told, variance=told.variance * 1.01)):
+    parts = released.items[-1].part_losses
+    for other in (replace(parts, variance=parts.variance * 1.01), None):
         last = replace(released.items[-1], part_losses=other)
+        wrong = replace(released, items=(*released.items[:-1], last))
         with refused(dc.CorruptRelease, "part_losses of release", "ask its publisher"):
-            recompute(replace(released, items=(*released.items[:-1], last)))
+            recompute(wrong)
     with refused(dc.CorruptRelease, "must tell the losses of policy and control"):
-        dc.lift(replace(released, items=(*released.items[:-1], last.__class__(1, 1, None))))
-    document = released.items[-1].to_json()
-    document["part_losses"]["sums"]["shape"] = [4]
-    with refused(dc.CorruptRelease, "release must be a document"):
-        Release.from_json(document)
+        dc.lift(wrong)
 
 
-def test_what_has_no_lift_is_refused(tmp_path, capsys):
+def test_a_plan_without_a_lift_is_refused(tmp_path, capsys):
     with refused(dc.InvalidInput, "with a control share", "Plan(control=Control(share=0.1))"):
-        dc.lift(learned(tmp_path, control=None)[0].released)
-    plan = dc.Plan(
-        n_actions=2, features=dc.UnitBall(2), budget=dc.Budget.none(), control=dc.Control(0.25)
-    )
+        dc.lift(learned(control=None))
+    nothing = small_plan(control=dc.Control(0.25)).nothing_released()
     with refused(dc.InvalidInput, "nothing was released yet", "after the first release"):
-        dc.lift(plan.nothing_released())
+        dc.lift(nothing)
     with refused(dc.InvalidInput, "confidence must be", "got 1.5"):
-        dc.lift(plan.nothing_released(), confidence=1.5)
+        dc.lift(nothing, confidence=1.5)
     assert main(["lift", str(tmp_path / "none.json"), "--plot", "x.gif"]) == 2
     assert "plot must be" in capsys.readouterr().err
 
 
+def labelled(rows):
+    """Contexts, and the better action of each."""
+    contexts = np.random.default_rng(0).uniform(-0.7, 0.7, size=(rows, 2))
+    return contexts, (contexts[:, 0] > 0).astype(int)
+
+
 def test_evaluate_reports_the_lift_and_plays_the_control():
-    rng = np.random.default_rng(0)
-    contexts = rng.uniform(-0.7, 0.7, size=(4000, 2))
-    labels = (contexts[:, 0] > 0).astype(int)
-    parts = {"n_actions": 2, "features": dc.UnitBall(2), "budget": dc.Budget(4.0, 1e-5)}
-    plan = dc.Plan(**parts, control=dc.Control(0.25, 1))
-    run = dc.evaluate(plan, contexts, labels)
+    run = dc.evaluate(small_plan(budget=BUDGET, control=dc.Control(0.25, 1)), *labelled(4000))
     inside = dc.design.control.slots_in_control(0.25, run.released.schedule, np.arange(4000))
     assert (run.actions[inside] == 1).all()
     assert run.losses[~inside][-500:].mean() < 0.1
     assert run.lift.pooled.control == pytest.approx(run.losses[inside].mean(), abs=0.1)
     assert run.lift.text in repr(run)
-    assert dc.evaluate(dc.Plan(**parts), contexts, labels).lift is None
+    assert dc.evaluate(small_plan(budget=BUDGET), *labelled(400)).lift is None
 
 
 @pytest.mark.torch
@@ -523,29 +522,18 @@ def test_torch_plays_the_control_too():
     pytest.importorskip("torch", reason=NO_TORCH)
     from discreet.simulate.engine import Machine, run
 
-    contexts = np.random.default_rng(0).uniform(-0.7, 0.7, size=(600, 2))
-    labels = (contexts[:, 0] > 0).astype(int)
-    parts = {"n_actions": 2, "features": dc.UnitBall(2), "budget": dc.Budget(4.0, 1e-5)}
-    plans = [dc.Plan(**parts, control=dc.Control(0.25, action)) for action in ("uniform", 1)]
-    features = plans[0].features.map(contexts)
-    mine, yours = (run(plans, features, labels, [3], Machine(on)) for on in ("numpy", "cpu"))
-    np.testing.assert_allclose(yours, mine)
+    contexts, labels = labelled(600)
+    controls = dc.Control(0.25, "uniform"), dc.Control(0.25, 1)
+    plans = [small_plan(budget=BUDGET, control=each) for each in controls]
+    given = plans, plans[0].features.map(contexts), labels, [3]
+    np.testing.assert_allclose(run(*given, Machine("cpu")), run(*given, Machine("numpy")))
 
 
 def test_people_of_a_simulation_are_in_one_part():
-    rng = np.random.default_rng(0)
-    contexts = rng.uniform(-0.7, 0.7, size=(2000, 2))
-    people = rng.integers(0, 300, size=2000)
-    plan = dc.Plan(
-        n_actions=2,
-        features=dc.UnitBall(2),
-        budget=dc.Budget(4.0, 1e-5),
-        control=dc.Control(0.5, 1),
-        **{"unit": "user", "batches_per_user": 4, "records_per_batch": 2},
-    )
-    run = dc.evaluate(plan, contexts, (contexts[:, 0] > 0).astype(int), users=people)
+    people = np.random.default_rng(1).integers(0, 300, size=2000)
+    often = {"unit": "user", "batches_per_user": 4, "records_per_batch": 2}
+    plan = small_plan(budget=BUDGET, control=dc.Control(0.5, 1), **often)
+    run = dc.evaluate(plan, *labelled(2000), users=people)
     assert run.lift.pooled.anytime > run.lift.pooled.fixed
-    assert {entry.partition for entry in run.ledger.entries[:2]} == {
-        "batch 1, policy",
-        "batch 1, control",
-    }
+    parts = {entry.partition for entry in run.ledger.entries[:2]}
+    assert parts == {"batch 1, policy", "batch 1, control"}
