@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -72,11 +72,8 @@ class Catalogue(Sequence[str]):
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self.ids[place]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.ids)
+    def __getitem__(self, number: Any) -> Any:
+        return self.ids[number]
 
     def __contains__(self, item: object) -> bool:
         return item in self.places
@@ -97,19 +94,17 @@ class Catalogue(Sequence[str]):
         return found
 
     def changed(self, add: object = (), remove: Iterable[str] = ()) -> Catalogue:
-        """With some items more and some less; those that stay keep their order."""
+        """Return a catalogue with some items more and some less, in the same order."""
         ids, rows = item_rows(self.schema, add)
-        gone = checked_ids(remove, "remove")
-        places = {self.place(item, "remove") for item in gone}
-        kept = [place for place in range(len(self)) if place not in places]
-        known = [self.ids[place] for place in kept]
-        if (twice := next((item for item in ids if item in set(known)), None)) is not None:
+        gone = {self.place(item, "remove") for item in checked_ids(remove, "remove")}
+        left = {item: place for item, place in self.places.items() if place not in gone}
+        if twice := [item for item in ids if item in left]:
             raise InvalidInput(
-                f"add must be new items; got {twice!r}, which is in the catalogue. "
+                f"add must be new items; got {twice[0]!r}, which is in the catalogue. "
                 "Remove it in the same call to give it other features."
             )
-        both = np.concatenate([self.rows[kept], rows])
-        return Catalogue(self.schema, ids=[*known, *ids], rows=both)
+        both = np.concatenate([self.rows[list(left.values())], rows])
+        return Catalogue(self.schema, ids=[*left, *ids], rows=both)
 
 
 def item_rows(schema: UnitBall | Schema, items: object) -> tuple[tuple[str, ...], Floats]:
@@ -129,8 +124,7 @@ def item_rows(schema: UnitBall | Schema, items: object) -> tuple[tuple[str, ...]
         pairs = [*items.items()]
     else:
         given: Any = items
-        several = np.iterable(given) and not isinstance(given, (str, bytes))
-        listed = [*given] if several else [given]
+        listed = [*given] if np.iterable(given) and not isinstance(given, (str, bytes)) else [given]
         for item in listed:
             if not isinstance(item, Mapping) or ID not in item:
                 raise InvalidInput(

@@ -62,7 +62,6 @@ def quality(released: PolicyView) -> list[Quality]:
 
 
 def _mean(statistics: Statistics, response_weight: float) -> tuple[float, float]:
-    """Return the mean loss and its standard error."""
     if statistics.outcome_sums is not None:  # N and, for each action, ½·Q, each with noise σ
         halves = statistics.outcome_sums[2::2]
         total, count = 2.0 * float(halves.sum()), float(statistics.outcome_sums[0])
