@@ -7,8 +7,8 @@ import pytest
 
 import discreet as dc
 from discreet.errors import CorruptRelease
-from discreet.releases.action_change import ActionChange, changes_of
 from discreet.releases.canonical import digest_of
+from discreet.releases.catalogue import ActionChange, changes_of
 
 SCHEMA = dc.Schema([dc.Number("year", 1900, 2000), dc.Hashed("id", 4)])
 ITEMS = {"a": {"year": 1910}, "b": {"year": 1990}}

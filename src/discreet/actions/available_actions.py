@@ -15,8 +15,7 @@ from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import FiniteClass
 from discreet.plan.plan import Plan
-from discreet.releases.action_change import ActionChange
-from discreet.releases.catalogue import Catalogue, checked_ids
+from discreet.releases.catalogue import ActionChange, Catalogue, checked_ids
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Floats
 from discreet.validate import nearest

@@ -21,7 +21,7 @@ from discreet.design.schedule import WAITING, Window, may_open, seconds_now, tic
 from discreet.errors import InvalidInput, NotReady
 from discreet.plan.plan import Plan
 from discreet.privacy.ledger import Ledger
-from discreet.releases.action_change import ActionChange
+from discreet.releases.catalogue import ActionChange
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.types import NumpyArray

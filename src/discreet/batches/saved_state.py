@@ -23,8 +23,8 @@ from discreet.batches.users import PeopleRegistry
 from discreet.design.control import PARTS
 from discreet.errors import CorruptRelease, DiscreetError, InvalidInput, StateClaimed
 from discreet.privacy.ledger import Ledger
-from discreet.releases.action_change import changes_of
 from discreet.releases.canonical import write_atomically
+from discreet.releases.catalogue import changes_of
 from discreet.releases.release import Release
 from discreet.types import NumpyArray
 

@@ -9,7 +9,7 @@ from discreet.client.billboard import read_released
 from discreet.client.recomputation import recompute
 from discreet.errors import CorruptRelease
 from discreet.plan.config import config_text
-from discreet.releases.quality import quality, released_document
+from discreet.releases.quality import quality
 from discreet.text import epsilon_text, guarantee_text, listed
 
 
@@ -46,7 +46,7 @@ def export(args: Args) -> Answer:
 def show(args: Args) -> Answer:
     """Show the plan and the releases of a file, after verifying them."""
     released = read_released(args.file)
-    document = {"file": args.file, **released_document(released)}
+    document = {"file": args.file, **released.summary()}
     outcomes = {each.number: each.text for each in quality(released)}
     plan, budget, releases = document["plan"], document["plan"]["budget"], document["releases"]
     rows = [

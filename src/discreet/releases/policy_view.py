@@ -20,7 +20,7 @@ from discreet.design.outcome import Outcome, declared
 from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.offered import OfferedRows
-from discreet.releases.action_change import ActionChange
+from discreet.releases.catalogue import ActionChange
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
 from discreet.releases.statistics import remembered, share
 from discreet.types import Array, JsonMapping
