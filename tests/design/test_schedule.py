@@ -91,6 +91,8 @@ def test_a_schedule_is_read_from_a_plan_with_and_without_a_longest_batch():
         "growth": [1.0, 1.09, 16.1, 0.0, -2.0, math.nan, math.inf],
         "horizon": [0, -1, 1.0, "10", True],
         "first": [0, -4, 2.0, None],
+        "half_life": [0, -1, 1.5, True, "8"],
+        "imported": [0, 1.5, 2**40 + 1],
     }.items(),
 )
 def test_numbers_of_a_schedule_lie_in_their_ranges(name, numbers):

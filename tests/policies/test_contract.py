@@ -12,6 +12,7 @@ import discreet as dc
 from catalogue import (
     ACTIONS,
     POLICIES,
+    changed,
     every_policy,
     every_policy_stack,
     features,
@@ -69,21 +70,14 @@ def relabel(released, order):
     """The same history with action ``order[a]`` under the name a."""
     width = released.items[0].predictor.weights.shape[-1]
     coordinates = np.concatenate([np.arange(width) + width * a for a in order])
-    items = []
-    for item in released.items:
-        predictor = replace(item.predictor, weights=item.predictor.weights[order])
-        values = item.gram.values
-        if item.gram.dense:
-            values = values[np.ix_(coordinates, coordinates)]
-        elif len(values) > 1:
-            values = values[order]
-        made = item.statistics
-        if made is not None:
-            signal = np.concatenate([made.signal[:1], made.signal[1:][order]])
-            made = replace(made, signal=signal)
-        gram = replace(item.gram, values=values)
-        items.append(replace(item, predictor=predictor, gram=gram, statistics=made))
-    return replace(released, items=tuple(items))
+
+    def gram(item):
+        if item.dense:
+            return item.values[np.ix_(coordinates, coordinates)]
+        return item.values[order] if len(item.values) > 1 else item.values
+
+    signal = np.concatenate([[0], 1 + order])
+    return changed(released, lambda w: w[order], gram, lambda s: s[signal])
 
 
 @pytest.mark.parametrize("link", LINKS)
@@ -130,15 +124,10 @@ def test_seeds_meet_stacks(policies, grams):
 
 
 def slice_of(released, seed, run):
-    items = []
-    for item in released.items:
-        predictor = replace(item.predictor, weights=item.predictor.weights[seed, run])
-        gram = replace(item.gram, values=item.gram.values[seed, run])
-        made = item.statistics
-        if made is not None:
-            made = replace(made, signal=made.signal[seed, run])
-        items.append(replace(item, predictor=predictor, gram=gram, statistics=made))
-    return replace(released, items=tuple(items))
+    def one(array):
+        return array[seed, run]
+
+    return changed(released, one, lambda gram: one(gram.values), one)
 
 
 @pytest.mark.parametrize("policy", every_policy)

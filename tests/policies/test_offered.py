@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, POLICIES, WIDTH, every_policy, features, releases, signals_for
+from catalogue import (
+    ACTIONS,
+    POLICIES,
+    WIDTH,
+    changed,
+    every_policy,
+    features,
+    releases,
+    signals_for,
+)
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
 from discreet.policies import allocation
@@ -31,14 +40,9 @@ def history(policy, **rest):
 
 def of_two(released, kept):
     """The same history, as if only these two actions existed."""
-    items = []
-    for item in released.items:
-        predictor = replace(item.predictor, weights=item.predictor.weights[kept])
-        gram, made = replace(item.gram, values=item.gram.values[kept]), item.statistics
-        if made is not None:
-            made = replace(made, signal=made.signal[[0, *(1 + action for action in kept)]])
-        items.append(replace(item, predictor=predictor, gram=gram, statistics=made))
-    return replace(released, n_actions=len(kept), items=tuple(items))
+    signal = [0, *(1 + action for action in kept)]
+    made = changed(released, lambda w: w[kept], lambda g: g.values[kept], lambda s: s[signal])
+    return replace(made, n_actions=len(kept))
 
 
 @pytest.mark.parametrize("policy", every_policy)
