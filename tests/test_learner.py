@@ -51,15 +51,6 @@ def fill(learner, batches, loss=0.5):
         learner.release()
 
 
-def test_one_call_takes_slots_in_as_many_batches_as_it_needs():
-    one = learner(first_batch=4, horizon=200_000)
-    many = one.decide(np.zeros((100_000, 2)))
-    assert many.id.tolist() == list(range(100_000))
-    one.observe(many.id, np.zeros(100_000))
-    one.decide(context())
-    assert [item.records for item in one.released.items] == [4 << k for k in range(14)]
-
-
 def test_propensities_are_those_of_the_policy_that_decided():
     one = learner(policy=dc.VanillaPO(), first_batch=4)
     fill(one, 1)

@@ -266,20 +266,6 @@ def test_a_status_names_what_a_batch_waits_for(decisions, rules, change, sentenc
     assert sentence in str(one.status())
 
 
-def test_the_status_names_what_the_clock_does():
-    clock = Clock()
-    one = learner_of(clock, **WEEKLY, window=None)
-    decide(one, 3)
-    clock.now += DAY
-    assert "3 of 4 decisions so far; it closes in 144 h, full or not." in str(one.status())
-    clock.now += 6 * DAY
-    assert "Batch 1 is closed at its time limit and waits for losses" in str(one.status())
-    one.close()
-    assert "Batch 1 is closed at its time limit and takes no more losses" in str(one.status())
-    one.release()
-    assert str(one.status()).startswith("Release 1 is the newest: it decides until the next one.")
-
-
 @given(observed=st.sets(st.integers(0, 13)), window=st.sampled_from([5, 1_000, "10s", None]))
 def test_no_status_depends_on_who_has_answered(observed, window):
     one = learner(window=window)

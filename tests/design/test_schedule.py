@@ -41,14 +41,6 @@ def test_lengths_are_those_of_a_loop_over_rounds_and_all_but_the_last_are_fitted
         assert [schedule.fitted(m + 1) for m in numbers] == [*[True] * (len(lengths) - 1), False]
 
 
-def test_an_open_end_doubles_for_ever_and_fits_every_batch():
-    schedule = Schedule(first=3)
-    assert [schedule.length(m) for m in range(1, 8)] == [3, 6, 12, 24, 48, 96, 192]
-    assert [schedule.start(m) for m in range(1, 5)] == [0, 3, 9, 21]
-    assert all(schedule.fitted(m) for m in range(1, 60))
-    assert schedule.lengths() == []
-
-
 @GROWTHS
 @pytest.mark.parametrize("first", [1, 3, 4096, LONGEST])
 def test_no_batch_is_longer_than_exact_sums_allow(first, growth):

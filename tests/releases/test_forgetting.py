@@ -90,14 +90,6 @@ def test_the_replay_is_the_literal_one_over_what_still_counts(half_life, count):
         np.testing.assert_allclose(probabilities, expected, rtol=0, atol=EXACT)
 
 
-def test_a_decision_reads_a_bounded_number_of_releases():
-    x = np.zeros((1, WIDTH))
-    for count in (10, 100, 1_000):
-        released = history(count, half_life=1)
-        assert len(list(released.losses_of_each(x))) == 6
-        assert len(released._joined.weights) == 6 * ACTIONS
-
-
 @pytest.mark.parametrize("half_life", [None, 1, 3])
 def test_radii_and_rounds_count_as_much_as_the_releases(half_life):
     released, x = (
@@ -173,24 +165,6 @@ def test_the_ledger_knows_nothing_of_a_half_life_and_releases_can_be_recomputed(
         recompute(other)
 
 
-@pytest.mark.parametrize(
-    "policy", [dc.AdaptivePO(), dc.ReplayBonusPO(), dc.SquareCB(), dc.LinUCB(width=0.3)]
-)
-def test_many_runs_at_once_are_the_runs_alone(policy):
-    rng = np.random.default_rng(3)
-    x = rng.uniform(-0.7, 0.7, size=(150, 2))
-    y = (x[:, 0] > 0).astype(np.int64)
-    plans = [plan(1, budget, policy=policy) for budget in (BUDGET, dc.Budget(4.0, 1e-5))]
-    found = run(plans, plans[0].features.map(x), y, seeds=[0, 1])
-    for place, one in enumerate(plans):
-        for seed in (0, 1):
-            alone = dc.evaluate(one, x, y, seed=seed)
-            assert found[place, seed, -1] == pytest.approx(alone.loss, abs=EXACT)
-    mixed = [plan(1), plan(2)]
-    with pytest.raises(dc.InvalidInput, match="one schedule"):
-        run(mixed, plans[0].features.map(x), y, seeds=[0])
-
-
 def test_the_noise_of_a_prediction_is_that_of_what_still_counts():
     lengths = [50, 60, 70, 80, 90]
     for half_life in (None, 1, 2):
@@ -203,3 +177,15 @@ def test_the_noise_of_a_prediction_is_that_of_what_still_counts():
             signal = sum(each * n for each, n in zip(w, lengths, strict=False))
             size = mechanism.response * 2 * p * np.sqrt(sum(each**2 for each in w))
             assert found == pytest.approx(size / signal, rel=1e-12)
+
+
+@pytest.mark.parametrize("policy", [dc.AdaptivePO(), dc.LinUCB(width=0.3)])
+def test_many_runs_at_once_are_the_runs_alone(policy):
+    x = np.random.default_rng(3).uniform(-0.7, 0.7, size=(150, 2))
+    y = (x[:, 0] > 0).astype(np.int64)
+    plans = [plan(1, budget, policy=policy) for budget in (BUDGET, dc.Budget(4.0, 1e-5))]
+    found = run(plans, plans[0].features.map(x), y, seeds=[0, 1])
+    alone = [[dc.evaluate(one, x, y, seed=seed).loss for seed in (0, 1)] for one in plans]
+    np.testing.assert_allclose(found[:, :, -1], alone, rtol=0, atol=EXACT)
+    with pytest.raises(dc.InvalidInput, match="one schedule"):
+        run([plan(1), plan(2)], plans[0].features.map(x), y, seeds=[0])

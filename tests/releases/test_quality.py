@@ -54,15 +54,6 @@ def test_without_noise_it_is_the_mean_loss():
     assert all(each.standard_error == 0.0 for each in found)
 
 
-def test_without_noise_it_is_the_mean_loss_of_stretched_rows_too():
-    """By what is told, since stretched and normalised rows do not tell it."""
-    learner, means = play(dc.Budget(1.0, 1e-5), [8, 16, 32], noise=Silence(1))
-    found = quality(learner.released)
-    assert all(each.statistics.outcome_sums is not None for each in learner.released.items)
-    assert [each.loss for each in found] == pytest.approx(means, abs=1e-5)
-    assert all(each.standard_error > 0.0 for each in found)  # as the plan's noise would cause
-
-
 @GEOMETRIES
 def test_silent_slots_are_not_counted_with_a_budget_either(geometry):
     learner, means = play(
