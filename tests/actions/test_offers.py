@@ -266,22 +266,6 @@ def test_wrong_changes_of_blocks_change_nothing(change, rule):
         dc.Learner(small_plan(**FREE)).change_actions(add=["d"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
-        ({"feedback": "full"}, "must be 'bandit' with a catalogue"),
-        ({"features": dc.Joint(dc.UnitBall(2), dc.UnitBall(3))}, "schema of the catalogue"),
-        ({"floor": 0.0}, "floor must be above 0"),
-        ({"floor": 2.0}, "floor must be"),
-    ],
-)
-def test_plans_of_parts_that_do_not_fit_are_refused(changes, rule):
-    with pytest.raises(dc.InvalidInput, match=rule):
-        joint_plan(**changes)
-    with pytest.raises(dc.InvalidInput, match="Catalogue"):
-        block_plan(features=dc.Joint(dc.UnitBall(2), dc.UnitBall(2)))
-
-
 @pytest.mark.parametrize("action", ["uniform", "i1"])
 def test_a_control_plays_what_is_offered(action):
     plan = joint_plan(control=dc.Control(0.5, action), first_batch=16)

@@ -1,11 +1,10 @@
 """Which slots and which people are the control's: public rules that look at no answer."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import Budget, Control, InvalidInput, Learner, SeededNoise
+from discreet import Budget, Control, Learner, SeededNoise
 from discreet.design.control import (
     control_actions,
     control_slots,
@@ -14,7 +13,6 @@ from discreet.design.control import (
 )
 from discreet.design.schedule import Schedule
 from small_plans import small_plan
-from wording import refused
 
 SHARES = st.floats(0.02, 0.98)
 PEOPLE = {"unit": "user", "batches_per_user": 3, "records_per_batch": 2}
@@ -70,29 +68,6 @@ def test_control_actions_are_the_declared_one_or_uniform():
     assert (control_actions(2, 3, u) == 2).all()
     counts = np.bincount(control_actions(None, 3, u))
     assert (np.abs(counts - 3000) < 200).all()
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"control": Control(0.05)}, ("control.share must leave each part", "first_batch=20")),
-        ({"control": Control(0.95)}, ("control.share must leave each part", "first_batch=20")),
-        ({"control": Control(0.5), "horizon": 1}, ("control.share must leave each part",)),
-        ({"control": Control(0.2, "nothing")}, ("control.action must be", "'nothing'")),
-        ({"control": Control(0.2, 3)}, ("control.action must be", "got 3")),
-        ({"control": Control(0.2, True)}, ("control.action must be", "got True")),
-        ({"control": 0.1}, ("control must be a Control", "Write Control(share=0.1)")),
-        ({"feedback": "full"}, ("control must be left out with full feedback",)),
-        ({"budget": Budget(1.0)}, ("delta must be above 0", "control share")),
-        (
-            {"n_actions": None, "actions": ("uniform", "mail")},
-            ("control.action must say one thing", "rename it"),
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused(changes, words):
-    with refused(InvalidInput, *words):
-        plan(**changes)
 
 
 def heard(learner, decisions):

@@ -24,6 +24,11 @@ BASE = {
 }
 
 
+ITEMS = dc.Catalogue(dc.UnitBall(2), {"a": [0.1, 0.2], "b": [0.2, 0.1]})
+JOINT = dc.Joint(dc.UnitBall(2), dc.UnitBall(3))
+UNIFORM = ("uniform", "mail", "call")
+
+
 def plan(**changes):
     return dc.Plan(**{**BASE, **changes})
 
@@ -58,6 +63,21 @@ def finite(n_actions=3, p=11):
         ({"features": []}, ["got []", "Schema([...])"]),
         ({"oracle": "FiniteClass"}, ["oracle", "as FiniteClass(...)"]),
         ({"budget": "1"}, ["got '1'", "Pass Budget(1.0, delta=1e-5)"]),
+        ({"control": dc.Control(0.05)}, ["control.share must leave each part", "first_batch=20"]),
+        ({"control": dc.Control(0.95)}, ["control.share must leave each part", "first_batch=20"]),
+        ({"control": dc.Control(0.5), "horizon": 1}, ["control.share must leave each part"]),
+        ({"control": dc.Control(0.2, "nothing")}, ["control.action must be", "'nothing'"]),
+        ({"control": dc.Control(0.2, 3)}, ["control.action must be", "got 3"]),
+        ({"control": dc.Control(0.2, True)}, ["control.action must be", "got True"]),
+        ({"control": 0.1}, ["control must be a Control", "Write Control(share=0.1)"]),
+        ({"control": dc.Control(), "feedback": "full"}, ["control must be left out with full"]),
+        ({"control": dc.Control(), "budget": PURE}, ["delta must be above 0"]),
+        ({"control": dc.Control(), "actions": UNIFORM}, ["control.action must say one thing"]),
+        ({"actions": ITEMS, "feedback": "full"}, ["must be 'bandit' with a catalogue"]),
+        ({"actions": ITEMS, "features": JOINT}, ["schema of the catalogue"]),
+        ({"features": JOINT}, ["Catalogue"]),
+        ({"floor": 0.0}, ["floor must be above 0"]),
+        ({"floor": 2.0}, ["floor must be"]),
     ],
 )
 def test_the_impossible_is_refused_before_any_data(changes, words):
