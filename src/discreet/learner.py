@@ -155,7 +155,7 @@ class Learner:
         ``actions`` is what is offered: names or ids, for many contexts one list for all or a list
         of one list each. Where the plan has a ``Catalogue`` a request may bring items of its own,
         {id: features}. Offers and such items are content of the record: they decide, and only the
-        features of the chosen pair are kept until the release.
+        features of the chosen pair are stored until the release.
 
         Raises ``InvalidInput``, before anything is stored, where a context does not fit the plan.
         """
@@ -235,7 +235,7 @@ class Learner:
 
         Where the plan declares ``outcome=Reward(low, high)``, report ``reward=…`` instead. With
         full feedback a decision has a row of A losses or rewards. Reporting the same again changes
-        nothing; another loss is refused (``LossConflict``), and the first one is kept. Other errors
+        nothing; another loss is refused (``LossConflict``), and the first one counts. Other errors
         are ``DecisionClosed``, ``UnknownDecision`` and ``InvalidInput``; then nothing is stored.
         """
         plan, outcome = self.plan, self.plan.outcome
@@ -297,7 +297,7 @@ class Learner:
             if self._store.people is None:
                 raise InvalidInput(
                     f"plan must have the unit 'user' to erase a user; got {self.plan.unit!r}. "
-                    "Nothing to do: no ids are kept."
+                    "Nothing to do: no ids are stored."
                 )
             self._store.people.use_up(user_id("user", user))
 

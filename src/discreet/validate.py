@@ -144,7 +144,7 @@ def matrix(name: str, value: object, columns: int, step: str) -> NumpyArray:
         )
     if array.ndim == 1:
         finite = all(map(math.isfinite, array.tolist()))
-    else:  # a finite sum has finite terms; where it is not, it may have overflowed: look at each
+    else:  # a finite sum has finite terms; where it is not, it may have overflowed: check each
         with np.errstate(over="ignore", invalid="ignore"):
             finite = math.isfinite(float(array.sum())) or bool(np.isfinite(array).all())
     if not finite:

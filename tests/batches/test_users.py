@@ -50,13 +50,6 @@ def test_the_rule_slot_by_slot(often, calls, erased):
         assert told == [model.hand_out(person, batch) for person in people]
 
 
-def test_k_is_counted_in_a_batch_and_not_in_a_call():
-    registry = PeopleRegistry(Participation(batches=2, records=2))
-    calls = [registry.hand_out(["anna"], batch=1).item() for _ in range(4)]
-    assert calls == [True, True, False, False]
-    assert registry.hand_out(["anna", "anna", "anna"], batch=2).tolist() == [True, True, False]
-
-
 def test_a_registry_knows_hashes_and_no_ids():
     registry = PeopleRegistry(Participation(1, 1))
     registry.hand_out(["anna-the-first", "bob"], 1)

@@ -1256,10 +1256,7 @@ FAULTS = (
             "            held[known] = held[known]._replace(records=0)\n"
             "        for person in people:",
         ),
-        (
-            "batches/test_users.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
-            "test_learner_users.py::test_k_counts_the_slots_of_a_batch_and_not_of_a_call",
-        ),
+        "test_learner_users.py::test_k_counts_the_slots_of_a_batch_and_not_of_a_call",
     ),
     # People who return to a service.
     fault(
@@ -2251,7 +2248,7 @@ FAULTS = (
         "a size without the matrices",
         "a plan states how large its documents are",
         Edit("plan_size", "= triangles + 2 * weights + matrices", "= 2 * weights + matrices"),
-        "plan/test_size.py::test_a_document_is_about_as_large_as_stated",
+        "plan/test_plan.py::test_a_document_is_about_as_large_as_stated",
     ),
     fault(
         "a claimed learner that another one replaces",

@@ -103,8 +103,8 @@ def changed_actions(
     if plan.catalogue is not None:
         before = catalogue_after(plan, changes)
         after = before.changed(add, gone)
-        kept = len(before) - len(gone)
-        added, rows = after.ids[kept:], after.rows[kept:]
+        first = len(before) - len(gone)
+        added, rows = after.ids[first:], after.rows[first:]
     else:
         added, joins = _checked_names(plan, released, add, gone, batch), batch
     if not added and not gone:

@@ -191,7 +191,7 @@ def explain_decision(
         )
     if released.latest is None:
         raise InvalidInput(
-            "source must have a release to explain; there is none yet. All actions are alike: "
+            "source must have a release to explain; there is none yet. All actions are equal: "
             "go on deciding."
         )
     plan = getattr(source, "plan", None)
@@ -252,7 +252,7 @@ def _pairs(offered: Offered) -> tuple[Floats, Floats]:
 def _parts(plan: Plan, here: Floats, there: Floats) -> dict[str, Floats]:
     """Rows (K, p) whose products with the weights are the effects; together they are ``here``.
 
-    ``there`` are the rows of the usual person, so that the effect of an action on everybody is
+    ``there`` are the rows of the usual person, so that the effect of an action on all people is
     separated from the effects of this person's features.
     """
     parts: dict[str, Floats] = {}

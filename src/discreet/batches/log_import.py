@@ -71,7 +71,7 @@ def logged_rows(
     user: Values = None,
     items: Mapping[str, Values] | None = None,
 ) -> LoggedRows:
-    """Read the rows of a log from frames or arrays; after an error nothing is kept.
+    """Read the rows of a log from frames or arrays; after an error nothing is stored.
 
     ``items`` are features of actions that are not in the catalogue, by id.
     """

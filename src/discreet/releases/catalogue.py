@@ -114,7 +114,7 @@ def item_rows(schema: UnitBall | Schema, items: object) -> tuple[tuple[str, ...]
         if ID not in names:
             raise InvalidInput(
                 f"items must have a column 'id'; got the columns {', '.join(names)}. "
-                "Rename the column that tells items apart."
+                "Rename the column that identifies items."
             )
         ids = checked_ids(frames.column(frames.opened(items), ID).values.tolist())
         if not (isinstance(schema, Schema) and ID in schema.spans):
@@ -235,11 +235,7 @@ class ActionChange:
                 and len(change.rows) == len(change.added)
                 and bool((np.einsum("ij,ij->i", change.rows, change.rows) <= 1.0 + 1e-9).all())
             )
-            if (
-                document["format"] != CHANGE
-                or not whole
-                or digest_of(document) != change.digest
-            ):
+            if document["format"] != CHANGE or not whole or digest_of(document) != change.digest:
                 raise CorruptRelease(broken)
             return change
 

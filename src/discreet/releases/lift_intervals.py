@@ -222,15 +222,15 @@ def _sampling(
 
     count = each.shape[-2]
     repeats = np.minimum(batches, np.arange(1, count + 1))
-    apart = repeats[:, None] * bound(separate, repeats[:, None])
+    disjoint = repeats[:, None] * bound(separate, repeats[:, None])
     if batches == 1 or count > MANY:
-        return apart
+        return disjoint
     shared = _shared(np.abs(each), counts, ENOUGH * np.sqrt(noise))
 
     def nested(values: Numbers, power: int) -> Numbers:
         return np.einsum("...bjp,...bp->...jp", shared**power, np.broadcast_to(values, each.shape))
 
-    return np.minimum(apart, bound(nested, repeats[:, None]))
+    return np.minimum(disjoint, bound(nested, repeats[:, None]))
 
 
 def _shared(each: Numbers, counts: Numbers, margin: Numbers) -> Numbers:

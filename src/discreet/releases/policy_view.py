@@ -144,7 +144,7 @@ class PolicyView:
     def losses_of_each(self, features: Array) -> Iterator[Array]:
         """Predicted losses (..., n, A) of each release that is remembered, the oldest first.
 
-        A single run asks all its predictors in one product; stacked runs go one by one, since
+        A single run applies all its predictors in one product; stacked runs go one by one, since
         together they would not fit into memory.
         """
         if self._joined is None:

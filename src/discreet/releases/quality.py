@@ -66,7 +66,7 @@ def _mean(statistics: Statistics, response_weight: float) -> tuple[float, float]
         count = 2.0 * float(statistics.gram[..., 0, 0].sum())
         actions = statistics.response.shape[-2]
         total_variance, count_variance = 2.0 * actions / response_weight**2, 4.0 * actions
-    # Slots whose loss never came are not counted; the noisy count is kept within its bounds.
+    # Slots whose loss never came are not counted; the noisy count is clipped to its bounds.
     observed = float(np.clip(count, 1.0, statistics.records))
     excess = total / observed
     variance = total_variance + count_variance * min(abs(excess), 0.5) ** 2
