@@ -1638,7 +1638,7 @@ FAULTS = (
         "equal losses of one person are covered",
         Edit(
             "_sampling",
-            "return np.minimum(apart, bound(nested, repeats[:, None]))",
+            "return np.minimum(disjoint, bound(nested, repeats[:, None]))",
             "return bound(separate, 1.0)",
         ),
         (
