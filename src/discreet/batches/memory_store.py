@@ -280,8 +280,8 @@ class MemoryStore:
         if not self.ready(coming):
             raise self._not_ready()
         oldest, others = self.batches[0], self.batches[1:]
-        batch = oldest.batch(self.plan.missing_loss)
-        release, ledger = self.fit(batch, self.released, self.ledger)
+        missing = self.plan.missing_loss
+        release, ledger = self.fit(oldest.batch(missing), self.released, self.ledger)
         last, now = others[-1].number if others else oldest.number, self.now().seconds
         batches = self._with_room(others, last, 0, now)
         self.released, self.ledger = self.released.add(release), ledger

@@ -84,7 +84,8 @@ def reports(
 
     ``id`` is one id, several, or a frame with the columns "id" and "loss" or "reward".
     """
-    full, outcome, one = plan.feedback == "full", plan.outcome, np.ndim(id) == 0
+    full, outcome = plan.feedback == "full", plan.outcome
+    one = not is_frame(id) and np.ndim(id) == 0
     rails = _guardrail_losses(id, guardrails, plan.guardrails)
     if is_frame(id):
         if loss is not None or reward is not None or full:
@@ -160,7 +161,7 @@ def _guardrail_losses(
         read = opened(id)
         names = [each.name for each in declared if each.name in read.columns]
         given = {name: column(read, name) for name in names}
-    single = np.ndim(id) == 0
+    single = not is_frame(id) and np.ndim(id) == 0
     table = np.full((1 if single else len(id), len(declared)), np.nan)
     for place, guardrail in enumerate(declared):
         values = (given or {}).get(guardrail.name)
