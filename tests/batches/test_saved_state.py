@@ -137,16 +137,15 @@ def test_a_claimed_state_is_not_replaced_by_another(path):
     assert path.is_file()
 
 
-def test_a_save_that_fails_hands_nothing_over(path, monkeypatch):
+def test_a_save_that_fails_leaves_the_learner_usable(path, monkeypatch):
     learner = halfway()
 
     def full(*_):
         raise OSError("no space left")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="no space"):
-            learner.save(path)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        learner.save(path)
     assert not list(path.parent.iterdir())
     learner.observe(3, 0.5)  # goes on where it is
 
@@ -206,10 +205,6 @@ def test_an_altered_file_is_refused_and_put_back(path):
     assert caught > 150
 
 
-def cut(share):
-    return lambda path: path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-
-
 def pickled(path):
     with open(path, "wb") as file:  # reading it would run code
         np.savez(file, header=np.array([{"a": 1}], dtype=object))
@@ -220,7 +215,8 @@ WRONG = {
     **{f"without {part}": lambda path, part=part: altered(path, lambda header, _: header.pop(part))
        for part in PARTS},
     "another format": lambda path: altered(path, lambda header, _: header.update(format="other/4")),
-    **{f"{share:.1%} of it": cut(share) for share in (0.0, 0.1, 0.5, 0.9, 0.999)},
+    "nothing": lambda path: path.write_bytes(b""),
+    "a part": lambda path: path.write_bytes(path.read_bytes()[:-10]),
     "a pickle": pickled,
 }  # fmt: skip
 
