@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ SHARE, LOSSES = 0.2, (0.3, 0.35)
 LENGTHS = Schedule(16, 30_000, 1.5).lengths()[:-1]
 
 
-def told(runs, sigma, seed=0, lengths=LENGTHS, losses=LOSSES, share=SHARE, answers=(1.0, 1.0)):
+def drawn(runs, sigma, seed=0, lengths=LENGTHS, losses=LOSSES, share=SHARE, answers=(1.0, 1.0)):
     """Noisy sums (runs, B, 2, 2) of 0/1 losses, their variances, slots, and counts."""
     rng, lengths = np.random.default_rng(seed), np.asarray(lengths)
     slots = np.stack([lengths - np.rint(lengths * share), np.rint(lengths * share)], -1)
@@ -47,19 +47,15 @@ def told(runs, sigma, seed=0, lengths=LENGTHS, losses=LOSSES, share=SHARE, answe
     return sums, np.full((runs, len(lengths)), sigma**2), slots, counts
 
 
-class Pooled(NamedTuple):
-    """Mean losses up to each batch, their difference and half-widths."""
-
-    means: np.ndarray
-    difference: np.ndarray
-    fixed: np.ndarray
-    anytime: np.ndarray
-
-
-def pooled(sums, variance, slots, often, confidence):
-    found, alpha = PooledSums(sums, variance, slots, often), 1.0 - confidence
-    widths = found.fixed(DIFFERENCE, alpha), found.anytime(DIFFERENCE, alpha)
-    return Pooled(0.5 + found.excess, found.excess @ DIFFERENCE, *widths)
+def pooled(sums, variance, slots, often=ONCE):
+    """Mean losses up to each batch, their difference and half-widths of 95 % intervals."""
+    found = PooledSums(sums, variance, slots, often)
+    return SimpleNamespace(
+        means=0.5 + found.excess,
+        difference=found.excess @ DIFFERENCE,
+        fixed=found.fixed(DIFFERENCE, 0.05),
+        anytime=found.anytime(DIFFERENCE, 0.05),
+    )
 
 
 def coverage(found, true):
@@ -71,8 +67,8 @@ def coverage(found, true):
 
 @pytest.mark.parametrize("sigma", [0.0, 4.0, 20.0])
 def test_intervals_cover_as_often_as_they_say(sigma):
-    sums, variance, slots, _ = told(2000, sigma)
-    found = pooled(sums, variance, slots, ONCE, 0.95)
+    sums, variance, slots, _ = drawn(2000, sigma)
+    found = pooled(sums, variance, slots)
     once, ever = coverage(found, LOSSES[0] - LOSSES[1])
     assert 0.93 <= once <= 0.97
     assert ever <= 0.05
@@ -85,8 +81,8 @@ def test_intervals_cover_as_often_as_they_say(sigma):
 
 def test_the_interval_is_not_wider_than_it_must_be():
     for sigma, answers in ((4.0, 1.0), (4.0, 0.1), (20.0, 1.0)):
-        sums, variance, slots, _ = told(1000, sigma, answers=(answers, answers))
-        found = pooled(sums, variance, slots, ONCE, 0.95)
+        sums, variance, slots, _ = drawn(1000, sigma, answers=(answers, answers))
+        found = pooled(sums, variance, slots)
         spread = found.difference[:, -1].std()
         assert found.fixed[:, -1].mean() == pytest.approx(1.96 * spread, rel=0.1)
 
@@ -95,8 +91,8 @@ def test_the_interval_is_not_wider_than_it_must_be():
 @pytest.mark.parametrize("losses", [(0.3, 0.5), (0.01, 0.01), (0.998, 0.998)])
 def test_intervals_hold_where_few_people_answer(rate, losses):
     """A floor under the count would draw both means toward one half."""
-    sums, variance, slots, _ = told(2000, 4.0, losses=losses, share=0.5, answers=(rate, rate))
-    found = pooled(sums, variance, slots, ONCE, 0.95)
+    sums, variance, slots, _ = drawn(2000, 4.0, losses=losses, share=0.5, answers=(rate, rate))
+    found = pooled(sums, variance, slots)
     once, ever = coverage(found, losses[0] - losses[1])
     assert once >= 0.93
     assert ever <= 0.05
@@ -111,8 +107,8 @@ def test_batches_that_differ_are_compared_each_with_itself(longest):
     steps = np.linspace(0.0, 1.0, len(lengths))[:, None]
     answers = np.concatenate([0.9 - 0.4 * steps, 0.5 + 0.4 * steps], -1)
     means = np.repeat(0.9 - 0.8 * steps, 2, axis=-1)
-    sums, variance, slots, _ = told(1000, 4.0, 0, lengths, means, 0.5, answers)
-    found = pooled(sums, variance, slots, ONCE, 0.95)
+    sums, variance, slots, _ = drawn(1000, 4.0, 0, lengths, means, 0.5, answers)
+    found = pooled(sums, variance, slots)
     once, ever = coverage(found, 0.0)
     assert once >= 0.93
     assert ever <= 0.05
@@ -121,8 +117,8 @@ def test_batches_that_differ_are_compared_each_with_itself(longest):
 
 def test_the_estimate_is_the_mean_of_the_differences_within_batches():
     """Without noise: weights a·c₀·c₁, and both means have the same weights."""
-    sums, variance, slots, counts = told(3, 0.0, answers=(0.5, 0.7))
-    found = pooled(sums, variance, slots, ONCE, 0.95)
+    sums, variance, slots, counts = drawn(3, 0.0, answers=(0.5, 0.7))
+    found = pooled(sums, variance, slots)
     each = 0.5 + sums[..., 0] / np.where(counts, counts, 1)
     weight = batch_factors(sums, variance, slots, 1) * counts.prod(-1)
     for last in range(3, len(LENGTHS)):
@@ -135,7 +131,7 @@ def test_the_estimate_is_the_mean_of_the_differences_within_batches():
 
 
 def test_a_batch_has_no_say_in_its_own_factor():
-    sums, variance, slots, _ = told(1, 4.0)
+    sums, variance, slots, _ = drawn(1, 4.0)
     before = batch_factors(sums, variance, slots, 1)
     sums[:, -3] *= 0.1
     after = batch_factors(sums, variance, slots, 1)
@@ -185,7 +181,7 @@ def test_the_half_width_for_one_look_is_that_of_the_formula():
     """One batch: z·√V/(N₀·N₁), V at the end of the interval where it is larger."""
     sums = np.array([[[-900.0, 4000.0], [-150.0, 1000.0]]])
     sigma2, (q, n) = 100.0, sums[0].T
-    found = pooled(sums, np.array([sigma2]), np.array([[4000.0, 1000.0]]), ONCE, 0.95)
+    found = pooled(sums, np.array([sigma2]), np.array([[4000.0, 1000.0]]))
     z, tau2 = 1.959963984540054, 4 / 3 * sigma2
     difference = q[0] / n[0] - q[1] / n[1]
     assert found.difference[0] == pytest.approx(difference)
@@ -207,21 +203,21 @@ def test_a_count_within_three_deviations_of_its_noise_tells_nothing():
     deviation = math.sqrt(4 / 3) * 10.0
     for count, finite in ((2.9, False), (3.1, True), (-5.0, False)):
         sums = np.array([[[0.0, 1e6], [0.0, count * deviation]]])
-        found = pooled(sums, np.array([100.0]), np.array([[1e6, 1e3]]), ONCE, 0.95)
+        found = pooled(sums, np.array([100.0]), np.array([[1e6, 1e3]]))
         assert bool(np.isfinite(found.fixed[0])) is finite
         assert bool(np.isfinite(found.anytime[0])) is finite
         assert bool(np.isfinite(found.means).all()) is finite
     silent = np.array([[[0.0, 100.0], [0.0, 0.0]]])  # no privacy, and nobody of the control answers
-    assert np.isinf(pooled(silent, np.zeros(1), np.full((1, 2), 100.0), ONCE, 0.95).fixed[0])
+    assert np.isinf(pooled(silent, np.zeros(1), np.full((1, 2), 100.0)).fixed[0])
 
 
 def test_rare_losses_are_not_taken_for_certain_ones():
     """No loss among 60 people: the mean is drawn toward ½ before its variance is taken."""
     assert largest_variance(-0.5, 20.0, 4.0) == 0.25 - (0.5 * 20 / 24) ** 2
     lengths = [120]
-    sums, variance, slots, _ = told(4000, 0.0, lengths=lengths, losses=(0.0, 0.03), share=0.5)
+    sums, variance, slots, _ = drawn(4000, 0.0, lengths=lengths, losses=(0.0, 0.03), share=0.5)
     assert (sums[:, 0, 1, 0] == -30).mean() > 0.1  # nothing happened in the control
-    found = pooled(sums, variance, slots, ONCE, 0.95)
+    found = pooled(sums, variance, slots)
     once, ever = coverage(found, -0.03)
     assert once >= 0.93
     assert ever <= 0.05
@@ -240,7 +236,7 @@ def people(runs, lengths, repeats, losses=LOSSES, seed=0):
 @pytest.mark.parametrize("weights", [POLICY, CONTROL])
 @pytest.mark.parametrize("sigma", [0.0, 4.0, 20.0])
 def test_the_mean_of_one_part_is_within_its_interval(weights, sigma):
-    sums, variance, slots, _ = told(1000, sigma, losses=(0.1, 0.15))
+    sums, variance, slots, _ = drawn(1000, sigma, losses=(0.1, 0.15))
     found = PooledSums(sums, variance, slots, ONCE)
     true = np.array([0.1, 0.15]) @ weights - 0.5
     away = np.abs(found.excess @ weights - true)
@@ -253,7 +249,7 @@ def test_the_mean_of_one_part_is_within_its_interval(weights, sigma):
 def test_the_relative_lift_and_the_gain_are_within_their_intervals(outcome, losses, share):
     """After every release of every run together, in at least 95 % of the runs."""
     runs = 300
-    sums, _, _, counts = told(runs, 4.0, losses=losses, share=share)
+    sums, _, _, counts = drawn(runs, 4.0, losses=losses, share=share)
     policy, control = (outcome.value_of(each) for each in losses)
     true = (policy - control) / control
     missed = {"relative": 0, "gained": 0}
@@ -270,7 +266,7 @@ def test_the_relative_lift_and_the_gain_are_within_their_intervals(outcome, loss
 
 def test_the_relative_lift_is_no_claim_beyond_the_verdict():
     """Its difference has a smaller share of the error, so that its interval is the wider one."""
-    sums = told(200, 4.0, losses=(0.3, 0.33))[0]
+    sums = drawn(200, 4.0, losses=(0.3, 0.33))[0]
     claims = 0
     for run in sums:
         found = lift_of(releases(run, 16.0), SHARE)
@@ -308,13 +304,13 @@ def test_the_gain_counts_answers_and_has_one_sign_for_better():
 @pytest.mark.parametrize("sigma", [0.0, 10.0])
 def test_the_forecast_is_what_more_batches_of_the_same_kind_show(sigma):
     lengths = [2000] * 40
-    sums, variance, slots, _ = told(1, sigma, lengths=lengths, answers=(0.5, 0.5))
+    sums, variance, slots, _ = drawn(1, sigma, lengths=lengths, answers=(0.5, 0.5))
     sums, variance = sums[0], variance[0]
-    first, width = slice(None, 8), pooled(sums, variance, slots, ONCE, 0.95).anytime
-    told_so = more_decisions(sums[first], variance[first], slots[first], ONCE, 0.95, slots[8:])
+    first, width = slice(None, 8), pooled(sums, variance, slots).anytime
+    forecast = more_decisions(sums[first], variance[first], slots[first], ONCE, 0.95, slots[8:])
     reached = 2000 * (1 + int(np.argmax(width <= width[7] / 2)) - 8)
-    assert told_so == pytest.approx(reached, rel=0.15)
-    assert told_so > 3 * 8 * 2000 * 0.8, "four times as many decisions, about"
+    assert forecast == pytest.approx(reached, rel=0.15)
+    assert forecast > 3 * 8 * 2000 * 0.8, "four times as many decisions, about"
     assert more_decisions(sums[first], variance[first], slots[first], ONCE, 0.95, slots[:2]) is None
 
 
@@ -322,8 +318,8 @@ def test_the_forecast_is_what_more_batches_of_the_same_kind_show(sigma):
 def test_losses_that_are_alike_within_a_person_are_covered(lengths):
     repeats = 2
     sums, variance, slots = people(1000, lengths, repeats)
-    careless = pooled(sums, variance, slots, ONCE, 0.95)
-    careful = pooled(sums, variance, slots, Participation(len(lengths), repeats), 0.95)
+    careless = pooled(sums, variance, slots)
+    careful = pooled(sums, variance, slots, Participation(len(lengths), repeats))
     true = LOSSES[0] - LOSSES[1]
     assert coverage(careless, true)[0] < 0.7
     once, ever = coverage(careful, true)
@@ -336,7 +332,7 @@ def test_people_of_a_small_batch_are_few_of_a_large_one():
     lengths = [400, 600, 900, 1350, 2025]
     sums, variance, slots = people(1, lengths, 1)
     sums[..., 0] = 0.0
-    found = pooled(sums, variance, slots, Participation(99), 0.95)
+    found = pooled(sums, variance, slots, Participation(99))
     each = (batch_factors(sums, variance, slots, 1)[..., None] * sums[..., ::-1, 1])[0]
     for last in range(len(lengths)):
         sizes = sums[0, : last + 1, 0, 1].astype(int)
@@ -348,8 +344,8 @@ def test_people_of_a_small_batch_are_few_of_a_large_one():
             exact += 0.25 * (weight**2).sum()
         pairs = (each[: last + 1] * sums[0, : last + 1, :, 1])[:, 0].sum()
         assert found.fixed[0, last] == pytest.approx(1.95996398 * math.sqrt(exact) / pairs)
-    fewer = pooled(sums, variance, slots, Participation(2), 0.95)
-    alone = pooled(sums, variance, slots, ONCE, 0.95)
+    fewer = pooled(sums, variance, slots, Participation(2))
+    alone = pooled(sums, variance, slots)
     assert fewer.fixed[0, -1] == pytest.approx(math.sqrt(2.0) * alone.fixed[0, -1])
 
 
@@ -368,7 +364,7 @@ def test_looks_at_people_who_return_share_one_error():
     assert error_of_release(numbers, 0.05).sum() == pytest.approx(0.05 * 1000 / 1010, rel=1e-12)
     sums, variance, slots = people(1, [1000] * 4, 1)
     sums[..., 0] = 0.0  # means of one half, so that both half-widths have one variance
-    found = pooled(sums, variance, slots, Participation(4), 0.95)
+    found = pooled(sums, variance, slots, Participation(4))
     from scipy.special import ndtri
 
     ratio = -ndtri(error_of_release(numbers[:4], 0.05) / 2) / 1.959963984540054
@@ -385,7 +381,7 @@ def releases(sums, variance=1.0):
 
 
 def test_words_are_in_the_units_of_what_people_report():
-    items = releases(told(1, 1.0)[0][0])
+    items = releases(drawn(1, 1.0)[0][0])
     lost, paid = (lift_of(items, SHARE, outcome=each) for each in (dc.Loss(), dc.Reward(0, 100)))
     assert lost.pooled.difference == pytest.approx(-0.05, abs=0.03)
     assert lost.text.startswith("policy 0.300, control 0.356, lift −0.056 ± 0.0")
@@ -398,7 +394,7 @@ def test_words_are_in_the_units_of_what_people_report():
 
 def test_the_result_says_what_it_assumes():
     """A plan with the unit "decision" cannot know whether people return."""
-    items = releases(told(1, 1.0)[0][0])
+    items = releases(drawn(1, 1.0)[0][0])
     decisions, people = lift_of(items, SHARE), lift_of(items, SHARE, Participation(3, 2))
     assert people.pooled.anytime > decisions.pooled.anytime
     assert "the intervals are too narrow" in decisions.assumes
@@ -408,8 +404,8 @@ def test_the_result_says_what_it_assumes():
         assert found.assumes in repr(found)
 
 
-def test_what_cannot_be_told_yet_is_not_told():
-    items = releases(told(1, 50.0)[0][0], 2500.0)[:3]
+def test_what_cannot_be_told_yet_is_not_drawn():
+    items = releases(drawn(1, 50.0)[0][0], 2500.0)[:3]
     found = lift_of(items, SHARE, outcome=dc.Reward(0, 100))
     assert math.isinf(found.pooled.anytime)
     assert math.isnan(found.pooled.policy)
