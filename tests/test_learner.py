@@ -347,7 +347,7 @@ def test_what_a_batch_tells_depends_on_its_own_people(change, geometry):
         assert same("response") == [True, True, True, False, True]
         return
     assert same("outcome_sums") == [True, True, True, "context" in change, True]
-    # A loss that is heard says nothing of how contexts are spread.
+    # An observed loss says nothing of how contexts are spread.
     alike = "loss" in change
     assert same("response") == [True, True, True, False, alike]
     assert same("matrix") == [True, True, True, True, alike]

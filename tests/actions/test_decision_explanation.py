@@ -67,8 +67,8 @@ def test_errors_are_those_of_drawn_noise(kind):
         errors.append({name: each.error for name, each in by_name.items()})
     for name in values[0]:
         drawn = np.std([each[name] for each in values], ddof=1)
-        said = np.median([each[name] for each in errors])
-        assert 0.5 < said / drawn < 3.0, name  # raised eigenvalues move less than the first order
+        stated = np.median([each[name] for each in errors])
+        assert 0.5 < stated / drawn < 3.0, name  # raised eigenvalues move less than the first order
 
 
 def test_an_offer_is_explained():

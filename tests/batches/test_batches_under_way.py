@@ -31,7 +31,7 @@ class Waiting:
     size: int
     opened: float = 0.0
     losses: dict = field(default_factory=dict)
-    """Ids in the order of decisions; None until a loss is heard."""
+    """Ids in the order of decisions; None until a loss is observed."""
     sealed: tuple | None = None
     closed: bool = False
 
@@ -134,23 +134,23 @@ class Model:
         number = self.live[0].number if self.live else self.opened + 1
         return self.first * (2 ** (number - 1) - 1)
 
-    def observe(self, told):
+    def observe(self, reports):
         """The word for what must come of losses by id; all of them are kept, or none."""
         self.tick()
-        told = {id: loss for id, loss in told.items() if id != -1}
+        reports = {id: loss for id, loss in reports.items() if id != -1}
         # The numbers that a clock left unused count as past once their batch was released.
-        if any(id < -1 or id >= max(self.ids, self._oldest) for id in told):
+        if any(id < -1 or id >= max(self.ids, self._oldest) for id in reports):
             return "unknown"
         homes = {id: batch for batch in self.live for id in batch.losses}
-        if any(id < self._oldest for id in told):
+        if any(id < self._oldest for id in reports):
             return "closed"
-        if any(id not in homes for id in told):
+        if any(id not in homes for id in reports):
             return "unknown"  # between two batches: a slot that nobody took
-        if any(id not in homes or self.over(homes[id]) for id in told):
+        if any(id not in homes or self.over(homes[id]) for id in reports):
             return "closed"
-        if any(homes[id].losses[id] not in (None, loss) for id, loss in told.items()):
+        if any(homes[id].losses[id] not in (None, loss) for id, loss in reports.items()):
             return "conflict"
-        for id, loss in told.items():
+        for id, loss in reports.items():
             homes[id].losses[id] = loss
         return "kept"
 
@@ -184,11 +184,11 @@ class Conversation(RuleBasedStateMachine):
             rows = np.rint(batch.features[:, 1] * np.sqrt(2) * MARK).astype(int).tolist()
             ids = [self.came[row] for row in rows]
             losses = np.where(batch.observed, batch.losses, 0.0).sum(axis=1).tolist()
-            heard = batch.observed.any(axis=1).tolist()
-            said = [loss if told else None for loss, told in zip(losses, heard, strict=True)]
+            observed = batch.observed.any(axis=1).tolist()
+            known = [loss if seen else None for loss, seen in zip(losses, observed, strict=True)]
             number = len(released.items) + 1
             assert batch.records == len(ids)  # no slot that nobody took
-            self.fitted.append((number, dict(zip(ids, said, strict=True))))
+            self.fitted.append((number, dict(zip(ids, known, strict=True))))
             return honest(batch, released, ledger)
 
         learner._store.fit = fit
@@ -208,10 +208,10 @@ class Conversation(RuleBasedStateMachine):
         assert np.atleast_1d(decided.id).tolist() == expected
         assert np.atleast_1d(decided.stored).tolist() == [id >= 0 for id in expected]
 
-    def tell(self, told):
-        ids, losses = np.array(list(told), dtype=np.int64), np.array(list(told.values()))
-        call = (ids, losses) if len(told) != 1 else (int(ids[0]), float(losses[0]))
-        expected = self.model.observe(told)
+    def tell(self, reports):
+        ids, losses = np.array(list(reports), dtype=np.int64), np.array(list(reports.values()))
+        call = (ids, losses) if len(reports) != 1 else (int(ids[0]), float(losses[0]))
+        expected = self.model.observe(reports)
         if expected == "kept":
             self.learner.observe(*call)
             return
@@ -233,8 +233,8 @@ class Conversation(RuleBasedStateMachine):
             id
             for batch in self.model.live
             if not self.model.over(batch)
-            for id, heard in batch.losses.items()
-            if heard is None and id % share == 0 and id < self.model.ids - late
+            for id, loss_before in batch.losses.items()
+            if loss_before is None and id % share == 0 and id < self.model.ids - late
         ]
         self.tell(dict.fromkeys(open_ids, loss))
 
@@ -295,9 +295,9 @@ class Conversation(RuleBasedStateMachine):
         assert (status.releases, status.decisions) == (len(self.fitted), self.model.decisions)
         shown = [(each.number, each.size, each.taken) for each in status.batches if each.taken]
         assert shown == [(b.number, b.size, len(b.losses)) for b in self.model.live]
-        for said, batch in zip(status.batches, self.model.live, strict=False):
-            assert (said.state == "closed") == self.model.over(batch)
-            assert (said.state == "open") == (batch.sealed is None)
+        for shown, batch in zip(status.batches, self.model.live, strict=False):
+            assert (shown.state == "closed") == self.model.over(batch)
+            assert (shown.state == "open") == (batch.sealed is None)
 
 
 def test_a_slot_that_a_clock_left_unused_is_past_when_its_batch_is():

@@ -109,8 +109,10 @@ def rows_of_fits(plan, contexts, played, losses, **words):
     """For each fit of a log, its rows as they come: features, and losses that were observed."""
 
     def rows(batch):
-        told = np.where(batch.observed, batch.losses, 0.0).sum(axis=-1)
-        return [(*x, y) for x, y in zip(batch.features.tolist(), told.tolist(), strict=True)]
+        observed_losses = np.where(batch.observed, batch.losses, 0.0).sum(axis=-1)
+        return [
+            (*x, y) for x, y in zip(batch.features.tolist(), observed_losses.tolist(), strict=True)
+        ]
 
     made = learner(plan)
     seen = watched(made, rows)

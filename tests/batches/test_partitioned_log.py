@@ -59,7 +59,7 @@ def written(folder, columns):
         part = {name: each[ends[number] : ends[number + 1]] for name, each in columns.items()}
         file = folder / f"part-{number}.parquet"
         parquet.write_table(pyarrow.table(part), file, row_group_size=GROUP)
-    (folder / "_temporary.parquet").write_text("of whoever writes the folder")
+    (folder / "_temporary.parquet").write_text("of the program that writes the folder")
     return folder
 
 

@@ -21,7 +21,7 @@ def plan(**changes):
 
 
 def halfway(**changes):
-    """Two releases made, batch 3 with three of four slots taken and one heard."""
+    """Two releases made, batch 3 with three of four slots taken and one loss observed."""
     learner = dc.Learner(plan(**changes), noise=dc.SecureNoise(fast=True))
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -118,7 +118,7 @@ def test_a_save_replaces_no_other_file(path, monkeypatch, links):
         with refused(dc.InvalidInput, "path must be a new file"):
             second.save(path)
     assert path.read_bytes() == held
-    assert list(path.parent.iterdir()) == [path]  # and nothing is left beside it
+    assert list(path.parent.iterdir()) == [path]  # and nothing else is left
     second.observe(3, 0.5)  # goes on where it is
     second.save(path.with_name("other.state"))
     assert len(dc.Learner.load(path).released.items) == 2

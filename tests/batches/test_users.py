@@ -46,28 +46,28 @@ def test_the_rule_slot_by_slot(often, calls, erased):
         if place == 5:
             registry.use_up(str(erased))
             model.gone.add(erased)
-        told = registry.hand_out([str(each) for each in people], batch).tolist()
-        assert told == [model.hand_out(person, batch) for person in people]
+        counted = registry.hand_out([str(each) for each in people], batch).tolist()
+        assert counted == [model.hand_out(person, batch) for person in people]
 
 
 def test_a_registry_knows_hashes_and_no_ids():
     registry = PeopleRegistry(Participation(1, 1))
     registry.hand_out(["anna-the-first", "bob"], 1)
-    told = registry.arrays()
-    assert told["people_hashes"].shape == (2, 32)
-    held = b"".join(value.tobytes() for value in told.values())
+    arrays = registry.arrays()
+    assert arrays["people_hashes"].shape == (2, 32)
+    held = b"".join(value.tobytes() for value in arrays.values())
     assert b"anna" not in held
     assert repr(registry) == "PeopleRegistry(private)"
     other = PeopleRegistry(Participation(1, 1))  # another key: the same id has another hash
     other.hand_out(["anna-the-first", "bob"], 1)
-    assert not (other.arrays()["people_hashes"] == told["people_hashes"]).all(1).any()
+    assert not (other.arrays()["people_hashes"] == arrays["people_hashes"]).all(1).any()
 
 
 @pytest.mark.parametrize("user", ["a", "anna", "Zoë", "李", "\ud800", "x" * 200])
 def test_ids_are_hashed_as_the_standard_says(user):
     key = bytes(range(32))
-    told = user.encode("utf-8", "surrogatepass")
-    assert keyed_hash(key)(user) == hmac.digest(key, told, "sha256")
+    encoded = user.encode("utf-8", "surrogatepass")
+    assert keyed_hash(key)(user) == hmac.digest(key, encoded, "sha256")
 
 
 @given(OFTEN, CALLS, CALLS)

@@ -37,7 +37,7 @@ def test_positions_are_not_at_regular_places():
 
 
 def test_positions_never_change():
-    """Published: whoever has a batch's records may check them."""
+    """Published: a reader of a batch's records may check them."""
     assert np.flatnonzero(control_slots(0.25, 1, 24)).tolist() == [0, 6, 8, 15, 18, 23]
     assert np.flatnonzero(control_slots(0.1, 3, 60)).tolist() == [3, 11, 29, 37, 44, 50]
 
@@ -70,7 +70,7 @@ def test_control_actions_are_the_declared_one_or_uniform():
     assert (np.abs(counts - 3000) < 200).all()
 
 
-def heard(learner, decisions):
+def observe_zeros(learner, decisions):
     learner.observe(decisions.id, np.zeros(len(decisions.id)))
 
 
@@ -79,7 +79,7 @@ def test_a_learner_plays_the_control_in_its_slots_whatever_the_calls():
     learner = Learner(plan(control=Control(0.25, 2)), noise=SeededNoise(1))
     while len(chosen) < 200:
         made = learner.decide(np.zeros((int(sizes.integers(1, 40)), 2)))
-        heard(learner, made)
+        observe_zeros(learner, made)
         chosen += list(zip(made.id.tolist(), made.action.tolist(), made.propensity, strict=True))
     ids = np.array([each[0] for each in chosen])
     inside = slots_in_control(0.25, learner.plan.schedule, ids)
@@ -96,7 +96,7 @@ def test_a_person_is_always_in_the_same_part():
     certain = {person: [] for person in people}
     for _ in range(5):
         made = learner.decide(np.zeros((30, 2)), user=people)
-        heard(learner, made)
+        observe_zeros(learner, made)
         batch = learner._store.batches[-1]
         assert batch.control is not None
         for person, chance in zip(people, made.propensity, strict=True):
@@ -111,7 +111,7 @@ def test_a_person_is_always_in_the_same_part():
 def test_a_saved_learner_goes_on_with_its_parts(tmp_path):
     learner = Learner(plan(control=Control(0.25, 2)), noise=SeededNoise(1))
     made = learner.decide(np.zeros((21, 2)))
-    heard(learner, made)
+    observe_zeros(learner, made)
     learner.save(tmp_path / "state")
     loaded = Learner.load(tmp_path / "state", noise=SeededNoise(1))
     more = loaded.decide(np.zeros((60, 2)))

@@ -220,7 +220,7 @@ def test_a_plan_for_users_has_a_usual_bound():
 
 
 def test_forty_records_of_a_customer_are_not_one_unit():
-    """They cannot be claimed as one, and what they cost together is told."""
+    """They cannot be claimed as one, and their common cost is stated."""
     with refused(dc.InvalidInput, "got 'customer'"):
         dc.Learner(plan(unit="customer", first_batch=40))
     learner = dc.Learner(plan(first_batch=40))

@@ -186,15 +186,15 @@ SMALL = ("--data", "fried", "--rows", "100", "--seeds", "1", "--json")
 
 def test_the_command_line_imports(command):
     words = ("run", *SMALL, "--policy", "EpsilonGreedy", "--oracle", "NoisyMeans")
-    code, said, _ = command(*words, "--import", "my_bandits", "--set", "share=0.5")
+    code, output, _ = command(*words, "--import", "my_bandits", "--set", "share=0.5")
     assert code == 0
-    assert json.loads(said)["plan"]["policy"] == {"kind": "EpsilonGreedy", "share": "0.5"}
-    code, said, _ = command(*words)
+    assert json.loads(output)["plan"]["policy"] == {"kind": "EpsilonGreedy", "share": "0.5"}
+    code, output, _ = command(*words)
     assert code == 2
-    assert "EpsilonGreedy" in json.loads(said)["error"]
-    code, said, _ = command(*words, "--import", "no_such_module")
+    assert "EpsilonGreedy" in json.loads(output)["error"]
+    code, output, _ = command(*words, "--import", "no_such_module")
     assert code == 2
-    assert "--import must name a module" in json.loads(said)["error"]
+    assert "--import must name a module" in json.loads(output)["error"]
 
 
 def test_campaigns_carry_own_classes_to_their_workers(folder, command):
@@ -204,17 +204,17 @@ def test_campaigns_carry_own_classes_to_their_workers(folder, command):
     words = ("--preset", "quick", "--data", "fried:200", "--epsilon", "1", "--ridges", "0.1")
     words += ("--algorithms", "EpsilonGreedy", "NoisyMeans", "SquareCB", "--seeds", "1")
     words += ("--device", "numpy", "--jobs", "2", "--out", "results", "--json")
-    code, said, error = command("campaign", "run", "--import", "my_bandits", *words)
-    assert code == 0, said + error
+    code, output, error = command("campaign", "run", "--import", "my_bandits", *words)
+    assert code == 0, output + error
     rows = read(folder / "results").to_pylist()
     found = {(row["algorithm"], row["oracle"]) for row in rows}
     both = set(product(["EpsilonGreedy", "SquareCB"], ["Ridge", "Logistic"]))
     assert found == both | {("NoisyMeans", "NoisyMeans")}
     own = {row["settings"] for row in rows if row["algorithm"] == "EpsilonGreedy"}
     assert {json.loads(each)["share"] for each in own} == {0.05, 0.2}
-    code, said, _ = command("campaign", "status", "results", "--import", "my_bandits")
+    code, output, _ = command("campaign", "status", "results", "--import", "my_bandits")
     assert code == 0
-    assert f"{len(rows)} of {len(rows)} runs" in said
+    assert f"{len(rows)} of {len(rows)} runs" in output
     code, _, error = command("campaign", "status", "results")
     assert code == 2
     assert "EpsilonGreedy" in error

@@ -29,7 +29,7 @@ def test_items_come_in_several_forms():
 
 
 def test_an_id_may_be_a_feature():
-    """Which is a small block for each item, beside what all share."""
+    """It is a small block for each item, next to the features that all have."""
     a, b = dc.Catalogue(SCHEMA, {"a": {"year": 1950}, "b": {"year": 1950}}).rows
     assert not np.array_equal(a, b)
 

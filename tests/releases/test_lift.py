@@ -1,4 +1,4 @@
-"""Policy beside control: means, intervals that cover sampling and privacy noise, and words."""
+"""Policy and control: means, intervals that cover sampling and privacy noise, and words."""
 
 import json
 import math

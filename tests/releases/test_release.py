@@ -38,7 +38,7 @@ PLAN = Plan(
 
 
 def play(plan, decisions, seed=0):
-    """A learner after so many decisions, with every loss heard."""
+    """A learner after so many decisions, with every loss observed."""
     rng = np.random.default_rng(seed)
     learner = Learner(plan, noise=SecureNoise(fast=True), draws=rng)
     for _ in range(decisions):
@@ -76,10 +76,10 @@ def releases(draw):
     gram = st.none() | st.builds(Gram, squares, dense=st.booleans(), step=finite)
     symmetric = squares.map(lambda each: np.triu(each) + np.triu(each, 1).swapaxes(-1, -2))
     square = st.none() | hnp.arrays(np.float64, (p, p), elements=finite)
-    told = st.none() | hnp.arrays(np.float64, (2,), elements=finite)
+    outcome_sums = st.none() | hnp.arrays(np.float64, (2,), elements=finite)
     slots = st.integers(1, 2**22)
     pool = st.none() | st.builds(
-        Statistics, symmetric, numbers, slots, finite, square, square, told
+        Statistics, symmetric, numbers, slots, finite, square, square, outcome_sums
     )
     return Release(
         number=draw(st.integers(1, 60)),
