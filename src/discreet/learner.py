@@ -187,13 +187,14 @@ class Learner:
         chances = partial(offers.chances, policy, released, control)
         order = partial(ranked, offers, chosen=chosen, uniforms=uniforms)
         names, numbers = offers.named(chosen)
-        columns: dict[str, Any] = {"id": ids, "action": names, "stored": ids >= 0}
-        columns["action_index"] = numbers
+        columns: list[Any] = [ids, names, ids >= 0, numbers]
         if single:
-            columns = {name: values.item() for name, values in columns.items()}
+            columns = [values.item() for values in columns]
         elif is_frame(contexts):
-            columns = {name: series_like(contexts, name, each) for name, each in columns.items()}
-        return Decisions(**columns, _chances=chances, _chosen=chosen, _order=order)
+            named = zip(("id", "action", "stored", "action_index"), columns, strict=True)
+            columns = [series_like(contexts, name, values) for name, values in named]
+        slot, action, stored, number = columns
+        return Decisions(slot, action, stored, number, chances, chosen, order)
 
     @property
     def _available(self) -> AvailableActions:
