@@ -28,6 +28,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.design.schedule import Schedule
+from discreet.privacy.budget import Participation
 from discreet.releases.lift_intervals import DIFFERENCE, PooledSums, batch_factors
 
 HEADER = ("world", "ε", "control", "rounds", "answers", "once", "ever wrong", "available")
@@ -215,10 +216,10 @@ def measured(world: World, runs: int, seed: int) -> tuple[list[str], bool]:
     told = np.stack([lost - counts / 2.0, counts], -1) + noise
     variance = np.full((runs, len(lengths)), sigma**2)
     public = lengths[:, None] * np.array([1.0 - world.share, world.share])
-    often = world.often or (1, 1)
+    often = Participation(*(world.often or (1, 1)))
     found, alpha = PooledSums(told, variance, public, often), 0.05
     fixed, anytime = found.fixed(DIFFERENCE, alpha), found.anytime(DIFFERENCE, alpha)
-    weight = batch_factors(told, variance, public, often[1]) * counts.prod(-1)
+    weight = batch_factors(told, variance, public, often.records) * counts.prod(-1)
     total = np.cumsum(weight, axis=-1)
     true = np.cumsum(weight * (means[:, 0] - means[:, 1]), axis=-1) / np.where(total, total, 1.0)
     finite = np.isfinite(anytime)

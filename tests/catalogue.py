@@ -6,7 +6,7 @@ actions and four features (three and the bias), small enough for literal transcr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -190,6 +190,17 @@ def releases(
             Release(number, records, Predictor(weights, link), kept, statistics=made)
         )
     return released
+
+
+def changed(released: Released, weights: Any, gram: Any, signal: Any) -> Released:
+    """The same history after these functions of weights, of Grams, and of signals."""
+    items = []
+    for item in released.items:
+        predictor = replace(item.predictor, weights=weights(item.predictor.weights))
+        kept, made = replace(item.gram, values=gram(item.gram)), item.statistics
+        made = made and replace(made, signal=signal(made.signal))
+        items.append(replace(item, predictor=predictor, gram=kept, statistics=made))
+    return replace(released, items=tuple(items))
 
 
 def predicting(tables: Any, first: int = 1, gram: Gram | None = None) -> Released:

@@ -12,8 +12,8 @@ from tolerances import HANG
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
-HEAD = """
-import json, multiprocessing, os, signal, sys, threading
+SCRIPT = """
+import json, os, signal, sys, threading
 import numpy as np
 import discreet as dc
 
@@ -33,12 +33,8 @@ def in_child(work):
     os.close(writing)
     with open(reading) as answer:
         return json.loads(answer.read() or '"nothing: the child hung"')
-"""
 
-USE = """
-learner = complete()
-
-def attempts(learner):
+def attempts():
     found = {}
     for name, call in {
         "decide": lambda: learner.decide(np.zeros(1)),
@@ -52,64 +48,15 @@ def attempts(learner):
             found[name] = "went on"
         except dc.StateClaimed as error:
             found[name] = str(error)
-    found["releases"] = len(learner.released.items)
-    found["spent"] = learner.ledger.spent().epsilon
-    return found
-"""
+    return [found, facts(learner)]
 
-FORK = (
-    HEAD
-    + USE
-    + """
-answers = {"child": in_child(lambda: attempts(learner))}
-answers["grandchild"] = in_child(lambda: in_child(lambda: attempts(learner)))
+def facts(learner):
+    return [len(learner.released.items), learner.ledger.spent().epsilon]
 
-held, release = threading.Event(), threading.Event()
-def hold():
-    with learner._custody:
-        held.set()
-        release.wait()
-thread = threading.Thread(target=hold)
-thread.start()
-held.wait()
-answers["while a thread of the parent works"] = in_child(lambda: attempts(learner))
-release.set()
-thread.join()
-
-queue = multiprocessing.get_context("fork").SimpleQueue()
-worker = multiprocessing.get_context("fork").Process(target=lambda: queue.put(attempts(learner)))
-worker.start()
-answers["multiprocessing"] = queue.get()
-worker.join()
-
-learner.release()
-answers["parent"] = [len(learner.released.items), learner.ledger.spent().epsilon]
-print(json.dumps(answers))
-"""
-)
-
-MADE_AFTER = (
-    HEAD
-    + """
-def fresh():
-    learner = complete()
+def released(learner):
     learner.release()
-    return len(learner.released.items)
+    return facts(learner)
 
-learner = complete()
-learner.save(sys.argv[1])
-def taken_over():
-    learner = dc.Learner.load(sys.argv[1])
-    learner.release()
-    return len(learner.released.items)
-
-print(json.dumps([in_child(fresh), in_child(taken_over)]))
-"""
-)
-
-DRAWS = (
-    HEAD
-    + """
 def draws():
     exact, fast = dc.SecureNoise(), dc.SecureNoise(fast=True)
     return {
@@ -121,44 +68,58 @@ def draws():
         "choose": [int(exact.choose("any", np.zeros(2, dtype=np.int64), 1.0)) for _ in range(64)],
     }
 
-draws()  # generators that keep a state have one now
-print(json.dumps([in_child(draws), in_child(draws), draws()]))
+learner = complete()
+refused = {"child": in_child(attempts), "grandchild": in_child(lambda: in_child(attempts))}
+held, release = threading.Event(), threading.Event()
+def hold():
+    with learner._custody:
+        held.set()
+        release.wait()
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+refused["while a thread of the parent works"] = in_child(attempts)
+release.set()
+thread.join()
+saved = complete()
+saved.save(sys.argv[2])
+draws()  # generators that have a state have one now
+print(json.dumps({
+    "refused": refused,
+    "parent": released(learner),
+    "made after": in_child(lambda: released(complete())),
+    "loaded after": in_child(lambda: released(dc.Learner.load(sys.argv[2]))),
+    "noise": [in_child(draws), in_child(draws), draws()],
+}))
 """
-)
 
 
-def run(script, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fork")
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT]
+    command += [str(folder / "refused"), str(folder / "saved")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     assert done.returncode == 0, done.stderr
+    assert not list(folder.iterdir())
     return json.loads(done.stdout)
 
 
-def test_the_same_rows_are_released_once(tmp_path):
-    path = tmp_path / "state"
-    answers = run(FORK, str(path))
-    parent = answers.pop("parent")
-    for side, found in answers.items():
-        for name in ("decide", "observe", "close", "release", "save"):
-            assert "must be used in the process that made it; " in found[name], (side, name)
-            assert "load it here." in found[name]
-        assert (found["releases"], found["spent"]) == (0, 0.0), side  # public, so readable
-    assert not path.exists()
-    assert parent == [1, pytest.approx(1.0, abs=1e-4)]
+def test_the_same_rows_are_released_once(answers):
+    for side, (found, facts) in answers["refused"].items():
+        for name, error in found.items():
+            assert "must be used in the process that made it; " in error, (side, name)
+        assert facts == [0, 0.0], side  # public, so readable
+    assert answers["parent"] == [1, pytest.approx(1.0, abs=1e-4)]
 
 
-def test_a_learner_made_or_loaded_after_the_fork_works(tmp_path):
-    assert run(MADE_AFTER, str(tmp_path / "state")) == [1, 1]
+def test_a_learner_made_or_loaded_after_the_fork_works(answers):
+    assert answers["made after"] == answers["loaded after"] == answers["parent"]
 
 
-def test_noise_differs_on_both_sides_of_a_fork():
-    sides = run(DRAWS)
-    for name in ("exact", "fast", "normal", "ball", "choose"):
+def test_noise_differs_on_both_sides_of_a_fork(answers):
+    sides = answers["noise"]
+    for name in sides[0]:
         drawn = [tuple(side[name]) for side in sides]
         assert len(set(drawn)) == 3, name
         if name != "choose":

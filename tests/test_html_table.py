@@ -77,7 +77,7 @@ def test_an_evaluation_tells_means_in_the_units_of_the_outcome(run):
 
 
 def test_notebooks_get_one_escaped_table_each(learner, run):
-    shown = [learner, PLAN, run, learner.released, learner.ledger, learner.status()]
+    shown = [learner, PLAN, run, learner.released, learner.ledger]
     for each in shown:
         text = each._repr_html_()
         assert text.startswith("<table>")

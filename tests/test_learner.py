@@ -51,18 +51,6 @@ def fill(learner, batches, loss=0.5):
         learner.release()
 
 
-# Deciding
-
-
-def test_one_call_takes_slots_in_as_many_batches_as_it_needs():
-    one = learner(first_batch=4, horizon=200_000)
-    many = one.decide(np.zeros((100_000, 2)))
-    assert many.id.tolist() == list(range(100_000))
-    one.observe(many.id, np.zeros(100_000))
-    one.decide(context())
-    assert [item.records for item in one.released.items] == [4 << k for k in range(14)]
-
-
 def test_propensities_are_those_of_the_policy_that_decided():
     one = learner(policy=dc.VanillaPO(), first_batch=4)
     fill(one, 1)
@@ -90,9 +78,6 @@ def test_actions_follow_the_propensities():
     assert statistic < -2 * math.log(1e-6)  # chi-square with two degrees of freedom
 
 
-# Observing
-
-
 def test_losses_arrive_late_out_of_order_and_in_bulk():
     one = learner(first_batch=6)
     one.decide(np.zeros((6, 2)))
@@ -103,15 +88,6 @@ def test_losses_arrive_late_out_of_order_and_in_bulk():
     losses = np.nansum(private_rows(one._store)["losses"], axis=1)
     assert losses.tolist() == [0.0, 0.0, 0.25, 1.0, 0.5, 1.0]
     assert one.release().records == 6
-
-
-def half_heard():
-    """Batch 1 is released; batch 2 has four slots, two taken, one heard."""
-    one = learner(first_batch=2)
-    fill(one, 1)
-    one.decide(np.zeros((2, 2)))
-    one.observe(2, 0.5)
-    return one
 
 
 @pytest.mark.parametrize(
@@ -129,7 +105,11 @@ def half_heard():
     ],
 )
 def test_a_bad_report_loses_nothing_and_spends_nothing(error, id, loss):
-    one = half_heard()
+    """Batch 1 is released; batch 2 has four slots, two taken, one with a loss."""
+    one = learner(first_batch=2)
+    fill(one, 1)
+    one.decide(np.zeros((2, 2)))
+    one.observe(2, 0.5)
     before = state(one)
     with refused(error):
         one.observe(id, loss)
@@ -138,15 +118,7 @@ def test_a_bad_report_loses_nothing_and_spends_nothing(error, id, loss):
     one.observe(3, 0.5)  # goes on
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        np.zeros(3),
-        None,
-        {"x": 1},
-        [[0.0, 0.0], [0.0, math.nan]],
-    ],
-)
+@pytest.mark.parametrize("bad", [np.zeros(3), None, {"x": 1}, [[0.0, 0.0], [0.0, math.nan]]])
 def test_a_bad_context_takes_no_slot_and_triggers_no_release(bad):
     one = learner(first_batch=1)
     one.decide(context())
@@ -156,9 +128,6 @@ def test_a_bad_context_takes_no_slot_and_triggers_no_release(bad):
         one.decide(bad)
     assert state(one) == before
     assert one.decide(context()).id == 1
-
-
-# Closing and missing losses
 
 
 @pytest.mark.parametrize("noise", [None, dc.SeededNoise(0)])
@@ -197,16 +166,13 @@ def test_full_feedback_hears_a_row_of_losses(losses):
     one.observe(0, [0.0, 1.0, 1.0])
     before = state(one)
     for bad in (1.0, [0.0, 1.0], [0.0, 1.0, 2.0]):
-        with refused(dc.InvalidInput, "(3,)"):
+        with refused(dc.InvalidInput, "must be"):
             one.observe(0, bad)
     with refused(dc.LossConflict):
         one.observe(0, [1.0, 1.0, 0.0])
     assert state(one) == before
     release = one.release()
     assert release.predictor.weights.shape == (3, 3)
-
-
-# The ledger
 
 
 @pytest.mark.parametrize("releases", [1, 10])
@@ -250,10 +216,7 @@ def test_no_data_are_touched_before_the_charge(monkeypatch):
         one.release()
 
 
-# Atomic steps and forgetting
-
-
-@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, FloatingPointError])
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 def test_a_fit_that_fails_changes_nothing_and_a_retry_works(monkeypatch, error):
     one = dc.Learner(private_plan(first_batch=2), noise=dc.SecureNoise(fast=True))
     fill(one, 1)
@@ -284,14 +247,14 @@ def arrays_holding(*values):
     return [sum(bool((item == value).any()) for item in numbers) for value in values]
 
 
-@pytest.mark.parametrize(
-    ("policy", "oracle"),
-    [
-        (dc.VanillaPO(), dc.Logistic()),
-        (dc.LinUCB(), dc.Ridge()),
-        (dc.AdaptivePO(), dc.PooledRidge()),
-    ],
-)
+MODELS = [
+    (dc.VanillaPO(), dc.Logistic()),
+    (dc.LinUCB(), dc.Ridge()),
+    (dc.AdaptivePO(), dc.PooledRidge()),
+]
+
+
+@pytest.mark.parametrize(("policy", "oracle"), MODELS)
 def test_nothing_keeps_a_row_after_its_release(policy, oracle):
     """A marker is planted in a context and a loss; after the release no array holds it."""
     made = private_plan(policy=policy, oracle=oracle, first_batch=2)
@@ -313,9 +276,6 @@ def test_a_learner_is_not_pickled(serialise):
     with pytest.raises(dc.PrivateData, match=r"learner\.save"):
         serialise(learner())
     serialise(learner().released)
-
-
-# One person's data and everyone else's batches
 
 
 def world(policy, person=None, oracle=None, budget=NONE, **change):
@@ -387,7 +347,7 @@ def test_what_a_batch_tells_depends_on_its_own_people(change, geometry):
         assert same("response") == [True, True, True, False, True]
         return
     assert same("outcome_sums") == [True, True, True, "context" in change, True]
-    # A loss that is heard says nothing of how contexts are spread.
+    # An observed loss says nothing of how contexts are spread.
     alike = "loss" in change
     assert same("response") == [True, True, True, False, alike]
     assert same("matrix") == [True, True, True, True, alike]
@@ -395,9 +355,6 @@ def test_what_a_batch_tells_depends_on_its_own_people(change, geometry):
     for run in (here, there):
         for before, after in pairwise(run):
             np.testing.assert_array_equal(after.matrix, before.following)
-
-
-# Threads
 
 
 class OneAtATime:

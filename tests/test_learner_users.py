@@ -79,39 +79,32 @@ def test_k_counts_the_slots_of_a_batch_and_not_of_a_call():
     assert [x for x, _ in seen[0]] == [0.1, 0.2, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("missing", [None, 1.0])
-def test_a_void_slot_takes_no_missing_loss(missing):
-    one = learner(batches=1, records=1, missing_loss=missing)
-    seen = fitted(one)
-    one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna"] * 4)
-    release(one)
-    assert seen == [[(0.1, [] if missing is None else [1.0]), *[(0.0, [])] * 3]]
-
-
-def test_full_feedback_has_void_rows_too():
-    one = learner(batches=1, records=1, feedback="full")
+@pytest.mark.parametrize("change", [{}, {"missing_loss": 1.0}, {"feedback": "full"}])
+def test_void_slots_take_no_missing_loss_and_no_row_of_losses(change):
+    one = learner(batches=1, records=1, **change)
     seen = fitted(one)
     many = one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna", "anna", "bob", "bob"])
-    one.observe(many.id, np.tile([0.0, 1.0], (4, 1)))
+    losses = []
+    if "feedback" in change:
+        losses = [0.0, 1.0]
+        one.observe(many.id, np.tile(losses, (4, 1)))
     release(one)
-    assert seen == [[(0.1, [0.0, 1.0]), (0.0, []), (0.3, [0.0, 1.0]), (0.0, [])]]
-
-
-# Nobody can ask whether someone was there before.
+    counted = [1.0] if "missing_loss" in change else losses
+    assert seen == [[(0.1, counted), (0.0, []), (0.3, counted), (0.0, [])]]
 
 
 def facts(one, users):
-    """Everything that a caller sees of two batches, whoever the users are."""
-    told = []
+    """Everything that a caller sees of two batches, for any users."""
+    replies = []
     for value in np.linspace(0.0, 1.0, 8):
-        decision = one.decide(contexts(value)[0], user=users[len(told)])
+        decision = one.decide(contexts(value)[0], user=users[len(replies)])
         one.observe(decision.id, value)
         one.observe(decision.id, value)  # the same again: no news
         with refused(dc.LossConflict, "already stored") as conflict:
             one.observe([decision.id], [0.5 * value + 0.1])
         shown = (repr(decision), decision.id, decision.stored, decision.action_index)
-        told.append((*shown, decision.propensity, str(conflict.value), str(one.status())))
-    return told, len(one.released.items), one.ledger.spent()
+        replies.append((*shown, decision.propensity, str(conflict.value), str(one.status())))
+    return replies, len(one.released.items), one.ledger.spent()
 
 
 def test_replies_are_the_same_for_slots_that_count_and_void_slots():
@@ -129,17 +122,14 @@ def test_replies_are_the_same_for_slots_that_count_and_void_slots():
 def test_a_void_slot_is_awaited_like_any_other():
     one = learner(batches=1)
     many = one.decide(contexts(0.1, 0.2, 0.3, 0.4), user=["anna"] * 4)
-    said = []
+    errors = []
     for answered in (many.id[:3], many.id[3:]):
         one.observe(answered, np.zeros(len(answered)))
         with refused(dc.NotReady, "window is not over") as error:
             one.release()
-        said.append(str(error.value))
-    assert said[0] == said[1]  # an answer changes nothing
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]  # an answer changes nothing
     release(one)
-
-
-# The guarantee.
 
 
 def test_the_ledger_is_for_a_person_and_never_ends():
@@ -152,8 +142,8 @@ def test_the_ledger_is_for_a_person_and_never_ends():
         spent.append(one.ledger.spent().epsilon)
     assert spent[0] < 0.8
     assert spent[1:] == [pytest.approx(1.0, abs=1e-3)] * 4
-    said = one.ledger.spent()
-    assert (said.unit, said.relation) == ("user", one.plan.participation.relation)
+    last = one.ledger.spent()
+    assert (last.unit, last.relation) == ("user", one.plan.participation.relation)
     assert "for one user" in repr(one)
 
 
@@ -161,9 +151,6 @@ def test_a_sampler_that_a_person_meets_too_often_is_refused_at_once():
     often = plan(batches=500, records=500, budget=dc.Budget(1.0, 1e-9))
     with refused(dc.BudgetExceeded, "without fast"):
         dc.Learner(often, noise=dc.SecureNoise(fast=True))
-
-
-# Saving and erasing.
 
 
 def test_counts_survive_a_file(tmp_path):
@@ -183,7 +170,7 @@ def test_counts_survive_a_file(tmp_path):
     again.observe(again.decide(contexts(*[0.3] * 6), user=users).id, [0.0] * 6)
     for _ in range(3):
         release(again)
-    rows = [[x for x, heard in batch if heard] for batch in seen]
+    rows = [[x for x, observed in batch if observed] for batch in seen]
     assert rows == [[0.1, 0.1], [0.1, 0.2, 0.2, 0.2], [0.3, 0.3, 0.3]]
 
 
@@ -220,10 +207,7 @@ def test_who_is_erased_is_served_and_never_counts_again():
     one.decide(contexts(0.3, 0.4), user=["nobody who was here", "bob"])
     one.observe(np.arange(4), np.zeros(4))
     release(one)
-    assert [x for x, heard in seen[0] if heard] == [0.1, 0.4]
-
-
-# Frames, gaps and the horizon.
+    assert [x for x, observed in seen[0] if observed] == [0.1, 0.4]
 
 
 def test_a_decision_without_a_slot_does_not_count():
@@ -236,7 +220,7 @@ def test_a_decision_without_a_slot_does_not_count():
     many = one.decide(contexts(*[0.2] * 5), user=["late", "a", "b", "e", "f"])
     one.observe(many.id, np.zeros(5))
     release(one)
-    assert [x for x, heard in seen[1] if heard] == [0.2, 0.2, 0.2]
+    assert [x for x, observed in seen[1] if observed] == [0.2, 0.2, 0.2]
 
 
 def test_void_slots_add_nothing_to_simulated_sums_of_stretched_rows():

@@ -1,16 +1,20 @@
-"""The words in which arguments are refused, and the values that pass."""
+"""Checks of arguments, the tree of exceptions, and texts that commands, reports and pages share."""
 
+import inspect
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from discreet import InvalidInput
-from discreet.batches.observations import observations
-from discreet.design.outcome import UNIT_LOSS
-from discreet.design.outcome import unit_loss as loss
+import discreet
+from discreet import InvalidInput, errors
+from discreet.design.outcome import UNIT_LOSS, unit_loss
+from discreet.text import duration
 from discreet.validate import in_range, matrix, one_of, positive, whole
 from wording import refused
+
+SOURCE = Path(discreet.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -26,10 +30,9 @@ def test_in_range_knows_its_ends():
     assert in_range("width", 1.0, 0.0, 1.0) == 1.0
     with refused(InvalidInput, "delta must be a number in [0, 1)", "1.0"):
         in_range("delta", 1.0, 0.0, 1.0, open_high=True)
-    with refused(InvalidInput, "width must be a number in [0, 1]", "-1e-300"):
-        in_range("width", -1e-300, 0.0, 1.0)
-    with refused(InvalidInput, "nan"):
-        in_range("width", math.nan, 0.0, 1.0)
+    for value in (-1e-300, math.nan):
+        with refused(InvalidInput, "width must be a number in [0, 1]", repr(value)):
+            in_range("width", value, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("value", [2.0, "3", True, np.True_, None, math.nan])
@@ -58,7 +61,7 @@ BAD_LOSSES = [-1e-300, math.nextafter(1.0, 2.0), math.nan, -math.inf, 10**400, "
 @pytest.mark.parametrize("value", [*BAD_LOSSES, [0.5], 0.5j], ids=lambda value: str(value)[:12])
 def test_a_bad_loss_is_refused(value):
     with refused(InvalidInput, "x must be a number in [0, 1]", "1 for the worst"):
-        loss(value, "x", UNIT_LOSS)
+        unit_loss(value, "x", UNIT_LOSS)
 
 
 def test_matrix_accepts_finite_terms_with_an_infinite_sum():
@@ -66,23 +69,35 @@ def test_matrix_accepts_finite_terms_with_an_infinite_sum():
     assert matrix("context", rows, 2, "Next.") is rows
 
 
-def test_observations_line_up():
-    ids, losses = observations(np.array([3, 1]), [0.0, 1.0], None)
-    assert (ids.tolist(), losses.tolist()) == ([3, 1], [0.0, 1.0])
-    ids, losses = observations(4, [0.0, 1.0, 0.5], 3)
-    assert (ids.tolist(), losses.tolist()) == ([4], [[0.0, 1.0, 0.5]])
-    ids, losses = observations([4, 5], np.zeros((2, 3)), 3)
-    assert losses.shape == (2, 3)
-    ids, losses = observations([4, 5], [True, 0], None)
-    assert losses.tolist() == [1.0, 0.0]
+TREE = {
+    "InvalidInput": ValueError,
+    "UnknownDecision": KeyError,
+    "LossConflict": ValueError,
+    "DecisionClosed": ValueError,
+    "NotReady": RuntimeError,
+    "BudgetExceeded": RuntimeError,
+    "CorruptRelease": ValueError,
+    "StateClaimed": RuntimeError,
+    "ServiceError": RuntimeError,
+    "PrivateData": TypeError,
+}
 
 
-@pytest.mark.parametrize("ids", [1.0, "1", None, [1.5], [[1]], True, 2**70, [None]])
-def test_ids_are_whole_numbers(ids):
-    with refused(InvalidInput, "id must be a decision's id"):
-        observations(ids, [0.5], None)
+def test_every_error_is_a_discreet_error_and_a_builtin():
+    defined = dict(inspect.getmembers(errors, inspect.isclass))
+    assert defined.keys() == {"DiscreetError", *TREE}
+    for name, builtin in TREE.items():
+        assert issubclass(defined[name], errors.DiscreetError)
+        assert issubclass(defined[name], builtin)
+        assert str(defined[name]("id must be known; it is not.")) == "id must be known; it is not."
 
 
-def test_nobody_has_answered_yet_is_no_mistake():
-    ids, losses = observations([], [], None)
-    assert (ids.shape, losses.shape, ids.dtype) == ((0,), (0,), np.int64)
+def test_durations_are_rounded_before_units_are_chosen():
+    seconds = (-0.1, 59, 59.97, 61, 3599.6)
+    assert [duration(each) for each in seconds] == ["0 s", "59 s", "1 min", "1 min 1 s", "1 h"]
+
+
+@pytest.mark.parametrize("text", ['"∞"', "import tomllib"])
+def test_texts_of_one_kind_are_made_in_one_module(text):
+    files = [path for path in SOURCE.rglob("*.py") if text in path.read_text(encoding="utf-8")]
+    assert [path.relative_to(SOURCE).as_posix() for path in files] == ["text.py"]

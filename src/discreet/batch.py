@@ -65,10 +65,8 @@ class Batch:
 
     def _part(self, start: int) -> Batch:
         rows = slice(start, start + SUMMED_TOGETHER)
-        both = self.control, self.guardrails
-        control, guardrails = (None if each is None else each[rows] for each in both)
-        given = self.features[rows], self.losses[rows], self.observed[rows]
-        return Batch(*given, control, guardrails)
+        arrays = self.features, self.losses, self.observed, self.control, self.guardrails
+        return Batch(*(None if each is None else each[rows] for each in arrays))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

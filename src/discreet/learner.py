@@ -10,37 +10,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from discreet.actions.available_actions import AvailableActions, available_actions, changed_actions
 from discreet.actions.decisions import Decisions
 from discreet.actions.offers import ranked, request_offers
-from discreet.batches import saved_state
+from discreet.batches import log_import, observations, saved_state
 from discreet.batches.batch_status import LearnerStatus, learner_status
-from discreet.batches.log_import import (
-    Executor,
-    LogColumns,
-    logged_rows,
-    release_log,
-    release_partitions,
-)
 from discreet.batches.memory_store import MemoryStore
-from discreet.batches.observations import (
-    action_columns,
-    frame_reports,
-    guardrail_losses,
-    observations,
-    observed_values,
-    split_user_column,
-)
 from discreet.batches.release_batch import release_batch
-from discreet.batches.users import PeopleRegistry, user_id, user_ids
-from discreet.design.control import Control, slots_in_control
-from discreet.design.schedule import WAITING, Window
+from discreet.batches.users import user_id, user_ids
 from discreet.errors import BudgetExceeded, InvalidInput, NotReady, PrivateData, StateClaimed
-from discreet.features.frames import is_frame
+from discreet.features.frames import is_frame, series_like
 from discreet.plan.noise_forecast import warn_if_too_noisy
 from discreet.plan.plan import Plan
 from discreet.policies.allocation import RankingDraws
@@ -48,13 +31,10 @@ from discreet.privacy.accounting import epsilon, person_event
 from discreet.privacy.budget import ONCE, Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.noise import Noise, SecureNoise
-from discreet.releases.action_change import changes_of
-from discreet.releases.canonical import digest_of
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.text import html_table, listed
 from discreet.types import Contexts, NumpyArray, Values
-from discreet.validate import one_of
 
 
 class Draws(Protocol):
@@ -96,7 +76,6 @@ class Learner:
         draws: Draws | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        often = plan.participation
         warn_if_too_noisy(plan)
         self.plan = plan
         self._noise: Noise = noise or SecureNoise()
@@ -104,29 +83,16 @@ class Learner:
         self._draws = draws or np.random.default_rng()
         self._rankings = RankingDraws(self._draws)
         budget = plan.budget if self._noise.exact else Budget.none()  # seeded noise buys nothing
-        claimed = person_event(self._noise.claim(plan.event), often or ONCE)
+        claimed = person_event(self._noise.claim(plan.event), plan.participation or ONCE)
         if epsilon(claimed, budget.delta) > budget.epsilon:
             raise BudgetExceeded(
                 f"noise must fit the budget of {budget.text}; "
                 f"got {self._noise!r}, whose sampler would take more than half of δ. "
                 "Use SecureNoise() without fast."
             )
-        early = plan.releases_on_last_answer
-        ledger = plan.empty_ledger(budget, on_last_answer=early)
-        self._store = MemoryStore(
-            plan.nothing_released(),
-            ledger,
-            plan.features.p,
-            plan.missing_loss,
-            waiting=one_of("waiting", waiting, WAITING),
-            window=Window(window),
-            clock=clock,
-            people=None if often is None else PeopleRegistry(often),
-            parts=plan.control is not None,
-            guardrails=len(plan.guardrails or ()),
-            on_last_answer=early,
-        )
-        self._fit = partial(release_batch, plan, self._noise)
+        ledger = plan.empty_ledger(budget, on_last_answer=plan.releases_on_last_answer)
+        fit = partial(release_batch, plan, self._noise)
+        self._store = MemoryStore(plan, ledger, fit, waiting=waiting, window=window, clock=clock)
         self._custody = saved_state.Custody()
         self._available_before: tuple[object, int, AvailableActions] | None = None
 
@@ -189,14 +155,14 @@ class Learner:
         ``actions`` is what is offered: names or ids, for many contexts one list for all or a list
         of one list each. Where the plan has a ``Catalogue`` a request may bring items of its own,
         {id: features}. Offers and such items are content of the record: they decide, and only the
-        features of the chosen pair are kept until the release.
+        features of the chosen pair are stored until the release.
 
         Raises ``InvalidInput``, before anything is stored, where a context does not fit the plan.
         """
         plan, policy = self.plan, self.plan.played_policy
         single = plan.features.is_single(contexts)
         if user is not None:
-            contexts, user = split_user_column(plan.features, contexts, user)
+            contexts, user = observations.split_user_column(plan.features, contexts, user)
         features, needed = plan.features.map(contexts), plan.participation is not None
         users = user_ids("user", user, len(features), needed=needed, single=single)
         with self._custody:
@@ -207,13 +173,13 @@ class Learner:
                     f"{plan.imported:,} rows. Call import_log(contexts, actions, losses)."
                 )
             if plan.releases == "automatic":
-                self._store.release_ready(self._fit, coming=len(features))
+                self._store.release_ready(coming=len(features))
             self._store.seal_by_clock()  # once: control and slots are of one moment
             released = self._store.released
             u = self._draws.random((len(features), 2))
             chosen, control = offers.sample(policy, released, u), None
             if plan.control is not None:
-                control = self._in_control(plan.control, len(features), users)
+                control = self._store.in_control(plan.control.share, len(features), users)
                 chosen = np.where(control, offers.instead(u), chosen)
             uniforms = self._rankings.next_call()
             rows, blocks = offers.stored(chosen)
@@ -221,13 +187,14 @@ class Learner:
         chances = partial(offers.chances, policy, released, control)
         order = partial(ranked, offers, chosen=chosen, uniforms=uniforms)
         names, numbers = offers.named(chosen)
+        columns: list[Any] = [ids, names, ids >= 0, numbers]
         if single:
-            stored = bool(ids[0] >= 0)
-            one = names.tolist()[0], stored, int(numbers[0]), chances, int(chosen[0]), order
-            return Decisions(int(ids[0]), *one)
-        if is_frame(contexts):
-            return Decisions.of_frame(contexts, ids, names, numbers, chances, chosen, order)
-        return Decisions(ids, names, ids >= 0, numbers, chances, chosen, order)
+            columns = [values.item() for values in columns]
+        elif is_frame(contexts):
+            named = zip(("id", "action", "stored", "action_index"), columns, strict=True)
+            columns = [series_like(contexts, name, values) for name, values in named]
+        slot, action, stored, number = columns
+        return Decisions(slot, action, stored, number, chances, chosen, order)
 
     @property
     def _available(self) -> AvailableActions:
@@ -257,13 +224,6 @@ class Learner:
             released, after = store.released, store.next_empty
             store.change_actions(changed_actions(self.plan, released, add, remove, after))
 
-    def _in_control(self, control: Control, rows: int, users: list[str] | None) -> NumpyArray:
-        """Mask of the next decisions that are of the control: by slot, or by person."""
-        if self._store.people is not None and users is not None:
-            return self._store.people.in_control(users, control.share)
-        schedule = self._store.released.schedule
-        return slots_in_control(control.share, schedule, self._store.coming(rows))
-
     def observe(
         self, id: Values, loss: Values = None, *, reward: Values = None,
         guardrails: Mapping[str, Values] | None = None,
@@ -276,32 +236,24 @@ class Learner:
 
         Where the plan declares ``outcome=Reward(low, high)``, report ``reward=…`` instead. With
         full feedback a decision has a row of A losses or rewards. Reporting the same again changes
-        nothing; another loss is refused (``LossConflict``), and the first one is kept. Other errors
+        nothing; another loss is refused (``LossConflict``), and the first one counts. Other errors
         are ``DecisionClosed``, ``UnknownDecision`` and ``InvalidInput``; then nothing is stored.
         """
-        full, outcome = self.plan.feedback == "full", self.plan.outcome
+        plan, outcome = self.plan, self.plan.outcome
         one = isinstance(id, (int, np.integer)) and not isinstance(id, bool)
-        rails = guardrail_losses(id, guardrails, self.plan.guardrails)
-        if not one and is_frame(id):
-            id, values = frame_reports(id, loss, reward, outcome, full)
-        else:
-            values = outcome.reported(loss, reward)
-        if one and not full and rails is None:
-            value = outcome.loss_of(values)
+        if one and plan.feedback == "bandit" and plan.guardrails is None and guardrails is None:
+            value = outcome.loss_of(outcome.reported(loss, reward))
             with self._custody:
                 self._store.observe_one(int(id), value)
             return
-        if full:
-            values = action_columns(values, self.plan.actions, id)
-        id, values = observed_values(id, values, outcome)
-        ids, losses = observations(id, values, self.plan.n_actions if full else None, outcome)
+        rows = observations.reports(plan, id, loss, reward, guardrails)
         with self._custody:
-            self._store.observe(ids, losses, rails)
+            self._store.observe(*rows)
 
     def import_log(
         self, contexts: Contexts, actions: Values, losses: Values = None, *, reward: Values = None,
         user: Values = None, items: Mapping[str, Values] | None = None,
-        executor: Executor | None = None,
+        executor: log_import.Executor | None = None,
     ) -> None:  # fmt: skip
         """Begin with a private log: its rows are released at once, and then forgotten.
 
@@ -328,13 +280,13 @@ class Learner:
                     "Pass arrays: seeded noise is for experiments, and adds floats."
                 )
             log = contexts if isinstance(contexts, ParquetLog) else ParquetLog.of(contexts)
-            columns = LogColumns.of(self.plan, log, actions, losses, reward)
+            columns = log_import.LogColumns.of(self.plan, log, actions, losses, reward)
             with self._custody:
-                release_partitions(self._store, columns, log, self._fit, executor)
+                log_import.release_partitions(self._store, columns, log, executor)
             return
-        rows = logged_rows(self.plan, contexts, actions, losses, reward, user, items)
+        rows = log_import.logged_rows(self.plan, contexts, actions, losses, reward, user, items)
         with self._custody:
-            release_log(self._store, self.plan, rows, self._fit)
+            log_import.release_log(self._store, rows)
 
     def erase(self, user: str | int) -> None:
         """Forget how often a person took part: from now on they count as used up.
@@ -346,7 +298,7 @@ class Learner:
             if self._store.people is None:
                 raise InvalidInput(
                     f"plan must have the unit 'user' to erase a user; got {self.plan.unit!r}. "
-                    "Nothing to do: no ids are kept."
+                    "Nothing to do: no ids are stored."
                 )
             self._store.people.use_up(user_id("user", user))
 
@@ -362,13 +314,12 @@ class Learner:
         ``NotReady`` names the reason why it cannot be fitted yet.
         """
         with self._custody:
-            return self._store.release(self._fit)
+            return self._store.release()
 
     def status(self) -> LearnerStatus:
         """Describe batches under way and what happens next; from public counts and clocks alone."""
-        plan = self.plan
         with self._custody:
-            return learner_status(self._store, plan.releases == "automatic", plan.outcome.plural)
+            return learner_status(self._store)
 
     def save(self, path: str | Path) -> None:
         """Write everything, private rows included, to a new file at ``path`` for its owner alone.
@@ -379,21 +330,14 @@ class Learner:
         this learner stays usable.
         """
         with self._custody:
-            config = self.plan.to_config()
             self.plan.refuse_unregistered()
-            if Plan.from_config(config).digest != self.plan.digest:
+            if Plan.from_config(self.plan.to_config()).digest != self.plan.digest:
                 raise InvalidInput(
                     "plan must be the same after saving and loading; this plan changes. Use words, "
                     "numbers and arrays as fields of your classes. The learner stays usable."
                 )
-            header = {
-                "plan": config,
-                "ledger": self.ledger.to_json(),
-                "releases": [item.to_json() for item in self.released.items],
-                "changes": [change.to_json() for change in self.released.changes],
-                "batches": saved_state.waiting_facts(self._store),
-            }
-            saved_state.write(path, header, saved_state.private_rows(self._store))
+            header, rows = saved_state.header_of(self._store), saved_state.private_rows(self._store)
+            saved_state.write(path, header, rows)
             self._custody.saved = True
 
     @classmethod
@@ -412,14 +356,10 @@ class Learner:
         """
         with saved_state.claim(path) as (header, rows):
             with saved_state.contents(path):
-                config = dict(header["plan"])
-                releases = tuple(Release.from_json(item) for item in header["releases"])
-                changes = changes_of(header.get("changes", ()), digest_of(config))
-                ledger = Ledger.from_json(header["ledger"])
-                facts = dict(header["batches"])
-                words = {"waiting": facts["waiting"], "window": facts["window"]}
+                config, facts = dict(header["plan"]), header["batches"]
+                rules = {"waiting": facts["waiting"], "window": facts["window"]}
             plan = Plan.from_config(config)
-            learner = cls(plan, **words, noise=noise, draws=draws, clock=clock)
+            learner = cls(plan, **rules, noise=noise, draws=draws, clock=clock)
             with saved_state.contents(path):
-                saved_state.restore(learner._store, releases, changes, ledger, facts, rows)
+                saved_state.restore(learner._store, header, rows)
         return learner

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import tomllib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def guarantee_text(epsilon: float, delta: float) -> str:
 
 
 def about(count: float) -> str:
-    """An estimated count, to two digits.
+    """Write an estimated count, to two digits.
 
     >>> about(235_608), about(7)
     ('240,000', '7')
@@ -67,8 +68,14 @@ def duration(seconds: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in units if count)
 
 
-PERIODS = (("minute", 1 / 1_440), ("hour", 1 / 24), ("day", 1.0), ("week", 7.0), ("month", 30.4))
-"""Units of time in days, the shortest first."""
+PERIODS = (
+    ("minute", 1 / 1_440, 1 / 12),
+    ("hour", 1 / 24, 2.0),
+    ("day", 1.0, 14.0),
+    ("week", 7.0, 70.0),
+    ("month", 30.4, 730.0),
+)
+"""Units of time in days, the shortest first, and the time below which each is used."""
 
 
 def roughly(days: float) -> str:
@@ -77,11 +84,9 @@ def roughly(days: float) -> str:
     >>> [roughly(days) for days in (0.02, 1 / 24, 3, 21, 100, 2_000)]
     ['29 minutes', '60 minutes', '3 days', '3 weeks', '3 months', '5 years']
     """
-    unit, length = "year", 365.0
-    for (name, size), most in zip(PERIODS, (1 / 12, 2.0, 14.0, 70.0, 730.0), strict=True):
-        if days < most:
-            unit, length = name, size
-            break
+    unit, length = next(
+        ((unit, length) for unit, length, most in PERIODS if days < most), ("year", 365.0)
+    )
     count = max(1, round(min(days, 1e9) / length))
     return f"{count:,} {unit}{'s' * (count > 1)}"
 
@@ -123,21 +128,22 @@ def read_toml(path: str | Path, what: str) -> dict[str, Any]:
 
 
 def read_text(path: str | Path, what: str, step: str = "Check the path.") -> str:
-    """The text of a TOML file, for ``parse_toml``."""
-    try:
-        with usable(path, f"{what} file must be readable", step):
-            return Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise _no_toml(path, what, error) from None
+    """Return the text of a TOML file, for ``parse_toml``."""
+    with usable(path, f"{what} file must be readable", step), _readable(path, what):
+        return Path(path).read_text(encoding="utf-8")
 
 
 def parse_toml(text: str, path: str | Path, what: str) -> dict[str, Any]:
-    """The keys of the text that was read from the file ``path``."""
-    try:
+    """Return the keys of the text of the file ``path``."""
+    with _readable(path, what):
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise _no_toml(path, what, error) from None
 
 
-def _no_toml(path: str | Path, what: str, error: ValueError) -> InvalidInput:
-    return InvalidInput(f"{what} file must be TOML; {path} is not: {error}. Correct that line.")
+@contextmanager
+def _readable(path: str | Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:  # of the encoding, or of TOML
+        raise InvalidInput(
+            f"{what} file must be TOML; {path} is not: {error}. Correct that line."
+        ) from None

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discreet.errors import InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput
 from discreet.types import NumpyArray
 
 Value = TypeVar("Value")
@@ -144,7 +144,7 @@ def matrix(name: str, value: object, columns: int, step: str) -> NumpyArray:
         )
     if array.ndim == 1:
         finite = all(map(math.isfinite, array.tolist()))
-    else:  # a finite sum has finite terms; where it is not, it may have overflowed: look at each
+    else:  # a finite sum has finite terms; where it is not, it may have overflowed: check each
         with np.errstate(over="ignore", invalid="ignore"):
             finite = math.isfinite(float(array.sum())) or bool(np.isfinite(array).all())
     if not finite:
@@ -174,6 +174,17 @@ def usable(
     except OSError as error:
         reason = error.strerror or "not a file of that kind"
         raise InvalidInput(f"{rule}; {path} is not ({reason}). {step}") from None
+
+
+@contextmanager
+def intact(message: str) -> Iterator[None]:
+    """Turn an error of reading a document that is not as discreet writes it into CorruptRelease."""
+    try:
+        yield
+    except CorruptRelease:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        raise CorruptRelease(message) from None
 
 
 writable = partial(usable, rule="output must be writable", step="Choose another place.")

@@ -53,12 +53,6 @@ def test_effects_add_up_to_the_difference(kind, oracle):
     assert found.action in repr(found)
 
 
-def test_what_matters_comes_first():
-    found = dc.explain_decision(taught(plan_of("blocks")), CONTEXT, "a")
-    assert found.effects[0].feature == "age"
-    assert found.effects[0].loss > 3 * found.effects[0].error
-
-
 @pytest.mark.parametrize("kind", ["joint", "blocks"])
 def test_errors_are_those_of_drawn_noise(kind):
     """The same rows, many noises: a large ε, so that the first order is enough."""
@@ -73,8 +67,8 @@ def test_errors_are_those_of_drawn_noise(kind):
         errors.append({name: each.error for name, each in by_name.items()})
     for name in values[0]:
         drawn = np.std([each[name] for each in values], ddof=1)
-        said = np.median([each[name] for each in errors])
-        assert 0.5 < said / drawn < 3.0, name  # raised eigenvalues move less than the first order
+        stated = np.median([each[name] for each in errors])
+        assert 0.5 < stated / drawn < 3.0, name  # raised eigenvalues move less than the first order
 
 
 def test_an_offer_is_explained():
@@ -111,7 +105,6 @@ def test_rewards_are_explained_in_their_units():
     assert frame["feature"][0] == "[0]"
     assert frame["reward"][0] == pytest.approx(-50 * found.effects[0].loss)
     assert frame["reward"][0] > 5
-    assert "adds to the reward" in found._repr_html_()
 
 
 def test_effects_within_noise_that_exceeds_the_range_are_not_known():

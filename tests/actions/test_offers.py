@@ -4,24 +4,24 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.actions.available_actions import AvailableActions
+from discreet.actions.available_actions import available_actions
 from discreet.actions.decisions import Decisions
-from discreet.actions.offers import AllActions, read_offers
+from discreet.actions.offers import read_offers, request_offers
 from discreet.service.runtime.policy_versions import Choice, Offer
+from small_plans import small_plan
 from store_state import state_of
 
 ITEMS = {f"i{number}": [0.1 * number, 0.3 - 0.1 * number] for number in range(6)}
 CONTEXT = np.array([0.2, -0.4])
+FREE = {"budget": dc.Budget.none(), "first_batch": 2}
 
 
 def joint_plan(**rest):
-    rest = {"budget": dc.Budget.none(), "first_batch": 2, **rest}
-    return dc.Plan(actions=dc.Catalogue(dc.UnitBall(2), ITEMS), features=dc.UnitBall(2), **rest)
+    return small_plan(**FREE | {"actions": dc.Catalogue(dc.UnitBall(2), ITEMS)} | rest)
 
 
 def block_plan(**rest):
-    rest = {"budget": dc.Budget.none(), "first_batch": 2, **rest}
-    return dc.Plan(actions=["a", "b", "c"], features=dc.UnitBall(2), **rest)
+    return small_plan(**FREE | {"actions": ["a", "b", "c"]} | rest)
 
 
 def taught(plan, rounds=40, **words):
@@ -40,14 +40,14 @@ def test_propensities_are_computed_once_and_on_demand():
         calls.append(1)
         return np.array([[0.25, 0.75], [0.5, 0.5]])
 
-    index = np.array([1, 0])
-    stored = np.array([True, True])
-    many = Decisions(np.array([0, 1]), np.array(["b", "a"]), stored, index, probabilities)
+    index, names = np.array([1, 0]), np.array(["b", "a"])
+    rest = probabilities, index, lambda _: []
+    many = Decisions(np.array([0, 1]), names, np.array([True, True]), index, *rest)
     assert not calls
     for _ in range(2):
         np.testing.assert_array_equal(many.propensity, [0.75, 0.5])
     assert len(calls) == 1
-    one = Decisions(0, "b", True, 1, lambda: np.array([[0.25, 0.75]]))
+    one = Decisions(0, "b", True, 1, *rest)
     assert one.propensity == 0.75
     assert type(one.propensity) is float
 
@@ -137,7 +137,7 @@ def test_what_is_kept_is_the_chosen_pair():
 def test_what_is_offered_does_not_show_itself():
     """A traceback or a debugger prints reprs: none of them has features of people or items."""
     plan = joint_plan()
-    available = AvailableActions.of_catalogue(plan.catalogue, plan.features)
+    available = available_actions(plan, ())
     features = plan.features.map(CONTEXT)
     offers = read_offers(plan, available, features, {"secret": [0.123, 0.2]}, single=True)
     shown = (
@@ -145,7 +145,9 @@ def test_what_is_offered_does_not_show_itself():
     )
     for private in ("secret", "0.123", "0.2"):
         assert private not in shown
-    assert "0.2" not in repr(AllActions(features, block_plan()))
+    blocks = block_plan()
+    every = request_offers(blocks, available_actions(blocks, ()), features, None, single=True)
+    assert "0.2" not in repr(every)
     row = Choice(features[0], 0, "secret"), Offer(features[0], ["secret"], False)
     assert repr(row) == "(Choice(private), Offer(private))"
 
@@ -244,7 +246,7 @@ def test_changes_are_saved_and_read_again(plan, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("change", "rule"),
     [
         ({}, "add or remove must name"),
         ({"add": ["a"]}, "new actions"),
@@ -253,35 +255,15 @@ def test_changes_are_saved_and_read_again(plan, tmp_path):
         ({"add": "d"}, "Give a list"),
     ],
 )
-def test_wrong_changes_of_blocks_change_nothing(words, said):
+def test_wrong_changes_of_blocks_change_nothing(change, rule):
     learner = taught(block_plan(), rounds=3)
     before = state_of(learner._store)
-    with pytest.raises(dc.InvalidInput, match=said):
-        learner.change_actions(**words)
+    with pytest.raises(dc.InvalidInput, match=rule):
+        learner.change_actions(**change)
     assert state_of(learner._store) == before
     assert not learner.released.changes
-    numbered = dc.Plan(n_actions=2, features=dc.UnitBall(2), budget=dc.Budget.none())
     with pytest.raises(dc.InvalidInput, match="named actions"):
-        dc.Learner(numbered).change_actions(add=["d"])
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ({"feedback": "full"}, "must be 'bandit' with a catalogue"),
-        ({"features": dc.Joint(dc.UnitBall(2), dc.UnitBall(3))}, "schema of the catalogue"),
-        ({"floor": 0.0}, "floor must be above 0"),
-        ({"floor": 2.0}, "floor must be"),
-        (
-            {"actions": ["a", "b"], "features": dc.Joint(dc.UnitBall(2), dc.UnitBall(2))},
-            "Catalogue",
-        ),
-    ],
-)
-def test_plans_that_cannot_be_meant(words, said):
-    given = {"actions": dc.Catalogue(dc.UnitBall(2), ITEMS), "features": dc.UnitBall(2), **words}
-    with pytest.raises(dc.InvalidInput, match=said):
-        dc.Plan(budget=dc.Budget.none(), **given)
+        dc.Learner(small_plan(**FREE)).change_actions(add=["d"])
 
 
 @pytest.mark.parametrize("action", ["uniform", "i1"])

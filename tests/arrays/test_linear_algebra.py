@@ -7,6 +7,7 @@ import pytest
 
 from discreet.arrays import linear_algebra
 from discreet.arrays.backend import per_run
+from interpreted import interpreted
 from reference.ridge import definite
 from tolerances import EXACT, SOLVER
 
@@ -121,3 +122,35 @@ def test_large_matrices_are_solved_one_by_one(monkeypatch):
     assert calls == [2] * 8
     made = linear_algebra.inverse(torch.asarray(matrices))
     np.testing.assert_allclose(made.numpy(), np.linalg.inv(matrices), rtol=SOLVER, atol=SOLVER)
+
+
+AGREES = """
+import numpy as np, torch
+from discreet.arrays import linear_algebra, triton_kernels as kernel
+rng = np.random.default_rng(0)
+for p in (1, 5, 17, 33, 40):
+    half = rng.normal(size=(4, p, 2 * p))
+    matrices = half @ np.moveaxis(half, 1, 2) / p
+    matrices[0] -= (0.1 + np.linalg.eigvalsh(matrices[0])[0]) * np.eye(p)  # must be repaired
+    matrices[1] *= 1e4
+    matrices[2, 0, :], matrices[2, :, 0] = 0.0, 0.0
+    matrices[2, 0, 0] = -1.0  # only the first pivot fails
+    vectors, plus, step = rng.normal(size=(4, p)), np.full(4, 0.02), np.full(4, 0.06)
+    given = [each.astype(np.float32) for each in (matrices, plus, step, vectors)]
+    given = [torch.from_numpy(each) for each in given]
+    pairs = [
+        (linear_algebra.inverse_repaired(matrices, step, 0.02), kernel.inverted(*given[:3])),
+        (linear_algebra.solve_repaired(matrices, vectors, step, 0.02), kernel.solved(*given)),
+    ]
+    for want, found in pairs:
+        assert abs(found.numpy() - want).max() < 1e-4 * abs(want).max(), p
+    rows = given[0][0, :3]  # of one matrix, as some rows of features
+    pairs = map(torch.from_numpy, np.triu_indices(p))
+    assert torch.equal(kernel.packed_products(rows, *pairs), linear_algebra.pack_products(rows))
+print("agrees")
+"""
+
+
+@pytest.mark.torch
+def test_the_kernels_agree_with_the_array_form():
+    interpreted(AGREES)

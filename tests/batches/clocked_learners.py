@@ -32,13 +32,13 @@ def records(one):
 
 def watched(one, look):
     """What ``look`` sees of each batch that is fitted from now on."""
-    seen, fit = [], one._fit
+    seen, fit = [], one._store.fit
 
     def watching(batch, *rest):
         seen.append(look(batch))
         return fit(batch, *rest)
 
-    one._fit = watching
+    one._store.fit = watching
     return seen
 
 

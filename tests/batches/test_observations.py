@@ -1,4 +1,4 @@
-"""Ids and outcomes of series and frames: one order, the wrong row named, all or nothing."""
+"""Series and frames in reports and in evaluations: one order, the wrong row named."""
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,8 @@ def decided(library="pandas", **changes):
     return one, one.decide(LIBRARIES[library](x=CONTEXTS[:, 0], y=CONTEXTS[:, 1]))
 
 
-def heard(one):
-    """The losses that the slots of the first batch hold, which only a test looks at."""
+def observed(one):
+    """Return the losses in the slots of the first batch."""
     batch = one._store.batches[0].batch(None)
     return np.where(batch.observed, batch.losses, np.nan)
 
@@ -75,7 +75,7 @@ def test_a_series_in_any_order_finds_its_rows(order, by_index):
     rewards = pd.Series([0.0, 10, 20, 30, 40], index=list("vwxyz")).iloc[order]
     ids = decisions.id if by_index else decisions.id.loc[rewards.index]
     one.observe(ids, reward=rewards)
-    np.testing.assert_allclose(np.nansum(heard(one), axis=1), [1.0, 0.8, 0.6, 0.4, 0.2])
+    np.testing.assert_allclose(np.nansum(observed(one), axis=1), [1.0, 0.8, 0.6, 0.4, 0.2])
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -83,14 +83,14 @@ def test_a_frame_reports_by_its_columns(library):
     one, decisions = decided(library)
     rewards = [0.0, 10.0, 20.0, 30.0, 40.0]
     one.observe(LIBRARIES[library](more=["?"] * ROWS, reward=rewards, id=np.asarray(decisions.id)))
-    np.testing.assert_allclose(np.nansum(heard(one), axis=1), [1.0, 0.8, 0.6, 0.4, 0.2])
+    np.testing.assert_allclose(np.nansum(observed(one), axis=1), [1.0, 0.8, 0.6, 0.4, 0.2])
 
 
 def test_ids_that_a_join_made_floats_are_whole_numbers():
     one, _ = decided()
     one.observe(pd.DataFrame({"id": [0.0, 3.0], "reward": [50, 0]}))
     np.testing.assert_array_equal(
-        np.isnan(heard(one)).all(axis=1), [False, True, True, False, True]
+        np.isnan(observed(one)).all(axis=1), [False, True, True, False, True]
     )
 
 
@@ -101,7 +101,7 @@ def test_indexes_that_do_not_match_are_refused():
     for wrong in (other, twice, other.iloc[:3]):
         with refused(dc.InvalidInput, "index", "reset_index(drop=True)"):
             one.observe(decisions.id, reward=wrong)
-    assert np.isnan(heard(one)).all()
+    assert np.isnan(observed(one)).all()
     one.observe(decisions.id.reset_index(drop=True), reward=other)
 
 
@@ -129,7 +129,7 @@ def test_a_bad_row_is_named_and_nothing_is_stored(kind, columns, words):
     one, _ = decided()
     with refused(dc.InvalidInput, *words):
         one.observe(kind(columns))
-    assert np.isnan(heard(one)).all()
+    assert np.isnan(observed(one)).all()
 
 
 def test_a_frame_of_reports_comes_alone():
@@ -145,8 +145,98 @@ def test_full_feedback_has_a_column_per_action():
     one, decisions = decided(feedback="full")
     rewards = {"mail": [50.0] * ROWS, "none": [0.0] * ROWS}
     one.observe(decisions.id, reward=pd.DataFrame(rewards, index=list("vwxyz")))
-    np.testing.assert_array_equal(heard(one), [[1.0, 0.0]] * ROWS)
+    np.testing.assert_array_equal(observed(one), [[1.0, 0.0]] * ROWS)
     with refused(dc.InvalidInput, "alone", "full feedback"):
         one.observe(pd.DataFrame({"id": decisions.id, "reward": 1.0}))
     with refused(dc.InvalidInput, "action 'none' must be a column"):
         one.observe(decisions.id, reward=pl.DataFrame({"mail": [1.0] * ROWS}))
+
+
+@pytest.mark.parametrize("ids", [1.0, "1", None, [1.5], [[1]], True, [None]])
+def test_ids_are_whole_numbers(ids):
+    one = learner()
+    with refused(dc.InvalidInput, "id must be a decision's id"):
+        one.observe(ids, reward=[0.5])
+
+
+def test_no_answers_yet_are_no_mistake():
+    one, _ = decided()
+    one.observe([], reward=[])
+    assert np.isnan(observed(one)).all()
+
+
+COUNT = 120
+POINTS = np.random.default_rng(0).uniform(-0.7, 0.7, size=(COUNT, 2))
+LABELS = np.where(POINTS[:, 0] > 0, "mail", "none")
+PLAN = dc.Plan(actions=["none", "mail"], features=dc.UnitBall(2), budget=dc.Budget.none())
+BY_NAME = dc.Plan(
+    actions=["none", "mail"],
+    features=dc.Schema([dc.Number("x", -1, 1), dc.Number("y", -1, 1)]),
+    budget=dc.Budget.none(),
+)
+COLUMNS = {"x": POINTS[:, 0], "best": LABELS, "y": POINTS[:, 1]}
+KINDS = {
+    "pandas": lambda: pd.DataFrame(COLUMNS, index=np.arange(COUNT)[::-1]),
+    "categories": lambda: pd.DataFrame(COLUMNS).astype({"best": "category"}),
+    "polars": lambda: pl.DataFrame(COLUMNS),
+    "pyarrow": lambda: pa.table(COLUMNS),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_are_a_column_by_name(kind):
+    frame = KINDS[kind]()
+    expected = dc.evaluate(PLAN, POINTS, LABELS).losses
+    found = dc.evaluate(PLAN, frame, "best")
+    np.testing.assert_array_equal(found.losses, expected)
+    by_name = dc.evaluate(BY_NAME, frame, "best").losses
+    rows = [{"x": x, "y": y} for x, y in POINTS.tolist()]
+    np.testing.assert_array_equal(by_name, dc.evaluate(BY_NAME, rows, LABELS).losses)
+
+
+def test_labels_of_pandas_follow_the_index_and_others_the_position():
+    expected = dc.evaluate(PLAN, POINTS, LABELS).losses
+    frame = pd.DataFrame(POINTS, index=[f"person {row}" for row in range(COUNT)])
+    mixed = pd.Series(LABELS, index=frame.index).sample(frac=1, random_state=0)
+    for labels in (mixed, pl.Series(LABELS), LABELS):
+        np.testing.assert_array_equal(dc.evaluate(PLAN, frame, labels).losses, expected)
+    with refused(dc.InvalidInput, "index"):
+        dc.evaluate(PLAN, frame, pd.Series(LABELS))
+
+
+def test_losses_are_a_column_per_action():
+    wrong = {"mail": (LABELS != "mail") * 1.0, "none": (LABELS != "none") * 1.0, "note": LABELS}
+    expected = dc.evaluate(PLAN, POINTS, LABELS).loss
+    assert dc.evaluate(PLAN, POINTS, losses=pl.DataFrame(wrong)).loss == expected
+    curve = dc.privacy_curve(
+        pl.DataFrame(POINTS), losses=pl.DataFrame(wrong).drop("note"), epsilons=[8], seeds=2
+    )
+    assert curve.plan.n_actions == 2
+    with refused(dc.InvalidInput, "column 'mail' must be numeric"):
+        dc.evaluate(PLAN, POINTS, losses=pl.DataFrame(wrong | {"mail": LABELS}))
+
+
+def test_what_cannot_be_is_refused_by_name():
+    frame = KINDS["polars"]()
+    with refused(dc.InvalidInput, "labels 'bets' must be a column", "'best'?"):
+        dc.evaluate(PLAN, frame, "bets")
+    with refused(dc.InvalidInput, "row 0: best must be known"):
+        dc.evaluate(PLAN, frame.with_columns(best=pl.lit(None, dtype=pl.String)), "best")
+    with refused(dc.InvalidInput, "'x'", "Leave it out of the schema"):
+        dc.evaluate(BY_NAME, frame, "x")
+
+
+def test_logs_of_a_frame_with_names_of_actions():
+    frame = KINDS["polars"]().with_columns(
+        loss=pl.lit(0.25), chance=pl.lit(0.5), sent=pl.Series(LABELS)
+    )
+    found = dc.Logs.of(PLAN, frame.drop("best"), "sent", "loss", "chance")
+    plain = dc.Logs.of(PLAN, POINTS, LABELS, np.full(COUNT, 0.25), np.full(COUNT, 0.5))
+    for name in ("features", "actions", "losses", "propensities"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(plain, name))
+    estimated = dc.evaluate_offline(found, dc.Learner(PLAN))
+    table = estimated.to_frame()
+    assert table["estimate"].tolist() == ["ips", "snips", "dr"]
+    assert table["value"].tolist()[0] == estimated.ips.value
+    with refused(dc.InvalidInput, "row 0: actions must be one of 'none', 'mail'", "got text"):
+        dc.Logs.of(PLAN, POINTS, ["mial"] * COUNT, np.zeros(COUNT), np.ones(COUNT))

@@ -21,7 +21,7 @@ def plan(**changes):
 
 
 def halfway(**changes):
-    """Two releases made, batch 3 with three of four slots taken and one heard."""
+    """Two releases made, batch 3 with three of four slots taken and one loss observed."""
     learner = dc.Learner(plan(**changes), noise=dc.SecureNoise(fast=True))
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -71,15 +71,6 @@ def test_every_kind_of_plan_goes_on_and_its_chain_verifies(changes, path, tmp_pa
     assert len(dc.Released.load(tmp_path / "released.json").items) == 3
 
 
-def test_the_file_is_for_its_owner_alone(path):
-    before = os.umask(0)
-    try:
-        halfway().save(path)
-    finally:
-        os.umask(before)
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
 def test_a_saved_learner_stops(path):
     learner = halfway()
     learner.save(path)
@@ -99,6 +90,7 @@ def test_a_saved_learner_stops(path):
 
 def test_a_state_is_loaded_once(path):
     halfway().save(path)
+    assert path.stat().st_mode & 0o777 == 0o600  # for its owner alone
     dc.Learner.load(path)
     with refused(dc.StateClaimed, str(path), "loaded before"):
         dc.Learner.load(path)
@@ -126,7 +118,7 @@ def test_a_save_replaces_no_other_file(path, monkeypatch, links):
         with refused(dc.InvalidInput, "path must be a new file"):
             second.save(path)
     assert path.read_bytes() == held
-    assert list(path.parent.iterdir()) == [path]  # and nothing is left beside it
+    assert list(path.parent.iterdir()) == [path]  # and nothing else is left
     second.observe(3, 0.5)  # goes on where it is
     second.save(path.with_name("other.state"))
     assert len(dc.Learner.load(path).released.items) == 2
@@ -137,24 +129,23 @@ def test_a_claimed_state_is_not_replaced_by_another(path):
     halfway().save(path)
     claimed = path.with_name(f"{path.name}.claimed")
     path.rename(claimed)
-    held = claimed.read_bytes()
+    content = claimed.read_bytes()
     halfway().save(path)
     with refused(dc.StateClaimed, "only one of its name", claimed.name):
         dc.Learner.load(path)
-    assert claimed.read_bytes() == held
+    assert claimed.read_bytes() == content
     assert path.is_file()
 
 
-def test_a_save_that_fails_hands_nothing_over(path, monkeypatch):
+def test_a_save_that_fails_leaves_the_learner_usable(path, monkeypatch):
     learner = halfway()
 
     def full(*_):
         raise OSError("no space left")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="no space"):
-            learner.save(path)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        learner.save(path)
     assert not list(path.parent.iterdir())
     learner.observe(3, 0.5)  # goes on where it is
 
@@ -175,7 +166,7 @@ class Picky(dc.SecureNoise):
         raise self.mistake
 
 
-@pytest.mark.parametrize("kind", [ValueError, KeyError, TypeError, OSError, dc.BudgetExceeded])
+@pytest.mark.parametrize("kind", [ValueError, OSError, dc.BudgetExceeded])
 def test_an_error_of_the_caller_is_told_as_it_is_and_the_file_put_back(path, kind, monkeypatch):
     halfway().save(path)
     before = path.read_bytes()
@@ -214,10 +205,6 @@ def test_an_altered_file_is_refused_and_put_back(path):
     assert caught > 150
 
 
-def cut(share):
-    return lambda path: path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
-
-
 def pickled(path):
     with open(path, "wb") as file:  # reading it would run code
         np.savez(file, header=np.array([{"a": 1}], dtype=object))
@@ -228,7 +215,8 @@ WRONG = {
     **{f"without {part}": lambda path, part=part: altered(path, lambda header, _: header.pop(part))
        for part in PARTS},
     "another format": lambda path: altered(path, lambda header, _: header.update(format="other/4")),
-    **{f"{share:.1%} of it": cut(share) for share in (0.0, 0.1, 0.5, 0.9, 0.999)},
+    "nothing": lambda path: path.write_bytes(b""),
+    "a part": lambda path: path.write_bytes(path.read_bytes()[:-10]),
     "a pickle": pickled,
 }  # fmt: skip
 

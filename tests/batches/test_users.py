@@ -46,35 +46,28 @@ def test_the_rule_slot_by_slot(often, calls, erased):
         if place == 5:
             registry.use_up(str(erased))
             model.gone.add(erased)
-        told = registry.hand_out([str(each) for each in people], batch).tolist()
-        assert told == [model.hand_out(person, batch) for person in people]
-
-
-def test_k_is_counted_in_a_batch_and_not_in_a_call():
-    registry = PeopleRegistry(Participation(batches=2, records=2))
-    calls = [registry.hand_out(["anna"], batch=1).item() for _ in range(4)]
-    assert calls == [True, True, False, False]
-    assert registry.hand_out(["anna", "anna", "anna"], batch=2).tolist() == [True, True, False]
+        counted = registry.hand_out([str(each) for each in people], batch).tolist()
+        assert counted == [model.hand_out(person, batch) for person in people]
 
 
 def test_a_registry_knows_hashes_and_no_ids():
     registry = PeopleRegistry(Participation(1, 1))
     registry.hand_out(["anna-the-first", "bob"], 1)
-    told = registry.arrays()
-    assert told["people_hashes"].shape == (2, 32)
-    held = b"".join(value.tobytes() for value in told.values())
+    arrays = registry.arrays()
+    assert arrays["people_hashes"].shape == (2, 32)
+    held = b"".join(value.tobytes() for value in arrays.values())
     assert b"anna" not in held
     assert repr(registry) == "PeopleRegistry(private)"
     other = PeopleRegistry(Participation(1, 1))  # another key: the same id has another hash
     other.hand_out(["anna-the-first", "bob"], 1)
-    assert not (other.arrays()["people_hashes"] == told["people_hashes"]).all(1).any()
+    assert not (other.arrays()["people_hashes"] == arrays["people_hashes"]).all(1).any()
 
 
 @pytest.mark.parametrize("user", ["a", "anna", "Zoë", "李", "\ud800", "x" * 200])
 def test_ids_are_hashed_as_the_standard_says(user):
     key = bytes(range(32))
-    told = user.encode("utf-8", "surrogatepass")
-    assert keyed_hash(key)(user) == hmac.digest(key, told, "sha256")
+    encoded = user.encode("utf-8", "surrogatepass")
+    assert keyed_hash(key)(user) == hmac.digest(key, encoded, "sha256")
 
 
 @given(OFTEN, CALLS, CALLS)
@@ -128,16 +121,7 @@ def ids(given, rows=2):
 
 @pytest.mark.parametrize(
     "given",
-    [
-        ["7", "8"],
-        [7, "8"],
-        ("7", 8),
-        np.array([7, 8]),
-        np.array([7, 8], np.uint8),
-        np.array(["7", "8"]),
-        np.array([7, "8"], dtype=object),
-        [np.int64(7), np.str_("8")],
-    ],
+    [("7", 8), np.array([7, 8], np.uint8), np.array(["7", "8"]), [np.int64(7), np.str_("8")]],
 )
 def test_a_number_and_its_text_are_one_person(given):
     assert ids(given) == ["7", "8"]
@@ -169,23 +153,21 @@ def test_there_is_one_id_for_each_context(wrong):
         ids(wrong)
 
 
+DECISION = {"unit": "decision", "batches_per_user": None, "records_per_batch": None}
+
+
 @pytest.mark.parametrize(
-    ("often", "given", "words"),
+    ("often", "given", "rule"),
     [
         ({}, None, "user must be given with the unit 'user'"),
-        ({}, "", "user must be the id of one person"),
         ({}, ["anna"], "user must be the id of one person"),
-        (
-            {"unit": "decision", "batches_per_user": None, "records_per_batch": None},
-            "anna",
-            "user must be left out with the unit 'decision'",
-        ),
+        (DECISION, "anna", "user must be left out with the unit 'decision'"),
     ],
 )
-def test_a_refusal_stores_and_spends_nothing(often, given, words):
+def test_a_refusal_stores_and_spends_nothing(often, given, rule):
     learner = dc.Learner(plan(**often))
     before = state_of(learner._store)
-    with refused(dc.InvalidInput, words):
+    with refused(dc.InvalidInput, rule):
         learner.decide(np.zeros(1), user=given)
     assert state_of(learner._store) == before
 

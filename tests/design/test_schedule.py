@@ -41,14 +41,6 @@ def test_lengths_are_those_of_a_loop_over_rounds_and_all_but_the_last_are_fitted
         assert [schedule.fitted(m + 1) for m in numbers] == [*[True] * (len(lengths) - 1), False]
 
 
-def test_an_open_end_doubles_for_ever_and_fits_every_batch():
-    schedule = Schedule(first=3)
-    assert [schedule.length(m) for m in range(1, 8)] == [3, 6, 12, 24, 48, 96, 192]
-    assert [schedule.start(m) for m in range(1, 5)] == [0, 3, 9, 21]
-    assert all(schedule.fitted(m) for m in range(1, 60))
-    assert schedule.lengths() == []
-
-
 @GROWTHS
 @pytest.mark.parametrize("first", [1, 3, 4096, LONGEST])
 def test_no_batch_is_longer_than_exact_sums_allow(first, growth):
@@ -91,6 +83,8 @@ def test_a_schedule_is_read_from_a_plan_with_and_without_a_longest_batch():
         "growth": [1.0, 1.09, 16.1, 0.0, -2.0, math.nan, math.inf],
         "horizon": [0, -1, 1.0, "10", True],
         "first": [0, -4, 2.0, None],
+        "half_life": [0, -1, 1.5, True, "8"],
+        "imported": [0, 1.5, 2**40 + 1],
     }.items(),
 )
 def test_numbers_of_a_schedule_lie_in_their_ranges(name, numbers):

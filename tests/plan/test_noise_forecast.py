@@ -61,8 +61,8 @@ def drawn_noise(made, clicks=None, of_means=False):
 def test_the_noise_of_a_prediction_is_what_seeds_show(epsilon):
     """Within a third: actions draw on noise too, and the geometry is learned from noisy numbers."""
     made = plan(epsilon, policy=dc.Uniform())
-    said = prediction_noise(made, len(made.schedule.lengths()))[-1]
-    assert 0.75 * said < drawn_noise(made) < 1.33 * said
+    stated = prediction_noise(made, len(made.schedule.lengths()))[-1]
+    assert 0.75 * stated < drawn_noise(made) < 1.33 * stated
 
 
 def factors(offset, p, share=None):
@@ -79,10 +79,10 @@ def factors(offset, p, share=None):
 def test_rare_clicks_have_more_noise_by_the_factors_of_sample_sizes(clicks):
     """The Gram's noise meets weights that predict a mean loss of 0.98, far from the centre."""
     made = plan(4.0, policy=dc.Uniform(), outcome=dc.Reward(0, 1))
-    said = prediction_noise(made, len(made.schedule.lengths()))[-1]
+    stated = prediction_noise(made, len(made.schedule.lengths()))[-1]
     personal, mean = factors(0.5 - clicks, COLUMNS + 1)
-    assert 0.75 * said * personal < drawn_noise(made, clicks) < 1.33 * said * personal
-    assert 0.75 * said * mean < drawn_noise(made, clicks, of_means=True) < 1.33 * said * mean
+    assert 0.75 * stated * personal < drawn_noise(made, clicks) < 1.33 * stated * personal
+    assert 0.75 * stated * mean < drawn_noise(made, clicks, of_means=True) < 1.33 * stated * mean
 
 
 def test_a_hopeless_plan_is_told_so_and_can_be_silenced():
@@ -157,15 +157,15 @@ def test_a_sample_size_counts_chance_and_noise():
     assert found.table[0].means == pytest.approx(batches * 5_000, abs=1)
 
 
-@pytest.mark.parametrize(("records", "told"), [(0.99, True), (1.01, False)])
-def test_a_plan_that_forgets_counts_what_it_remembers(records, told):
+@pytest.mark.parametrize(("records", "detected"), [(0.99, True), (1.01, False)])
+def test_a_plan_that_forgets_counts_what_it_remembers(records, detected):
     """Batches of n with weights 1, k, k², … are worth n·(1 + k)/(1 − k) records in the end."""
     made = clicks(half_life=2, first_batch=1_000, longest_batch=1_000)
     kept = math.sqrt(0.5)
     error = 2 * 0.2**2 * 2 / (records * 1_000 * (1 + kept) / (1 - kept))
     difference = STANDARD_ERRORS * math.sqrt(error)
     (size,) = sample_sizes(made, 0.3, 0.2, difference, epsilons=[math.inf]).table
-    assert (size.means is not None) == told
+    assert (size.means is not None) == detected
 
 
 def test_a_catalogue_has_no_means_of_actions():
@@ -185,7 +185,7 @@ def test_a_horizon_that_ends_too_early_is_told_so():
 
 
 @pytest.mark.parametrize(
-    ("numbers", "said"),
+    ("numbers", "facts"),
     [
         ((1.5,), ("mean reward must be inside the declared range [0, 1]", "got 1.5")),
         ((-0.1,), ("mean reward must be a positive",)),
@@ -193,8 +193,8 @@ def test_a_horizon_that_ends_too_early_is_told_so():
         ((0.01, 0.05, 2.0), ("difference must fit into the declared range [0, 1]", "got 2")),
     ],
 )
-def test_numbers_that_the_range_does_not_allow_are_refused(numbers, said):
-    with refused(dc.InvalidInput, *said):
+def test_numbers_that_the_range_does_not_allow_are_refused(numbers, facts):
+    with refused(dc.InvalidInput, *facts):
         sample_sizes(clicks(), *numbers)
 
 

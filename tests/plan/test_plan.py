@@ -9,9 +9,12 @@ import pytest
 
 import discreet as dc
 from catalogue import POLICIES
+from discreet.cli.main import main
+from discreet.plan.explanation import LARGE, plan_size
 from discreet.privacy.accounting import epsilon_in_one_batch
 from discreet.privacy.budget import USUAL, Participation
 from discreet.simulate.warm_start import prior_from_logs
+from small_plans import small_plan
 from wording import refused
 
 PRIVATE, PURE = dc.Budget(1.0, 1e-5), dc.Budget(1.0)
@@ -22,6 +25,11 @@ BASE = {
     "oracle": dc.Ridge(ridge=0.01),
     "budget": PRIVATE,
 }
+
+
+ITEMS = dc.Catalogue(dc.UnitBall(2), {"a": [0.1, 0.2], "b": [0.2, 0.1]})
+JOINT = dc.Joint(dc.UnitBall(2), dc.UnitBall(3))
+UNIFORM = ("uniform", "mail", "call")
 
 
 def plan(**changes):
@@ -58,6 +66,21 @@ def finite(n_actions=3, p=11):
         ({"features": []}, ["got []", "Schema([...])"]),
         ({"oracle": "FiniteClass"}, ["oracle", "as FiniteClass(...)"]),
         ({"budget": "1"}, ["got '1'", "Pass Budget(1.0, delta=1e-5)"]),
+        ({"control": dc.Control(0.05)}, ["control.share must leave each part", "first_batch=20"]),
+        ({"control": dc.Control(0.95)}, ["control.share must leave each part", "first_batch=20"]),
+        ({"control": dc.Control(0.5), "horizon": 1}, ["control.share must leave each part"]),
+        ({"control": dc.Control(0.2, "nothing")}, ["control.action must be", "'nothing'"]),
+        ({"control": dc.Control(0.2, 3)}, ["control.action must be", "got 3"]),
+        ({"control": dc.Control(0.2, True)}, ["control.action must be", "got True"]),
+        ({"control": 0.1}, ["control must be a Control", "Write Control(share=0.1)"]),
+        ({"control": dc.Control(), "feedback": "full"}, ["control must be left out with full"]),
+        ({"control": dc.Control(), "budget": PURE}, ["delta must be above 0"]),
+        ({"control": dc.Control(), "actions": UNIFORM}, ["control.action must say one thing"]),
+        ({"actions": ITEMS, "feedback": "full"}, ["must be 'bandit' with a catalogue"]),
+        ({"actions": ITEMS, "features": JOINT}, ["schema of the catalogue"]),
+        ({"features": JOINT}, ["Catalogue"]),
+        ({"floor": 0.0}, ["floor must be above 0"]),
+        ({"floor": 2.0}, ["floor must be"]),
     ],
 )
 def test_the_impossible_is_refused_before_any_data(changes, words):
@@ -75,24 +98,6 @@ def test_epsilon_is_above_zero(epsilon):
 def test_delta_lies_in_zero_to_one(delta):
     with refused(dc.InvalidInput, "delta must be a number in [0, 1)", repr(delta)):
         dc.Budget(1.0, delta)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"budget": dc.Budget.none()},
-        {"budget": dc.Budget(1.0), "oracle": dc.Logistic()},
-        {"budget": dc.Budget(1.0), "oracle": dc.Logistic(mechanism="paper")},
-        {"budget": dc.Budget(1.0), "oracle": finite()},
-        {"oracle": dc.Logistic(), "policy": dc.FastCB()},
-        {"oracle": finite(), "policy": dc.FastCB()},
-        {"oracle": dc.Logistic(), "policy": dc.LinUCB()},
-        {"policy": dc.Greedy(), "feedback": "full", "losses": "one_label"},
-        {"n_actions": 2, "horizon": 1, "first_batch": 7, "missing_loss": 0},
-    ],
-)
-def test_the_possible_is_accepted(changes):
-    assert plan(**changes).mechanism.event is not None
 
 
 OTHER = {
@@ -179,34 +184,20 @@ def test_the_digest_of_a_plan_is_a_promise():
 def test_problem_and_budget_are_a_plan_and_it_explains_itself():
     plan = dc.Plan(n_actions=3, features=dc.UnitBall(10), budget=PRIVATE)
     assert (plan.policy, plan.oracle) == (dc.AdaptivePO(), dc.PooledRidge())
-    words = plan.explain()
-    assert "1/(2A) = 0.167" in words
-    assert "the newest predictor decides alone" in " ".join(words.split())
-    assert "PooledRidge adds up all released statistics" in words
-    assert f"noise of {plan.mechanism.gram:.3g} on second moments" in " ".join(words.split())
-    assert "ε = 1, δ = 1e-05 for one decision" in words
-    assert max(map(len, words.splitlines())) <= 88
+    lines = plan.explain()
+    text = " ".join(lines.split())
+    assert "1/(2A) = 0.167" in text
+    assert f"noise of {plan.mechanism.gram:.3g} on second moments" in text
+    assert "ε = 1, δ = 1e-05 for one decision" in text
+    assert max(map(len, lines.splitlines())) <= 88
+    given = dc.Plan(**BASE | {"policy": dc.SquareCB(), "oracle": dc.Logistic()}).explain()
+    assert "SquareCB(scale=4.0, exponent=0.5), as given." in given
 
 
-def test_what_was_given_is_explained_as_such():
-    words = dc.Plan(**BASE | {"policy": dc.SquareCB(), "oracle": dc.Logistic()}).explain()
-    assert "SquareCB(scale=4.0, exponent=0.5), as given." in words
-    assert "Logistic(" in words
-    rate = dc.Plan(**BASE | {"budget": dc.Budget.none(), "oracle": dc.PooledRidge()}).explain()
-    assert "0.1, as given" in rate
-    assert "ridge regression on the whole past" in rate
-    assert "no budget was set" in rate
-
-
-# The unit is a promise.
-
-
-@pytest.mark.parametrize("unit", ["customer", "user_per_batch", "Decision", "", None, 3])
+@pytest.mark.parametrize("unit", ["customer", "Decision", "", None, 3])
 def test_a_plan_promises_only_what_is_enforced(unit):
     with refused(dc.InvalidInput, "unit must be 'decision' or 'user'; got", "what is enforced"):
         plan(unit=unit)
-    with refused(dc.InvalidInput, "unit must be 'decision' or 'user'; got"):
-        replace(plan(), unit=unit)
     with refused(dc.InvalidInput, "unit must be 'decision' or 'user'; got"):
         dc.Plan.from_config(plan().to_config() | {"unit": unit})
 
@@ -229,7 +220,7 @@ def test_a_plan_for_users_has_a_usual_bound():
 
 
 def test_forty_records_of_a_customer_are_not_one_unit():
-    """They cannot be claimed as one, and what they cost together is told."""
+    """They cannot be claimed as one, and their common cost is stated."""
     with refused(dc.InvalidInput, "got 'customer'"):
         dc.Learner(plan(unit="customer", first_batch=40))
     learner = dc.Learner(plan(first_batch=40))
@@ -267,3 +258,63 @@ def test_a_budget_that_no_release_can_use_is_named():
         with pytest.warns(dc.Advice, match=r"noise of ε = 3\d.*large-epsilon"):
             plan = dc.Plan(**sizes, budget=dc.Budget(level, 1e-6))
         assert plan.mechanism.gram == pytest.approx(noise[-1], rel=0.05)
+
+
+def sized(dimension, actions, **words):
+    return small_plan(n_actions=actions, features=dc.UnitBall(dimension), **words)
+
+
+CASES = {
+    "default": {},
+    "full feedback": {"feedback": "full"},
+    "plain geometry": {"oracle": dc.PooledRidge(geometry="plain")},
+    "radii": {"policy": dc.LinUCB(), "oracle": dc.PooledRidge()},
+    "one batch": {"policy": dc.SquareCB(), "oracle": dc.Ridge()},
+    "radii of one batch": {"policy": dc.LinUCB(), "oracle": dc.Ridge()},
+}
+
+
+@pytest.mark.parametrize("words", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("dimension", "actions"), [(12, 4), (30, 3)])
+def test_a_document_is_about_as_large_as_stated(dimension, actions, words):
+    made = sized(dimension, actions, first_batch=4000, **words)  # beyond the noise
+    learner = dc.Learner(made, noise=dc.SecureNoise(fast=True), window=None)
+    rng = np.random.default_rng(0)
+    for _ in range(2):  # the second release has a learned matrix
+        size = made.schedule.length(len(learner.released.items) + 1)
+        decided = learner.decide(rng.normal(size=(size, dimension)) / dimension**0.5)
+        full = made.feedback == "full"
+        learner.observe(decided.id, rng.random((size, actions) if full else size))
+        learner.release()
+    written = len(json.dumps(learner.released.latest.to_json()))
+    assert 0.6 < (written - 500) / plan_size(made).document < 1.2  # 500: names and digests
+
+
+def test_a_large_plan_is_called_large_everywhere(tmp_path, monkeypatch, capsys):
+    large = sized(400, 20)
+    size = plan_size(large)
+    assert 25e6 < size.document < 45e6
+    assert 15.0 < size.seconds < 60.0
+    for words in ("document of about 35 MB", "35 s on one core", "MB of memory", "Catalogue"):
+        assert words in " ".join(large.explain().split())
+    assert main(["plan", "--actions", "20", "--dimension", "400", "--epsilon", "1"]) == 0
+    assert "Warning: this plan is large: documents of about 35 MB" in capsys.readouterr().out
+    (tmp_path / "large.toml").write_text(
+        'experiment = "large"\nunit = "decision"\nwindow = "1h"\n[plan]\nn_actions = 20\n'
+        'features = { kind = "UnitBall", dimension = 400 }\n'
+        "budget = { epsilon = 1.0, delta = 1e-5 }\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["serve", "--init", "--config", "large.toml"]) == 0
+    assert "Warning: this plan is large" in capsys.readouterr().out
+
+
+def test_an_ordinary_plan_states_its_size_without_a_warning(capsys):
+    small = sized(10, 3)
+    assert plan_size(small).warning is None
+    assert "Size      A release is a document of about 9.1 kB" in small.explain()
+    assert "Careful" not in small.explain()
+    assert main(["plan", "--actions", "3", "--dimension", "10", "--epsilon", "1", "--json"]) == 0
+    size = json.loads(capsys.readouterr().out)["size"]
+    assert size["document_bytes"] == plan_size(small).document < LARGE
+    assert size["warning"] is None

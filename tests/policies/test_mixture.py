@@ -40,28 +40,22 @@ def by_nodes(gaps, length):
     return weights @ softmax(-nodes[:, None] * gaps)
 
 
-def gaps_of(kind, n_actions, size, rng):
-    """Gaps of at most ``size``, the best action's being 0."""
-    gaps = {
-        "uniform": lambda: rng.random(n_actions),
-        "one best": lambda: np.ones(n_actions),
-        "ladder": lambda: np.geomspace(1e-6, 1.0, n_actions),
-        "two groups": lambda: np.where(np.arange(n_actions) % 2 == 0, 1.0, 0.1),
-        "one worst": lambda: np.where(np.arange(n_actions) == n_actions - 1, 1.0, 0.0),
-    }[kind]()
+def gaps_of(kind, n_actions, rng):
+    """Gaps of at most one, the best action's being 0."""
+    gaps = rng.random(n_actions) if kind == "uniform" else np.geomspace(1e-6, 1.0, n_actions)
     gaps[0] = 0.0
-    return gaps * size
+    return gaps
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("kind", ["uniform", "one best", "ladder", "two groups", "one worst"])
+@pytest.mark.parametrize("kind", ["uniform", "ladder"])
 def test_nodes_reproduce_the_direct_sum(kind, length):
     rng = np.random.default_rng(length)
     for n_actions in ACTIONS:
         terms = n_actions * length  # the longest sums are slow: fewer sizes stand for all
         sizes = SIZES if terms < 2**19 else (1e-2, 12.7, 1e4) if terms < 2**23 else (30.0,)
         for size in sizes:
-            gaps = gaps_of(kind, n_actions, size, rng) / length
+            gaps = size * gaps_of(kind, n_actions, rng) / length
             error = np.abs(by_nodes(gaps, length) - direct(gaps, length)).max()
             assert error < MIXTURE, (n_actions, size)
 

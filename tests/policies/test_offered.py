@@ -1,16 +1,26 @@
-"""Every policy over what is offered: K in place of A, whatever else there is."""
+"""Every policy over what is offered: K in place of A; and draws from probabilities."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import discreet as dc
-from catalogue import ACTIONS, POLICIES, WIDTH, every_policy, features, releases, signals_for
+from catalogue import (
+    ACTIONS,
+    POLICIES,
+    WIDTH,
+    changed,
+    every_policy,
+    features,
+    releases,
+    signals_for,
+)
 from discreet.features.joint import Joint
 from discreet.features.offered import OfferedBlocks, OfferedPairs
-from discreet.policies import allocation
-from discreet.policies.allocation import sampled_order
+from discreet.policies.allocation import draw, even_split, is_first_minimum, sampled_order
 from discreet.policies.floored import Floored
 from discreet.releases.release import Gram, Predictor, Release
 from discreet.releases.released import Released
@@ -31,14 +41,9 @@ def history(policy, **rest):
 
 def of_two(released, kept):
     """The same history, as if only these two actions existed."""
-    items = []
-    for item in released.items:
-        predictor = replace(item.predictor, weights=item.predictor.weights[kept])
-        gram, made = replace(item.gram, values=item.gram.values[kept]), item.statistics
-        if made is not None:
-            made = replace(made, signal=made.signal[[0, *(1 + action for action in kept)]])
-        items.append(replace(item, predictor=predictor, gram=gram, statistics=made))
-    return replace(released, n_actions=len(kept), items=tuple(items))
+    signal = [0, *(1 + action for action in kept)]
+    made = changed(released, lambda w: w[kept], lambda g: g.values[kept], lambda s: s[signal])
+    return replace(made, n_actions=len(kept))
 
 
 @pytest.mark.parametrize("policy", every_policy)
@@ -159,11 +164,11 @@ def test_many_actions_are_drawn_as_few_are():
     weights = rng.random((50, 100))
     weights /= weights.sum(axis=-1, keepdims=True)
     u = rng.random(50)
-    wide = allocation.draw(weights, u)
+    wide = draw(weights, u)
     literal = [np.searchsorted(np.cumsum(row), each) for row, each in zip(weights, u, strict=True)]
     np.testing.assert_array_equal(wide, literal)
     losses = rng.integers(3, size=(50, 100)).astype(float)
-    first = allocation.is_first_minimum(losses)
+    first = is_first_minimum(losses)
     np.testing.assert_array_equal(first.argmax(axis=-1), losses.argmin(axis=-1))
     assert (first.sum(axis=-1) == 1).all()
 
@@ -175,3 +180,49 @@ def test_a_ranking_is_drawn_without_replacement():
     assert (orders[:, 0] == 0).all()
     share = (orders[:, 1] == 1).mean()
     assert abs(share - 0.3 / 0.5) < 5 * np.sqrt(0.25 / count)
+
+
+LAST = 1.0 - 2.0**-53
+
+
+def literal_draw(probabilities, u):
+    """The first action whose cumulative probability exceeds u."""
+    total = 0.0
+    for action, probability in enumerate(probabilities):
+        total += probability
+        if u < total:
+            return action
+    raise AssertionError("u must be below the total")
+
+
+def test_draw_is_the_inverse_distribution_function():
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 5, size=(500, 6)).astype(float)
+    table[:, 2] += 1.0
+    table /= table.sum(axis=1, keepdims=True)
+    u = rng.random(500)
+    pairs = zip(table, u, strict=True)
+    expected = [literal_draw(row, value * row.cumsum()[-1]) for row, value in pairs]
+    np.testing.assert_array_equal(draw(table, u), expected)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    weights=st.lists(st.sampled_from([0.0, 0.0, 1e-300, 1e-17, 1 / 3, 0.1, 1.0]), min_size=2),
+    u=st.sampled_from([0.0, 2.0**-60, 1 / 3, 0.5, LAST]),
+)
+def test_an_impossible_action_is_never_drawn(weights, u):
+    table = np.array([[*weights, 1.0]])
+    table /= table.sum()
+    for row in (table, table[:, ::-1]):
+        action = draw(row, np.array([u]))[0]
+        assert row[0, action] > 0.0
+
+
+def test_minimisers():
+    losses = np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    np.testing.assert_array_equal(is_first_minimum(losses), [[0, 1, 0], [1, 0, 0]])
+    np.testing.assert_array_equal(even_split(losses), [[0, 0.5, 0.5], [1 / 3] * 3])
+    # Equality is relative: 1e6 and 1e6 + 1e-7 tie, 1 and 1 + 1e-7 do not.
+    close = np.array([[1e6, 1e6 + 1e-7], [1.0, 1.0 + 1e-7]])
+    np.testing.assert_array_equal(even_split(close), [[0.5, 0.5], [1.0, 0.0]])

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dc
-from catalogue import POLICIES, features, predicting, releases, signals_for
-from discreet.releases.release import Gram
+from catalogue import ACTIONS, POLICIES, WIDTH, features, predicting, releases, signals_for
+from discreet.releases.release import Gram, Predictor, Release
+from discreet.releases.released import Released
 from reference import confidence, inverse_gap, policy_optimisation
 from reference.design import scores, sigmoid
 from tolerances import EXACT
@@ -151,3 +152,25 @@ def test_replay_keeps_weights_that_an_early_update_drowned():
     assert before[0, 0] == 0.0
     # 2^11 − 1 against, 2^11 for: the log-odds are 1 up to the bonuses, which are below 1e-4.
     assert after[0, 0] == pytest.approx(1 / (1 + np.exp(-1.0)), abs=1e-4)
+
+
+def with_gram(values, dense, step=2.0):
+    predictor = Predictor(np.zeros((ACTIONS, WIDTH)), "identity")
+    return Released(ACTIONS).add(Release(1, 1, predictor, Gram(values, dense, step)))
+
+
+def test_a_negative_quadratic_form_clamps_to_zero_in_a_dense_gram():
+    values = -3.0 * np.eye(ACTIONS * WIDTH)
+    table = with_gram(values, dense=True).radii(features(3))
+    np.testing.assert_array_equal(table, 0.0)
+
+
+def test_an_indefinite_block_is_repaired_by_its_public_step():
+    """I + G = −2I; a step of 2 leaves 0, which is not definite, and 4 leaves 2I."""
+    blocks = np.tile(-3.0 * np.eye(WIDTH), (ACTIONS, 1, 1))
+    blocks[0] = np.eye(WIDTH)  # this one is sound and must not move
+    x = features(4)
+    table = with_gram(blocks, dense=False).radii(x)
+    squares = (x**2).sum(axis=1)
+    np.testing.assert_allclose(table[:, 0] ** 2, squares / 2.0, rtol=0, atol=EXACT)
+    np.testing.assert_allclose(table[:, 1] ** 2, squares / (-2.0 + 4.0), rtol=0, atol=EXACT)

@@ -1,6 +1,5 @@
 """Canonical bytes, arrays as integers with a power of two, files that appear whole."""
 
-import json
 import math
 import os
 
@@ -14,7 +13,6 @@ from discreet import CorruptRelease, InvalidInput
 from discreet.releases.canonical import (
     canonical,
     decode_array,
-    digest_of,
     encode_array,
     read_document,
     write_atomically,
@@ -35,14 +33,6 @@ def test_values_are_rounded_once_by_at_most_one_bit_of_the_largest_which_is_exac
     assert encode_array(decoded) == once
 
 
-@pytest.mark.parametrize("edge", [1 - 2**-53, 0.5, 1.0, 1 + 2**-52, 5e-324, 1.7976931348623157e308])
-def test_values_are_rounded_once_at_the_edges_of_a_binade(edge):
-    array = np.array([edge, 0.3 * edge, -0.7 * edge])
-    once = encode_array(array)
-    assert encode_array(decode_array(once)) == once
-    assert max(abs(value) for value in once["integers"]) < 2**53  # exact in every language
-
-
 @given(st.lists(st.integers(-1022, 1000), min_size=1, max_size=6))
 def test_powers_of_two_are_exact_within_53_binades(exponents):
     top = max(exponents)
@@ -54,14 +44,6 @@ def test_zeros_without_their_sign_and_nothing():
     np.testing.assert_array_equal(decode_array(encode_array(np.zeros((2, 3)))), np.zeros((2, 3)))
     assert decode_array(encode_array(np.empty((0, 3)))).shape == (0, 3)
     assert encode_array(np.array([-0.0])) == encode_array(np.array([0.0]))
-
-
-def test_a_known_encoding():
-    assert encode_array(np.array([[1.0, -0.5]])) == {
-        "shape": [1, 2],
-        "exponent": -52,
-        "integers": [2**52, -(2**51)],
-    }
 
 
 @pytest.mark.parametrize(
@@ -85,22 +67,6 @@ def test_canonical_bytes_are_sorted_dense_and_ascii():
 def test_nan_and_infinity_have_no_canonical_bytes(value):
     with pytest.raises(ValueError):
         canonical({"a": value})
-
-
-def test_the_digest_is_sha_256():
-    assert digest_of({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(json_values)
-def test_canonical_bytes_survive_reading(document):
-    assert canonical(json.loads(canonical(document))) == canonical(document)
 
 
 def test_a_document_that_cannot_be_read_says_why(tmp_path):

@@ -7,8 +7,8 @@ import pytest
 
 import discreet as dc
 from discreet.errors import CorruptRelease
-from discreet.releases.action_change import ActionChange, changes_of
 from discreet.releases.canonical import digest_of
+from discreet.releases.catalogue import ActionChange, changes_of
 
 SCHEMA = dc.Schema([dc.Number("year", 1900, 2000), dc.Hashed("id", 4)])
 ITEMS = {"a": {"year": 1910}, "b": {"year": 1990}}
@@ -29,7 +29,7 @@ def test_items_come_in_several_forms():
 
 
 def test_an_id_may_be_a_feature():
-    """Which is a small block for each item, beside what all share."""
+    """It is a small block for each item, next to the features that all have."""
     a, b = dc.Catalogue(SCHEMA, {"a": {"year": 1950}, "b": {"year": 1950}}).rows
     assert not np.array_equal(a, b)
 

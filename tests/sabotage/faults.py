@@ -950,7 +950,7 @@ FAULTS = (
         "rows stay in memory after their release",
         "a batch is forgotten",
         Edit("BatchSlots.forget", "in ROWS", 'in set(ROWS) - {"losses"}'),
-        "batches/test_memory_store.py::test_the_memory_of_released_rows_is_overwritten",
+        "batches/test_waiting_batches.py::test_the_memory_of_released_rows_is_overwritten",
     ),
     fault(
         "a saved state can be loaded again",
@@ -974,13 +974,13 @@ FAULTS = (
                 f"oldest = {HASTY}\n        others = [b for b in self.batches if b is not oldest]",
             ),
         ),
-        "batches/test_late_losses.py::test_releases_are_made_in_the_order_of_the_batches",
+        "batches/test_batches_under_way.py",
     ),
     fault(
         "a window that counts answers",
         "the end of a batch is public",
         Edit("MemoryStore.over", ".sealed.decisions", ".sealed.decisions - batch.unobserved"),
-        "batches/test_late_losses.py::test_who_answered_moves_no_window",
+        "batches/test_waiting_batches.py::test_who_answered_moves_no_window",
     ),
     fault(
         "a late loss counts after its batch was closed",
@@ -990,14 +990,14 @@ FAULTS = (
             "        if self.over(batch):\n            raise batch_over()\n",
             "",
         ),
-        "batches/test_late_losses.py::test_a_loss_after_the_window_is_refused",
+        "batches/test_waiting_batches.py::test_a_loss_after_the_window_is_refused",
     ),
     # A clock that closes batches.
     fault(
         "a clock that looks at answers",
         "the end of a batch is public",
         Edit("MemoryStore.seal_by_clock", ", batch.taken,", ", batch.taken - batch.unobserved,"),
-        "batches/test_batch_clock.py::test_answers_move_no_slot_and_no_close",
+        "batches/test_waiting_batches.py::test_answers_move_no_slot_and_no_close",
     ),
     fault(
         "a slot that nobody took gets the missing loss",
@@ -1009,8 +1009,7 @@ FAULTS = (
             "        self.actions[self.taken :] = 0\n"
             "        self.size, self.sealed = self.taken, sealed\n        return",
         ),
-        "batches/test_batch_clock.py::"
-        "test_slots_that_nobody_took_are_in_no_fit_and_get_no_missing_loss",
+        "batches/test_batches_under_way.py",
     ),
     fault(
         "a private log that becomes a prior",
@@ -1023,8 +1022,8 @@ FAULTS = (
         "all that counts of a person's log is in one batch",
         Edit(
             "LoggedRows.batches",
-            "[None if who in seen else who for who in one.users]",
-            "list(one.users)",
+            "[None if who in seen else who for who in owners]",
+            "list(owners)",
         ),
         "batches/test_log_import.py::test_people_bring_ids_obey_k_and_use_one_batch",
     ),
@@ -1126,7 +1125,7 @@ FAULTS = (
     fault(
         "a refused loss that is quoted",
         "errors never hold a private value",
-        Edit("Outcome.loss_of", "; got {got}. {step}", "; got {value!r}. {step}"),
+        Edit("Outcome._outside", "; got {got}. {step}", "; got {value!r}. {step}"),
         "privacy/test_withheld.py::test_no_loss_and_no_reward_is_quoted",
     ),
     fault(
@@ -1216,7 +1215,7 @@ FAULTS = (
         "silence is not free",
         (
             Edit(
-                "MemoryStore._hand_out",
+                "MemoryStore._fill",
                 "counts = None if self.people is None else self.people.hand_out(users, "
                 "batch.number)",
                 "before = {} if self.people is None else dict(self.people._counts.held)\n"
@@ -1257,10 +1256,7 @@ FAULTS = (
             "            held[known] = held[known]._replace(records=0)\n"
             "        for person in people:",
         ),
-        (
-            "batches/test_users.py::test_k_is_counted_in_a_batch_and_not_in_a_call",
-            "test_learner_users.py::test_k_counts_the_slots_of_a_batch_and_not_of_a_call",
-        ),
+        "test_learner_users.py::test_k_counts_the_slots_of_a_batch_and_not_of_a_call",
     ),
     # People who return to a service.
     fault(
@@ -1585,7 +1581,9 @@ FAULTS = (
     fault(
         "a control by slot where the unit is a user",
         "nobody is in both parts",
-        Edit("Learner._in_control", "not None and users is not None", "not None and users is None"),
+        Edit(
+            "MemoryStore.in_control", "not None and users is not None", "None and users is not None"
+        ),
         "design/test_control.py::test_a_person_is_always_in_the_same_part",
     ),
     fault(
@@ -1640,7 +1638,7 @@ FAULTS = (
         "equal losses of one person are covered",
         Edit(
             "_sampling",
-            "return np.minimum(apart, bound(nested, repeats[:, None]))",
+            "return np.minimum(disjoint, bound(nested, repeats[:, None]))",
             "return bound(separate, 1.0)",
         ),
         (
@@ -1859,7 +1857,7 @@ FAULTS = (
     fault(
         "a new action in a batch that has no block for it",
         "a batch has the actions of the document that it opened after",
-        Edit("available_actions", " and place < blocks}", "}"),
+        Edit("available_actions", "enumerate(names[:blocks])", "enumerate(names)"),
         "service/runtime/test_offers.py::TestBothDatabases",
     ),
     # What must be on the disk, and what must be gone.
@@ -2175,7 +2173,7 @@ FAULTS = (
     fault(
         "an item of an offer that is called by its name",
         "errors never hold a private value",
-        Edit("offers:_read", 'name, features, "item of the offer")', "name, features)"),
+        Edit("_item_of_request", 'name, features, "item of the offer")', "name, features)"),
         "privacy/test_withheld.py::test_nothing_of_an_offer_is_quoted",
     ),
     fault(
@@ -2250,7 +2248,7 @@ FAULTS = (
         "a size without the matrices",
         "a plan states how large its documents are",
         Edit("plan_size", "= triangles + 2 * weights + matrices", "= 2 * weights + matrices"),
-        "plan/test_size.py::test_a_document_is_about_as_large_as_stated",
+        "plan/test_plan.py::test_a_document_is_about_as_large_as_stated",
     ),
     fault(
         "a claimed learner that another one replaces",

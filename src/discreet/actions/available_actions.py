@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,8 +15,7 @@ from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
 from discreet.oracles import FiniteClass
 from discreet.plan.plan import Plan
-from discreet.releases.action_change import ActionChange
-from discreet.releases.catalogue import Catalogue, checked_ids
+from discreet.releases.catalogue import ActionChange, Catalogue, checked_ids
 from discreet.releases.policy_view import PolicyView
 from discreet.types import Floats
 from discreet.validate import nearest
@@ -50,12 +48,6 @@ class AvailableActions(NamedTuple):
     def __repr__(self) -> str:
         return f"AvailableActions({len(self.names)} actions)"  # without items of requests
 
-    @classmethod
-    def of_catalogue(cls, catalogue: Catalogue, joint: Joint) -> AvailableActions:
-        """Return all items of a catalogue."""
-        places: dict[ActionName, int] = dict(catalogue.places.items())
-        return cls(catalogue.ids, places, catalogue.rows, joint)
-
     def with_items(self, names: list[str], rows: list[Floats]) -> AvailableActions:
         """Return these and the items that requests contain."""
         if not names or self.rows is None:
@@ -73,18 +65,15 @@ def available_actions(
     actions join with a batch that has weights for them, removed ones leave at once.
     """
     if isinstance(plan.features, Joint):
-        return AvailableActions.of_catalogue(catalogue_after(plan, changes), plan.features)
-    names: list[ActionName] = list(plan.actions or range(plan.n_actions))
-    places = {name: place for place, name in enumerate(names)}
-    gone: set[str] = set()
+        items = catalogue_after(plan, changes)
+        places: dict[ActionName, int] = dict(items.places.items())
+        return AvailableActions(items.ids, places, items.rows, plan.features)
+    added = [name for change in changes for name in change.added]
+    names: list[ActionName] = [*dict.fromkeys([*(plan.actions or range(plan.n_actions)), *added])]
+    gone: set[ActionName] = set()
     for change in changes:
-        for name in change.added:
-            if name not in places:
-                places[name] = len(names)
-                names.append(name)
         gone = (gone - set(change.added)) | set(change.removed)
-    blocks = len(names) if blocks is None else blocks
-    used = {name: place for name, place in places.items() if name not in gone and place < blocks}
+    used = {name: place for place, name in enumerate(names[:blocks]) if name not in gone}
     return AvailableActions(names, used, unchanged=not changes)
 
 
@@ -105,41 +94,48 @@ def catalogue_after(plan: DeclaredActions, changes: Sequence[ActionChange]) -> C
 def changed_actions(
     plan: Plan, released: PolicyView, add: object, remove: Iterable[str], batch: int
 ) -> ActionChange:
-    """The document of a change, checked; ``batch`` is the first one that new blocks may enter."""
+    """Return the document of a change, checked.
+
+    ``batch`` is the first one that new blocks may enter.
+    """
     gone, changes = checked_ids(remove, "remove"), released.changes
-    previous = changes[-1].digest if changes else plan.digest
-    change = ActionChange(
-        len(changes) + 1, len(released.items), (), gone, plan_digest=plan.digest, previous=previous
-    )
+    rows, joins = None, None
     if plan.catalogue is not None:
         before = catalogue_after(plan, changes)
         after = before.changed(add, gone)
-        new = len(after) - (len(before) - len(gone))
-        added, rows = after.ids[len(after) - new :], after.rows[len(after) - new :]
-        _refuse_no_change(added, gone)
-        return replace(change, added=added, rows=rows)
+        first = len(before) - len(gone)
+        added, rows = after.ids[first:], after.rows[first:]
+    else:
+        added, joins = _checked_names(plan, released, add, gone, batch), batch
+    if not added and not gone:
+        raise InvalidInput("add or remove must name an action; both are empty. Give one of them.")
+    number, previous = len(changes) + 1, changes[-1].digest if changes else plan.digest
+    after_releases = len(released.items)
+    return ActionChange(
+        number, after_releases, added, gone, rows, joins, plan_digest=plan.digest, previous=previous
+    )
+
+
+def _checked_names(
+    plan: Plan, released: PolicyView, add: object, gone: tuple[str, ...], batch: int
+) -> tuple[str, ...]:
+    """Return the names of new actions with blocks; refuse a change that is not possible."""
     if plan.actions is None or plan.feedback == "full" or isinstance(plan.oracle, FiniteClass):
         raise InvalidInput(
             "plan must have named actions, bandit feedback and an oracle that learns weights for "
             "actions to change; this one has not. Write Plan(actions=[…]) and begin again."
         )
     added = checked_ids(add, "add")
-    _refuse_no_change(added, gone)
-    available = available_actions(plan, changes)
+    in_use = available_actions(plan, released.changes).places
     for name in gone:
-        if name not in available.places:
-            nearby = nearest(name, [str(each) for each in available.places])
+        if name not in in_use:
+            nearby = nearest(name, map(str, in_use))
             raise InvalidInput(f"remove must be actions in use; got {name!r}. {nearby}")
-    if twice := [name for name in added if name in available.places]:
+    if twice := [name for name in added if name in in_use]:
         raise InvalidInput(f"add must be new actions; got {twice[0]!r}. Leave it out.")
-    if not set(available_actions(plan, changes, released.blocks(batch)).places) - set(gone):
+    if set(available_actions(plan, released.changes, released.blocks(batch)).places) <= set(gone):
         raise InvalidInput(
             f"remove must leave an action in use; got all of {', '.join(gone)}. "
             "Wait until those that were added take part, then remove the others."
         )
-    return replace(change, added=added, batch=batch)
-
-
-def _refuse_no_change(added: Iterable[str], removed: Iterable[str]) -> None:
-    if not [*added, *removed]:
-        raise InvalidInput("add or remove must name an action; both are empty. Give one of them.")
+    return added

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.actions.available_actions import available_actions
-from discreet.actions.offers import Chances, Offers, read_offers
+from discreet.actions.offers import Chances, read_offers
 from discreet.design.action_names import ActionName
 from discreet.design.outcome import UNIT_LOSS, Outcome
 from discreet.errors import InvalidInput
@@ -21,13 +21,9 @@ from discreet.features.frames import frame_like, is_series, new_frame, series_li
 from discreet.features.joint import Joint, feature_groups
 from discreet.features.offered import Offered
 from discreet.features.unit_ball import SQRT_HALF
-from discreet.oracles.mechanisms.pooled_statistics import (
-    mean_row,
-    weight_covariance,
-)
+from discreet.oracles.mechanisms.pooled_statistics import mean_row, weight_covariance
 from discreet.plan.plan import Plan
 from discreet.releases.released import Released
-from discreet.text import html_table
 from discreet.types import Floats, Frame, NumpyArray, Values
 
 
@@ -51,9 +47,9 @@ class Decisions:
     action_index: Values
     _chances: Callable[[], Chances] = field(repr=False)
     """Probabilities of all that each request was offered, one row each."""
-    _chosen: NumpyArray | int | None = field(repr=False, default=None)
-    """Places of the chosen actions in these rows; None where they are the numbers of actions."""
-    _order: Callable[[Chances], list[list[ActionName]]] = field(repr=False, default=lambda _: [])
+    _chosen: NumpyArray = field(repr=False)
+    """Places (n,) of the chosen actions in these rows."""
+    _order: Callable[[Chances], list[list[ActionName]]] = field(repr=False)
     """Orders of what was offered, from those rows."""
 
     def __repr__(self) -> str:
@@ -73,15 +69,13 @@ class Decisions:
 
         Computed at the first access: the exact mixture of VanillaPO costs more than a draw.
         """
-        chances = self._rows
-        chosen = self.action_index if self._chosen is None else self._chosen
-        if np.ndim(chosen) == 0:
-            return float(chances[0][chosen])
-        taken = np.asarray(chosen)
+        chances, chosen = self._rows, self._chosen
         if isinstance(chances, np.ndarray):
-            found = np.take_along_axis(chances, taken[:, None], axis=-1)[:, 0]
+            found = chances[np.arange(len(chosen)), chosen]
         else:
-            found = np.array([row[place] for row, place in zip(chances, taken, strict=True)])
+            found = np.array([row[place] for row, place in zip(chances, chosen, strict=True)])
+        if np.ndim(self.id) == 0:
+            return float(found[0])
         return series_like(self.id, "propensity", found) if is_series(self.id) else found
 
     @cached_property
@@ -99,15 +93,6 @@ class Decisions:
         names = ("id", "action", "action_index", "stored", "propensity")
         columns = {name: np.atleast_1d(np.asarray(getattr(self, name))) for name in names}
         return frame_like(self.id, columns) if is_series(self.id) else new_frame(columns)
-
-    @classmethod
-    def of_frame(
-        cls, frame: Frame, ids: NumpyArray, names: NumpyArray, actions: NumpyArray, *rest: Any
-    ) -> Decisions:
-        """The decisions of the rows of a frame."""
-        columns = {"id": ids, "action": names, "stored": ids >= 0, "action_index": actions}
-        made = [series_like(frame, name, values) for name, values in columns.items()]
-        return cls(*made, *rest)
 
 
 class Effect(NamedTuple):
@@ -148,18 +133,10 @@ class Explanation:
             }
         )
 
-    @property
-    def _lines(self) -> list[tuple[str, str]]:
-        return [(each.feature, self._text(each)) for each in self.effects]
-
     def __repr__(self) -> str:
-        width = max([len(name) for name, _ in self._lines], default=0)
-        return "\n".join(
-            [self._head, *(f"  {name:<{width}}  {text}" for name, text in self._lines)]
-        )
-
-    def _repr_html_(self) -> str:
-        return html_table(self._head, self._lines, ("feature", f"adds to the {self.outcome.word}"))
+        width = max([len(each.feature) for each in self.effects], default=0)
+        lines = [f"  {each.feature:<{width}}  {self._text(each)}" for each in self.effects]
+        return "\n".join([self._head, *lines])
 
     @property
     def _head(self) -> str:
@@ -214,7 +191,7 @@ def explain_decision(
         )
     if released.latest is None:
         raise InvalidInput(
-            "source must have a release to explain; there is none yet. All actions are alike: "
+            "source must have a release to explain; there is none yet. All actions are equal: "
             "go on deciding."
         )
     plan = getattr(source, "plan", None)
@@ -232,31 +209,30 @@ def explain_decision(
             "action must be one of those offered; got another. Offer it with actions=[…]."
         )
     place = int(np.argmax(chances)) if action is None else names.index(action)
-    offered = offers.groups[0].offered
+    offered: Offered = offers.groups[0].offered
     losses = np.asarray(released.latest.predictor.losses(offered))[0]
     return Explanation(
         names[place],
         dict(zip(names, losses.tolist(), strict=True)),
         dict(zip(names, np.asarray(chances).tolist(), strict=True)),
-        *_effects(plan, released, offers, place),
+        *_effects(plan, released, offered, place),
         plan.outcome,
     )
 
 
 def _effects(
-    plan: Plan, released: Released, offers: Offers, place: int
+    plan: Plan, released: Released, offered: Offered, place: int
 ) -> tuple[tuple[Effect, ...], float | None]:
     """Return the effects, the largest first, and the error of their sum."""
-    offered, count = offers.groups[0].offered, offers.groups[0].offered.count
     covariance, mean = _noise(plan, released)
     usual = replace(offered, contexts=_usual(plan, mean, offered.contexts))
-    blocks = np.array([int(offered.stored(np.array([each]))[1][0]) for each in range(count)])
+    rows, blocks = _pairs(offered)
     latest: Any = released.latest
     weights = np.asarray(latest.predictor.weights)
     if (missing := int(blocks.max()) + 1 - len(weights)) > 0:
         weights = np.vstack([weights, *[weights.mean(axis=0)[None]] * missing])
-    centred = (np.arange(count) == place) - 1.0 / count
-    here, there = (centred[:, None] * _rows(each) for each in (offered, usual))
+    centred = ((np.arange(len(rows)) == place) - 1.0 / len(rows))[:, None]
+    here, there = centred * rows, centred * _pairs(usual)[0]
     found = []
     for name, row in _parts(plan, here, there).items():
         value = float((row * weights[blocks]).sum())
@@ -267,37 +243,36 @@ def _effects(
     return tuple(sorted(found, key=lambda each: -abs(each.loss))), total
 
 
-def _rows(offered: Offered) -> Floats:
-    """Features (K, p) of all that is offered."""
-    return np.stack([offered.stored(np.array([each]))[0][0] for each in range(offered.count)])
+def _pairs(offered: Offered) -> tuple[Floats, Floats]:
+    """Return features (K, p) and blocks (K,) of all that is offered."""
+    pairs = [offered.stored(np.array([place])) for place in range(offered.count)]
+    return np.concatenate([row for row, _ in pairs]), np.concatenate([block for _, block in pairs])
 
 
 def _parts(plan: Plan, here: Floats, there: Floats) -> dict[str, Floats]:
     """Rows (K, p) whose products with the weights are the effects; together they are ``here``.
 
-    ``there`` are the rows of the usual person: the effect of an action on
-    everybody is separated from what this person's features add.
+    ``there`` are the rows of the usual person, so that the effect of an action on all people is
+    separated from the effects of this person's features.
     """
     parts: dict[str, Floats] = {}
 
     def add(name: str, rows: Floats, columns: list[int]) -> None:
-        kept = parts.setdefault(name, np.zeros_like(rows))
-        kept[:, columns] += rows[:, columns]
+        parts.setdefault(name, np.zeros_like(rows))[:, columns] += rows[:, columns]
 
     for name, columns in feature_groups(plan.features).items():
-        if not isinstance(plan.features, Joint):
-            add("for everybody", there, columns)
-            add(name, here - there, columns)
-            continue
-        action = name.rpartition(" × ")[2]
-        folded = name.startswith("products ")
-        add("the action" if folded else action, there, columns)
-        add("person × action" if folded else name, here - there, columns)
+        common, personal = "for everybody", name
+        if isinstance(plan.features, Joint):
+            common = name.rpartition(" × ")[2]
+            if name.startswith("products "):
+                common, personal = "the action", "person × action"
+        add(common, there, columns)
+        add(personal, here - there, columns)
     return parts
 
 
 def _error(covariance: Floats, blocks: Floats, rows: Floats) -> float:
-    """The deviation of Σ rows·θ; rows of one block share its noise."""
+    """Return the standard deviation of Σ rows·θ; rows of one block share its noise."""
     variance = 0.0
     for block in set(blocks.tolist()):
         if block < len(covariance):
@@ -307,7 +282,7 @@ def _error(covariance: Floats, blocks: Floats, rows: Floats) -> float:
 
 
 def _usual(plan: Plan, mean: Floats | None, like: Floats) -> Floats:
-    """The context of the usual person, as far as releases tell; else one without features."""
+    """Return the context of the usual person by the releases, else one without features."""
     usual = np.zeros_like(like)
     usual[:, 0] = like[:, 0]
     if mean is not None:
@@ -318,16 +293,15 @@ def _usual(plan: Plan, mean: Floats | None, like: Floats) -> Floats:
 
 
 def _noise(plan: Plan, released: Released) -> tuple[Floats | None, Floats | None]:
-    """The covariance of the newest weights, and the mean row; None where nothing tells them.
+    """Return the covariance of the newest weights, and the mean row, if statistics are published.
 
-    The newest release keeps both, since a page explains several decisions by it.
+    The newest release holds both, since a page explains several decisions by it.
     """
     pooling, latest = plan.pooling, released.latest
     if pooling is None or latest is None or latest.statistics is None:
         return None, None
     if "_noise" not in vars(latest):
-        told = released.statistics
-        found = weight_covariance(pooling, told), mean_row(pooling, told)
-        vars(latest)["_noise"] = found
+        sums = released.statistics
+        vars(latest)["_noise"] = weight_covariance(pooling, sums), mean_row(pooling, sums)
     covariance, mean = vars(latest)["_noise"]
     return covariance, mean

@@ -1,7 +1,7 @@
 """Offers of n requests, checked and grouped by size: draws, propensities, stored rows, rankings.
 
-Who may get what, and items that a request brings along, are content of a record: they are used to
-decide, and nothing of them is kept but the features of the chosen pair.
+Offers, and items that a request contains, are content of a record: they are used to decide, and
+only the features of the chosen pair are stored.
 """
 
 from __future__ import annotations
@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.actions.available_actions import AvailableActions, DeclaredActions
 from discreet.design.action_names import ActionName, action_name
-from discreet.design.control import UNIFORM, control_actions, control_chances
+from discreet.design.control import UNIFORM, control_actions
 from discreet.errors import InvalidInput, kind_of
 from discreet.features.offered import Offered, OfferedBlocks, OfferedPairs
-from discreet.features.schema import Schema
-from discreet.features.unit_ball import UnitBall
 from discreet.policies import Policy, one_row
 from discreet.policies.allocation import Uniforms, sampled_order
 from discreet.releases.catalogue import item_row
@@ -41,37 +38,47 @@ class Group(NamedTuple):
     def __repr__(self) -> str:
         return "Group(private)"
 
+    @property
+    def places(self) -> Floats:
+        """Places (n, K) among the names of the actions that each request is offered."""
+        actions = self.offered.actions
+        every = np.arange(self.offered.count) if actions is None else np.asarray(actions)
+        return np.broadcast_to(every, (len(self.requests), self.offered.count))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AllActions:
-    """n requests that are offered all actions of a plan without a catalogue: features (n, p)."""
+    """n requests that are offered all actions of a plan without a catalogue: features (n, p).
+
+    The usual decision; faster, since it builds nothing per request.
+    """
 
     features: Floats
     plan: DeclaredActions
 
     def sample(self, policy: Policy, released: PolicyView, u: Floats) -> Floats:
-        """The places of the chosen actions (n,) in what each request is offered."""
+        """Return the places of the chosen actions (n,) in the offer of each request."""
         return np.asarray(one_row.sample(policy, released, self.features, u))
 
     def instead(self, u: Floats) -> Floats:
-        """The places of what a control plays."""
+        """Return the places of the actions that a control plays."""
         return np.asarray(control_actions(self._control_action, self.plan.n_actions, u))
 
     def stored(self, chosen: Floats) -> tuple[Floats, Floats]:
-        """Rows (n, p) and blocks (n,) of the chosen actions, as a batch keeps them."""
+        """Return rows (n, p) and blocks (n,) of the chosen actions, as a batch holds them."""
         return self.features, chosen
 
     def named(self, chosen: Floats) -> tuple[NumpyArray, NumpyArray]:
-        """Names of the chosen actions, and their numbers."""
+        """Return names of the chosen actions, and their numbers."""
         return action_name(self.plan, chosen), chosen
 
     def chances(self, policy: Policy, released: PolicyView, control: NumpyArray | None) -> Chances:
-        """The probabilities with which each request's action was drawn: rows over its offer."""
+        """Return the probabilities with which each request's action was drawn, over its offer."""
         chances = np.asarray(one_row.probabilities(policy, released, self.features))
         if control is None:
             return chances
-        instead = control_chances(self._control_action, self.plan.n_actions)
-        return np.where(control[:, None], instead, chances)
+        actions = np.arange(self.plan.n_actions)
+        return _with_control(chances, control, actions == self._control_action)
 
     @property
     def _control_action(self) -> int | None:
@@ -81,7 +88,7 @@ class AllActions:
         return plan.control.action_index(plan.n_actions, plan.actions)
 
     def offered_names(self) -> list[Sequence[ActionName]]:
-        """The actions that each request is offered."""
+        """Return the actions that each request is offered."""
         return [self.plan.actions or range(self.plan.n_actions)] * len(self.features)
 
 
@@ -109,10 +116,11 @@ class Offers:
 
     def instead(self, u: Floats) -> Floats:
         drawn = np.zeros(self.size, dtype=np.int64)
-        for requests, offered in self.groups:
-            drawn[requests] = control_actions(None, offered.count, u[requests])
-        for request, place in enumerate(map(self._control_place, self._places)):
-            drawn[request] = drawn[request] if place is None else place
+        for group in self.groups:
+            fixed = group.places == self.control
+            at_random = control_actions(None, group.offered.count, u[group.requests])
+            chosen = np.where(fixed.any(axis=-1), fixed.argmax(axis=-1), at_random)
+            drawn[group.requests] = chosen
         return drawn
 
     def stored(self, chosen: Floats) -> tuple[Floats, Floats]:
@@ -122,51 +130,49 @@ class Offers:
         return rows, blocks
 
     def named(self, chosen: Floats) -> tuple[NumpyArray, NumpyArray]:
-        """Names of the chosen actions, and their numbers; −1 for what was brought along."""
-        pairs = zip(self._places, chosen, strict=True)
-        places = np.array([row[place] for row, place in pairs], dtype=np.int64)
+        """Return names of the chosen actions, and their numbers; −1 for items of a request."""
+        places = np.zeros(self.size, dtype=np.int64)
+        for group in self.groups:
+            own = chosen[group.requests]
+            places[group.requests] = group.places[np.arange(len(own)), own]
         names = np.empty(self.size, dtype=object)
-        names[:] = [self.names[place] for place in places]
+        names[:] = [self.names[place] for place in places.tolist()]
         return names, np.where(places < self.numbered, places, -1)
 
     def chances(self, policy: Policy, released: PolicyView, control: NumpyArray | None) -> Chances:
         made: list[Any] = [None] * self.size
-        for requests, offered in self.groups:
+        for group in self.groups:
+            requests, offered = group
             chances = np.ones((len(requests), 1))
             if offered.count > 1:
                 view = released.offering(offered.count)
                 chances = np.asarray(one_row.probabilities(policy, view, offered))
+            if control is not None:
+                fixed = group.places == self.control
+                chances = _with_control(chances, control[requests], fixed)
             for request, row in zip(requests, chances, strict=True):
                 made[request] = row
-        for request in np.flatnonzero(control) if control is not None else ():
-            place = self._control_place(self._places[request])
-            made[request] = control_chances(place, len(made[request]))
         return made
 
     def offered_names(self) -> list[Sequence[ActionName]]:
-        return [[self.names[place] for place in row] for row in self._places]
-
-    @cached_property
-    def _places(self) -> list[Floats]:
-        """Places among ``names`` of the actions that each request is offered."""
-        made: list[Any] = [None] * self.size
-        for requests, offered in self.groups:
-            every = np.arange(offered.count)
-            for row, request in enumerate(requests):
-                made[request] = every if offered.actions is None else offered.actions[row]
+        made: list[Sequence[ActionName]] = [()] * self.size
+        for group in self.groups:
+            for request, row in zip(group.requests, group.places.tolist(), strict=True):
+                made[request] = [self.names[place] for place in row]
         return made
 
-    def _control_place(self, places: Floats) -> int | None:
-        """Return the place of the control's action in an offer; None for an action at random."""
-        if self.control is None or not (found := np.flatnonzero(places == self.control)).size:
-            return None
-        return int(found[0])
+
+def _with_control(chances: Floats, control: NumpyArray, fixed: NumpyArray) -> Floats:
+    """Probabilities (n, K); requests of the ``control`` play the action that is ``fixed``, or one
+    at random."""
+    own = np.where(fixed.any(axis=-1, keepdims=True), fixed, 1.0 / chances.shape[-1])
+    return np.where(control[:, None], own, chances)
 
 
 def ranked(
     offers: AllActions | Offers, chances: Chances, chosen: Floats, uniforms: Uniforms
 ) -> list[list[ActionName]]:
-    """The names of each request's offer in a sampled order, the chosen one first."""
+    """Return the names of each request's offer in a sampled order, the chosen one first."""
     rows = zip(offers.offered_names(), chances, chosen, strict=True)
     orders = []
     for request, (names, row, first) in enumerate(rows):
@@ -183,7 +189,7 @@ def request_offers(
     *,
     single: bool,
 ) -> AllActions | Offers:
-    """Return what n requests with ``features`` are offered.
+    """Return the offers of n requests with ``features``.
 
     ``actions`` is one offer for all requests, a list of one offer each, or None for every
     available action. Learner, service, devices and dashboard all call this function.
@@ -202,55 +208,32 @@ def read_offers(
     single: bool,
 ) -> Offers:
     """Return the offers of n requests, grouped by their number of actions."""
-    every, wider = np.arange(len(features)), available
+    every, names, rows = np.arange(len(features)), list[str](), list[Floats]()
+    parts: list[tuple[NumpyArray, Floats | None]] = []
     if actions is None and available.rows is not None:
         _refuse_nothing(available.places)
-        groups = [Group(every, _offered(available, features, None))]
+        parts = [(every, None)]
     elif actions is None or single or _is_offer(actions):
-        one = _read(available, actions)
-        wider = available.with_items(one.names, one.rows)
-        index = np.broadcast_to(one.places, (len(every), len(one.places)))
-        groups = [Group(every, _offered(wider, features, index))]
+        places = _read(available, actions, names, rows)
+        parts = [(every, np.broadcast_to(places, (len(every), len(places))))]
     else:
-        wider, offers = _read_each(available, list(actions), len(every))
-        sizes, groups = np.array([len(offer) for offer in offers]), []
+        offers = _read_each(available, list(actions), len(every), names, rows)
+        sizes = np.array([len(offer) for offer in offers])
         for size in np.unique(sizes):
             requests = np.flatnonzero(sizes == size)
-            index = np.stack([offers[request] for request in requests])
-            groups.append(Group(requests, _offered(wider, features[requests], index)))
+            parts.append((requests, np.stack([offers[request] for request in requests])))
+    wider, groups = available.with_items(names, rows), []
+    for requests, index in parts:
+        offered: Offered = OfferedBlocks(features[requests], index)
+        if wider.joint is not None and wider.rows is not None:
+            offered = OfferedPairs(wider.joint, features[requests], wider.rows, index)
+        groups.append(Group(requests, offered))
     control = None if plan.control is None else plan.control.action
     if isinstance(control, (int, np.integer)) and plan.actions is not None:
         control = plan.actions[int(control)]
     place = None if control in (None, UNIFORM) else available.places.get(control)
     numbered = len(available.names)
     return Offers(len(every), groups, wider.names, numbered, plan.features.p, place)
-
-
-def _read_each(
-    available: AvailableActions, given: list[Any], n: int
-) -> tuple[AvailableActions, list[Floats]]:
-    """Return the places of one offer for each of n requests, among the actions and their items."""
-    if len(given) != n:
-        raise InvalidInput(
-            f"actions must be one offer, or one for each context; got {len(given)} offers for "
-            f"{n} contexts. Pass a list of ids, or as many lists as contexts."
-        )
-    offers, names, rows = [], list[str](), list[Floats]()
-    for request, offer in enumerate(given):
-        try:
-            one = _read(available, offer, len(names))
-        except InvalidInput as error:
-            raise InvalidInput(f"row {request}: {error}") from None
-        offers.append(one.places)
-        names += one.names
-        rows += one.rows
-    return available.with_items(names, rows), offers
-
-
-def _offered(available: AvailableActions, features: Floats, index: object) -> Offered:
-    if available.joint is None or available.rows is None:
-        return OfferedBlocks(features, index)
-    return OfferedPairs(available.joint, features, available.rows, index)
 
 
 def _is_offer(actions: object) -> bool:
@@ -265,19 +248,28 @@ def _is_item(item: object) -> bool:
     return alone or (isinstance(item, tuple) and len(item) == 2 and not isinstance(item[1], str))
 
 
-class _Offer(NamedTuple):
-    """PRIVATE: places of an offer's actions, and what it brings along."""
+def _read_each(
+    available: AvailableActions, given: list[Any], n: int, names: list[str], rows: list[Floats]
+) -> list[Floats]:
+    if len(given) != n:
+        raise InvalidInput(
+            f"actions must be one offer, or one for each context; got {len(given)} offers for "
+            f"{n} contexts. Pass a list of ids, or as many lists as contexts."
+        )
+    offers = []
+    for request, offer in enumerate(given):
+        try:
+            offers.append(_read(available, offer, names, rows))
+        except InvalidInput as error:
+            raise InvalidInput(f"row {request}: {error}") from None
+    return offers
 
-    places: Floats
-    names: list[str]
-    rows: list[Floats]
 
-    def __repr__(self) -> str:
-        return "_Offer(private)"
-
-
-def _read(available: AvailableActions, offer: object, brought: int = 0) -> _Offer:
-    """One offer; ``brought`` items of other requests stand between the known ones and its own."""
+def _read(
+    available: AvailableActions, offer: object, names: list[str], rows: list[Floats]
+) -> Floats:
+    """Return the places of an offer's actions; items that it contains join ``names`` and ``rows``,
+    whose places follow those of the available actions."""
     if offer is None:
         offer = [*available.places]
     if isinstance(offer, Mapping) and "id" not in offer:
@@ -287,28 +279,25 @@ def _read(available: AvailableActions, offer: object, brought: int = 0) -> _Offe
             f"actions must be a list of actions; got {kind_of(offer)}. Write actions=['a', 'b']."
         )
     _refuse_nothing(offer)
-    first, places = len(available.names) + brought, list[int]()
-    made = _Offer(np.empty(len(offer), dtype=np.int64), [], [])
     items = offer.tolist() if isinstance(offer, np.ndarray) else offer
     with suppress(KeyError, TypeError):  # the usual offer, fast also if it is long
         found = list(map(available.places.__getitem__, items))
         if len(set(found)) == len(found):
-            made.places[:] = found
-            return made
+            return np.array(found, dtype=np.int64)
+    before, places = len(names), list[int]()
     for item in items:
         place = available.places.get(item) if isinstance(item, (str, int)) else None
         if place is None:
-            name, features, schema = _brought(available, item)
-            place = first + len(made.names)
-            made.names.append(name)
-            made.rows.append(item_row(schema, name, features, "item of the offer"))
+            place = len(available.names) + len(names)
+            name, row = _item_of_request(available, item)
+            names.append(name)
+            rows.append(row)
         places.append(place)
-    if len(set(places)) != len(places) or len(set(made.names)) != len(made.names):
+    if len(set(places)) < len(places) or len(set(names[before:])) < len(names) - before:
         raise InvalidInput(
             "actions must be distinct; got one of them twice. Offer each action once."
         )
-    made.places[:] = places
-    return made
+    return np.array(places, dtype=np.int64)
 
 
 def _refuse_nothing(offer: Sized) -> None:
@@ -319,14 +308,13 @@ def _refuse_nothing(offer: Sized) -> None:
         )
 
 
-def _brought(available: AvailableActions, item: object) -> tuple[str, Any, UnitBall | Schema]:
-    """Id and features of an item that a request brings along, and how they are read."""
+def _item_of_request(available: AvailableActions, item: object) -> tuple[str, Floats]:
+    """Return id and features of an item that a request contains."""
+    name, features = item, None
     if isinstance(item, Mapping) and "id" in item:
         name, features = item["id"], {key: item[key] for key in item if key != "id"}
     elif isinstance(item, tuple) and len(item) == 2:
         name, features = item
-    else:
-        name, features = item, None
     if features is None or available.joint is None:
         kind = "items of the catalogue" if available.joint is not None else "actions of the plan"
         raise InvalidInput(
@@ -343,4 +331,4 @@ def _brought(available: AvailableActions, item: object) -> tuple[str, Any, UnitB
             "item of the offer must come without features where the catalogue has it; got both. "
             "Offer its id alone."
         )
-    return name, features, available.joint.action
+    return name, item_row(available.joint.action, name, features, "item of the offer")

@@ -50,7 +50,7 @@ def as_like(values: object, like: Array) -> Array:
 
 
 _SMALL = 2**12
-"""Arrays with at most this many numbers are kept on the device, since they are used again."""
+"""Arrays with at most this many numbers stay on the device, since they are used again."""
 
 
 @lru_cache(maxsize=1024)
@@ -114,7 +114,7 @@ def rows_contiguous(array: Array) -> Array:
 
 
 def surely(mask: Array) -> bool:
-    """Return whether all are true; False on a GPU, where to ask is to wait."""
+    """Return whether all are true; False on a GPU, where the answer has to be awaited."""
     return not getattr(mask, "is_cuda", False) and bool(mask.all())
 
 

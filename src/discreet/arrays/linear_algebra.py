@@ -245,7 +245,7 @@ def cholesky_or_none(matrices: Array) -> tuple[Array, Array]:
 
 
 MANY = 32
-"""Matrices from which on it pays to look for indefinite ones before they are factored."""
+"""Matrices from which on a search for indefinite ones before factoring is faster."""
 SMALL = 16
 """Rows up to which many matrices are factored side by side."""
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.batch import Batch
 from discreet.errors import DecisionClosed, LossConflict, UnknownDecision
+from discreet.plan.plan import Plan
 from discreet.types import NumpyArray
 
 
@@ -55,31 +56,23 @@ ROWS = ("features", "losses", "actions", "counts", "control", "guardrails")
 class BatchSlots:
     """Slots ``start`` … ``start + size − 1``, taken in order; their losses come in any order.
 
-    ``opened`` is when the clock that closes the batch started; with ``parts`` some slots are of a
-    control, and have as many ``guardrails``.
+    ``opened`` is when the clock that closes the batch started.
     """
 
-    def __init__(
-        self,
-        number: int,
-        start: int,
-        size: int,
-        p: int,
-        n_actions: int,
-        opened: float = 0.0,
-        parts: bool = False,
-        guardrails: int = 0,
-    ) -> None:
-        self.number, self.start, self.size, self.opened = number, start, size, opened
+    def __init__(self, plan: Plan, number: int, n_actions: int, opened: float = 0.0) -> None:
+        self.number, self.opened = number, opened
+        self.start, self.size = plan.schedule.start(number), plan.schedule.length(number)
         self.taken = self.unobserved = 0
         self.sealed: Moment | None = None
         self.closed = False  # by hand; the window decides otherwise
-        self.features = np.empty((size, p))
-        self.losses = np.empty((size, n_actions))
-        self.actions = np.empty(size, dtype=np.int64)
-        self.counts = np.ones(size, dtype=bool)
-        self.control = np.zeros(size, dtype=bool) if parts else None
-        self.guardrails = np.full((size, guardrails), np.nan) if guardrails else None
+        self.features = np.empty((self.size, plan.features.p))
+        self.losses = np.empty((self.size, n_actions))
+        self.actions = np.empty(self.size, dtype=np.int64)
+        self.counts = np.ones(self.size, dtype=bool)
+        self.control = None if plan.control is None else np.zeros(self.size, dtype=bool)
+        self.guardrails = None
+        if plan.guardrails is not None:
+            self.guardrails = np.full((self.size, len(plan.guardrails)), np.nan)
 
     def __repr__(self) -> str:
         return "BatchSlots(private)"
@@ -102,13 +95,13 @@ class BatchSlots:
     ) -> None:
         """Take as many slots as there are rows; the caller has counted them.
 
-        Slots that do not count are void: they accept a loss as all others do, and no fit reads it.
+        Slots that do not count are void: they accept a loss like all others, and no fit reads it.
         """
         taken = slice(self.taken, self.taken + len(actions))
         self.features[taken] = features
         if counts is not None:
             self.counts[taken] = counts
-            self.features[taken][~counts] = 0.0  # not needed, so not kept
+            self.features[taken][~counts] = 0.0  # not needed, so not stored
         self.actions[taken] = actions
         if self.control is not None:
             self.control[taken] = control
@@ -124,11 +117,11 @@ class BatchSlots:
 
     def rows(self) -> dict[str, NumpyArray]:
         """Return the arrays of the slots that are taken, by name."""
-        held = {name: getattr(self, name) for name in ROWS}
-        return {name: rows[: self.taken] for name, rows in held.items() if rows is not None}
+        arrays = {name: getattr(self, name) for name in ROWS}
+        return {name: rows[: self.taken] for name, rows in arrays.items() if rows is not None}
 
     def checked(
-        self, ids: NumpyArray, losses: NumpyArray, guardrails: NumpyArray
+        self, ids: NumpyArray, losses: NumpyArray, guardrails: NumpyArray | None
     ) -> Callable[[], None]:
         """Return a call that writes these losses; raise if a slot has another loss already."""
         slots = ids - self.start
@@ -139,13 +132,13 @@ class BatchSlots:
         known = self.losses[slots]
         observed = ~np.isnan(known).all(axis=-1)
         refuse_other_loss(np.array_equal(known[observed], rows[observed], equal_nan=True))
-        if self.guardrails is not None and guardrails.size:
+        if self.guardrails is not None and guardrails is not None:
             before, now = self.guardrails[slots][observed], guardrails[observed]
             refuse_other_loss(np.array_equal(before, now, equal_nan=True), "guardrails")
 
         def write() -> None:
             self.losses[slots] = rows
-            if self.guardrails is not None and guardrails.size:
+            if self.guardrails is not None and guardrails is not None:
                 self.guardrails[slots] = guardrails
             self.unobserved -= int((~observed).sum())
 
@@ -164,14 +157,13 @@ class BatchSlots:
 
     def batch(self, missing: float | None) -> Batch:
         """Return the rows as a fit reads them."""
-        parts = self.control, self.guardrails
-        if self.counts.all():
-            return batch_of(self.features, self.losses, self.actions, missing, *parts)
-        # Privacy: reports of a person beyond their bound are in no fit, nor is their silence.
-        # [docs/privacy/users.md, "Neighbours"]
-        losses = np.where(self.counts[:, None], self.losses, np.nan)
-        actions = np.where(self.counts, self.actions, -1)
-        return batch_of(self.features, losses, actions, missing, *parts)
+        losses, actions = self.losses, self.actions
+        if not self.counts.all():
+            # Privacy: reports of a person beyond their bound are in no fit, nor is their silence.
+            # [docs/privacy/users.md, "Neighbours"]
+            losses = np.where(self.counts[:, None], losses, np.nan)
+            actions = np.where(self.counts, actions, -1)
+        return batch_of(self.features, losses, actions, missing, self.control, self.guardrails)
 
     def forget(self) -> None:
         """Overwrite the rows before their memory is freed."""

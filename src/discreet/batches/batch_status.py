@@ -5,10 +5,11 @@ Slots taken, decisions made and clocks are public. Losses are not, and nothing h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from discreet.batches.batch_slots import BatchSlots
 from discreet.batches.memory_store import MemoryStore
-from discreet.text import duration, html_table
+from discreet.text import duration
 
 UNSTORED = "Until that release, decisions are served and not stored."
 AT_HORIZON = (
@@ -66,73 +67,53 @@ class LearnerStatus:
     releases: int
     decisions: int
     batches: tuple[BatchStatus, ...]
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...] = field(repr=False)
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)
 
-    def _repr_html_(self) -> str:
-        rows = [
-            (str(each.number), each.state, f"{each.taken:,}", f"{each.size:,}")
-            for each in self.batches
-        ]
-        return html_table(" ".join(self.sentences), rows, ("batch", "state", "taken", "slots"))
 
-    def __repr__(self) -> str:
-        counts = f"{self.releases:,} releases, {self.decisions:,} decisions"
-        batches = [
-            f"batch {each.number} {each.state} ({each.taken:,} of {each.size:,})"
-            for each in self.batches
-        ]
-        return f"LearnerStatus({'; '.join(filter(None, [counts, ', '.join(batches)]))})"
-
-
-def learner_status(store: MemoryStore, automatic: bool, outcomes: str) -> LearnerStatus:
-    """Return the status of a store whose batches are released at ``decide``, or on request.
-
-    ``outcomes`` is the plural of what people report: losses or rewards.
-    """
+def learner_status(store: MemoryStore) -> LearnerStatus:
+    """Return the status of a learner's store."""
     store.seal_by_clock()
-    now, schedule = store.now(), store.released.schedule
-    batches = []
-    for batch in store.batches:
-        after = left = None
-        sealed, window = batch.sealed, store.window
-        state = "open" if sealed is None else "closed" if store.over(batch) else "waiting"
-        if sealed is None and schedule.seconds is not None:
-            left = schedule.seconds - (now.seconds - batch.opened)
-        if sealed is not None and state == "waiting" and window.decisions is not None:
-            after = window.decisions - (now.decisions - sealed.decisions)
-        if sealed is not None and state == "waiting" and window.seconds is not None:
-            left = window.seconds - (now.seconds - sealed.seconds)
-        early = batch.size < schedule.length(batch.number)
-        counts = batch.number, batch.size, batch.taken
-        batches.append(BatchStatus(*counts, state, after, left, early))
     releases = len(store.released.items)
+    batches = tuple(_status(store, batch) for batch in store.batches)
     sentences = [f"Release {releases} is the newest: it decides until the next one."]
     if releases == 0:
         knows = "with the prior" if store.released.prior else "without having learnt anything"
         sentences = [f"Nothing was released yet: the policy decides {knows}."]
     sentences += filter(None, [store.released.rule_text])
-    rules = releases + 1, automatic, outcomes, store.on_last_answer
-    sentences += [_sentence(each, *rules) for each in batches]
+    sentences += [_sentence(store, each) for each in batches]
     if not batches or batches[-1].state != "open":
         sentences.append(UNSTORED if store.waiting == "gap" and batches else AT_HORIZON)
-    return LearnerStatus(releases, now.decisions, tuple(batches), tuple(sentences))
+    return LearnerStatus(releases, store.now().decisions, batches, tuple(sentences))
 
 
-def _sentence(
-    batch: BatchStatus, next_release: int, automatic: bool, outcomes: str, on_last_answer: bool
-) -> str:
+def _status(store: MemoryStore, batch: BatchSlots) -> BatchStatus:
+    now, sealed, window, schedule = store.now(), batch.sealed, store.window, store.plan.schedule
+    after = left = None
+    state = "open" if sealed is None else "closed" if store.over(batch) else "waiting"
+    if sealed is None and schedule.seconds is not None:
+        left = schedule.seconds - (now.seconds - batch.opened)
+    if sealed is not None and state == "waiting" and window.decisions is not None:
+        after = window.decisions - (now.decisions - sealed.decisions)
+    if sealed is not None and state == "waiting" and window.seconds is not None:
+        left = window.seconds - (now.seconds - sealed.seconds)
+    early = batch.size < schedule.length(batch.number)
+    return BatchStatus(batch.number, batch.size, batch.taken, state, after, left, early)
+
+
+def _sentence(store: MemoryStore, batch: BatchStatus) -> str:
     if batch.state == "open":
         closes = "" if batch.closes_in is None else clock_words(batch.closes_in, batch.taken)
         return open_sentence(batch.number, batch.taken, batch.size, closes)
     word = "closed at its time limit" if batch.by_clock else "full"
-    by = "the next decide" if automatic else "release()"
-    if batch.number > next_release:
+    by = "the next decide" if store.plan.releases == "automatic" else "release()"
+    if batch.number > len(store.released.items) + 1:
         by += f", after batch {batch.number - 1},"
+    outcomes = store.plan.outcome.plural
     if batch.state == "closed":
         return f"Batch {batch.number} is {word} and takes no more {outcomes}; {by} releases it."
-    early = "when all have come, or else " if on_last_answer else ""
+    early = "when all have come, or else " if store.on_last_answer else ""
     end = f"{by} releases it {early}{batch.end}."
     return full_sentence(batch.number, outcomes, end, word)

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.batch import Batch, PartitionedBatch, Sums, added
 from discreet.batches.batch_slots import batch_of
-from discreet.batches.memory_store import Compute, MemoryStore
+from discreet.batches.memory_store import MemoryStore
 from discreet.batches.observations import action_columns, evaluation_data
 from discreet.batches.users import user_ids
 from discreet.design.action_names import action_index
@@ -42,11 +42,6 @@ class LoggedRows(NamedTuple):
     def __repr__(self) -> str:
         return "LoggedRows(private)"
 
-    def part(self, rows: NumpyArray | range) -> LoggedRows:
-        """Return some of the rows."""
-        users = [self.users[row] for row in rows] if self.users else ()
-        return LoggedRows(self.features[rows], self.actions[rows], self.losses[rows], users)
-
     def batches(self, schedule: Schedule) -> list[LoggedRows]:
         """Cut the log into batches of a schedule. Rows of one person come together, and all that
         count are in one batch: rows that reach into the next have no owner there, and are void."""
@@ -54,13 +49,16 @@ class LoggedRows(NamedTuple):
         if self.users:
             first = {person: row for row, person in reversed([*enumerate(self.users)])}
             order = np.argsort([first[person] for person in self.users], kind="stable")
-        rows, seen, made, start = self.part(order), set[str | None](), [], 0
+        seen, made, start = set[str | None](), [], 0
         for number in range(1, schedule.imported_batches + 1):
-            length = schedule.length(number)
-            one = rows.part(range(start, start + length))
-            made.append(one._replace(users=[None if who in seen else who for who in one.users]))
-            seen.update(one.users)
-            start += length
+            rows = order[start : start + schedule.length(number)]
+            owners = [self.users[row] for row in rows] if self.users else []
+            users = [None if who in seen else who for who in owners]
+            made.append(
+                LoggedRows(self.features[rows], self.actions[rows], self.losses[rows], users)
+            )
+            seen.update(owners)
+            start += len(rows)
         return made
 
 
@@ -73,7 +71,7 @@ def logged_rows(
     user: Values = None,
     items: Mapping[str, Values] | None = None,
 ) -> LoggedRows:
-    """Read the rows of a log from frames or arrays; after an error nothing is kept.
+    """Read the rows of a log from frames or arrays; after an error nothing is stored.
 
     ``items`` are features of actions that are not in the catalogue, by id.
     """
@@ -113,19 +111,23 @@ def logged_rows(
     return LoggedRows(features, played, values, users or ())
 
 
-def release_log(store: MemoryStore, plan: Plan, rows: LoggedRows, compute: Compute) -> None:
+def release_log(store: MemoryStore, rows: LoggedRows) -> None:
     """Put a log into the first slots of a store, and release it batch by batch."""
-    _refuse_other_log(store, plan, len(rows.actions))
-    for one in rows.batches(plan.schedule):
-        control = None if plan.control is None else np.zeros(len(one.actions), dtype=bool)
+    _refuse_other_log(store, len(rows.actions))
+    for one in rows.batches(store.plan.schedule):
+        control = _no_control(store.plan, len(one.actions))
         ids = store.take(one.features, one.actions, one.users, control)
         store.observe(ids, one.losses)
         store.close()  # at a public moment: the whole log is there
-        store.release(compute)
+        store.release()
 
 
-def _refuse_other_log(store: MemoryStore, plan: Plan, given: int) -> None:
-    wanted = plan.imported
+def _no_control(plan: Plan, rows: int) -> NumpyArray | None:
+    return None if plan.control is None else np.zeros(rows, dtype=bool)
+
+
+def _refuse_other_log(store: MemoryStore, given: int) -> None:
+    wanted = store.plan.imported
     if wanted is None or store.end > 0:
         raise InvalidInput(
             "log must be imported once, before the first decision, by a plan that announces it; "
@@ -180,7 +182,7 @@ class LogColumns:
         read = logged_rows(self.plan, rows, self.actions, self.losses, self.reward)
         losses = np.full((len(read.actions), self.plan.blocks), np.nan)
         losses[np.arange(len(losses)), read.actions] = read.losses
-        control = None if self.plan.control is None else np.zeros(len(losses), dtype=bool)
+        control = _no_control(self.plan, len(losses))
         return batch_of(read.features, losses, read.actions, self.plan.missing_loss, control)
 
 
@@ -225,29 +227,23 @@ def sums_of_part(columns: LogColumns, of: Callable[[Batch], Sums], part: LogPart
 
 
 def release_partitions(
-    store: MemoryStore,
-    columns: LogColumns,
-    log: ParquetLog,
-    compute: Compute,
-    executor: Executor | None,
+    store: MemoryStore, columns: LogColumns, log: ParquetLog, executor: Executor | None
 ) -> None:
     """Release a log whose rows stay in their files, batch by batch; after an error, nothing.
 
     Workers return integer sums, whose total is the same for every order and division of the rows,
     so that the releases are those of one process.
     """
-    plan, schedule = columns.plan, columns.plan.schedule
-    _refuse_other_log(store, plan, log.rows)
-    released, ledger, p = store.released, store.ledger, plan.features.p
+    plan, schedule = store.plan, store.plan.schedule
+    _refuse_other_log(store, log.rows)
+    released, ledger = store.released, store.ledger
+    features, losses = np.empty((0, plan.features.p)), np.empty((0, plan.blocks))
     for number in range(1, schedule.imported_batches + 1):
         start, size = schedule.start(number), schedule.length(number)
-        parts = log.parts(start, start + size)
-        none = np.empty((0, plan.blocks))
-        control = None if plan.control is None else np.zeros(0, dtype=bool)
-        summed = partial(_summed, executor, columns, parts, size)
-        rows = np.empty((0, p)), none, none > 0.0
-        batch = PartitionedBatch(*rows, control, size=size, summed=summed)
-        release, ledger = compute(batch, released, ledger)
+        summed = partial(_summed, executor, columns, log.parts(start, start + size), size)
+        rows = features, losses, losses > 0.0, _no_control(plan, 0)
+        batch = PartitionedBatch(*rows, size=size, summed=summed)
+        release, ledger = store.fit(batch, released, ledger)
         released = released.add(release)
     store.decisions += log.rows
     store.begin_after(released, ledger)

@@ -16,15 +16,18 @@ import numpy as np
 from discreet.batch import Batch
 from discreet.batches.batch_slots import BatchSlots, Moment, batch_over, unknown_decision
 from discreet.batches.users import PeopleRegistry
-from discreet.design.schedule import Window, may_open, seconds_now, tick
+from discreet.design.control import slots_in_control
+from discreet.design.schedule import WAITING, Window, may_open, seconds_now, tick
 from discreet.errors import InvalidInput, NotReady
+from discreet.plan.plan import Plan
 from discreet.privacy.ledger import Ledger
-from discreet.releases.action_change import ActionChange
+from discreet.releases.catalogue import ActionChange
 from discreet.releases.release import Release
 from discreet.releases.released import Released
 from discreet.types import NumpyArray
+from discreet.validate import one_of
 
-Compute = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
+Fit = Callable[[Batch, Released, Ledger], tuple[Release, Ledger]]
 
 
 class MemoryStore:
@@ -32,30 +35,28 @@ class MemoryStore:
 
     A decision takes the next slot by count, so later events can only change what is *in* a slot.
     Slot numbers continue through all batches and serve as ids. ``batches`` are under way, the
-    oldest first; all but the last are sealed. They are released in that order. Where the schedule
-    has a clock, it closes the open batch; the numbers of slots that were not taken stay unused.
+    oldest first; all but the last are sealed. ``fit`` releases them in that order. Where the
+    schedule has a clock, it closes the open batch; the numbers of slots that were not taken stay
+    unused.
     """
 
     def __init__(
         self,
-        released: Released,
+        plan: Plan,
         ledger: Ledger,
-        p: int,
-        missing: float | None,
+        fit: Fit,
         *,
         waiting: str = "pipeline",
-        window: Window = Window(1_000),  # noqa: B008 (it is frozen)
+        window: int | str | None = 1_000,
         clock: Callable[[], float] = time.time,
-        people: PeopleRegistry | None = None,
-        parts: bool = False,
-        guardrails: int = 0,
-        on_last_answer: bool = False,
     ) -> None:
-        self.waiting, self.window, self._clock = waiting, window, clock
-        self.p, self._missing, self.people, self.parts = p, missing, people, parts
-        self.on_last_answer, self.guardrails = on_last_answer, guardrails
+        self.plan, self.fit, self._clock = plan, fit, clock
+        self.waiting, self.window = one_of("waiting", waiting, WAITING), Window(window)
+        self.on_last_answer, self._every = plan.releases_on_last_answer, plan.schedule.seconds
+        often = plan.participation
+        self.people = None if often is None else PeopleRegistry(often)
         self.decisions, self.seconds = 0, 0.0
-        self.begin_after(released, ledger)
+        self.begin_after(plan.nothing_released(), ledger)
 
     def __repr__(self) -> str:
         return "MemoryStore(private)"
@@ -63,7 +64,6 @@ class MemoryStore:
     def begin_after(self, released: Released, ledger: Ledger) -> None:
         """Open the batch that follows these releases; nothing else is under way."""
         self.released, self.ledger = released, ledger
-        self._every = released.schedule.seconds
         self.batches = self._with_room([], len(released.items), 0, self.now().seconds)
 
     def _with_room(
@@ -71,13 +71,11 @@ class MemoryStore:
     ) -> list[BatchSlots]:
         """Return these batches and new ones after number ``last``, as the rules allow, until one
         slot more is free than there are rows; their clock runs from the moment ``opened``."""
-        schedule, batches = self.released.schedule, list(batches)
+        schedule, batches = self.plan.schedule, list(batches)
         free = batches[-1].free if batches else 0
         while free <= rows and may_open(self.waiting, len(batches)) and schedule.fitted(last + 1):
             last += 1
-            place = last, schedule.start(last), schedule.length(last)
-            size = self.p, self.released.blocks(last)
-            batches.append(BatchSlots(*place, *size, opened, self.parts, self.guardrails))
+            batches.append(BatchSlots(self.plan, last, self.released.blocks(last), opened))
             free += batches[-1].size
         return batches
 
@@ -150,20 +148,30 @@ class MemoryStore:
         """Id of the next slot."""
         if self.batches:
             return self.batches[-1].end
-        return self.released.schedule.start(len(self.released.items) + 1)
+        return self.plan.schedule.start(len(self.released.items) + 1)
+
+    def _slots_for(self, rows: int, opened: float) -> list[tuple[BatchSlots, slice]]:
+        """Batches, and those of the next decisions that take slots of each."""
+        last = self.batches[-1].number if self.batches else len(self.released.items)
+        done, parts = 0, []
+        for batch in self._with_room(self.batches, last, rows, opened):
+            count = min(batch.free, rows - done)
+            parts.append((batch, slice(done, done + count)))
+            done += count
+        return parts
 
     def coming(self, rows: int) -> NumpyArray:
         """Return the ids (n,) that ``take`` will give so many decisions, −1 without a slot."""
-        ids, done = np.full(rows, -1, dtype=np.int64), 0
-        for batch in self._room_for(rows, self.seconds):
-            count = min(batch.free, rows - done)
-            ids[done : done + count] = np.arange(batch.end, batch.end + count)
-            done += count
+        ids = np.full(rows, -1, dtype=np.int64)
+        for batch, part in self._slots_for(rows, self.seconds):
+            ids[part] = np.arange(batch.end, batch.end + part.stop - part.start)
         return ids
 
-    def _room_for(self, rows: int, opened: float) -> list[BatchSlots]:
-        last = self.batches[-1].number if self.batches else len(self.released.items)
-        return self._with_room(self.batches, last, rows, opened)
+    def in_control(self, share: float, rows: int, users: list[str] | None) -> NumpyArray:
+        """Mask of the next decisions that are of the control: by slot, or by person."""
+        if self.people is not None and users is not None:
+            return self.people.in_control(users, share)
+        return slots_in_control(share, self.plan.schedule, self.coming(rows))
 
     def take(
         self,
@@ -178,25 +186,23 @@ class MemoryStore:
         decisions of the control, where the plan has one. The clock does not tick in here: the
         caller calls ``seal_by_clock`` before.
         """
-        rows, done, first = len(actions), 0, self.end
+        rows, first = len(actions), self.end
         if self.batches and rows < self.batches[-1].free:  # the usual call: nothing is sealed
-            self._hand_out(self.batches[-1], features, actions, users, control)
+            self._fill(self.batches[-1], features, actions, users, control)
             self.decisions += rows
             return np.arange(first, first + rows)
         ids = self.coming(rows)
         sealed = Moment(self.decisions + rows, self.now().seconds)
-        batches = self._room_for(rows, sealed.seconds)  # before any row is written
-        for batch in batches:
-            if count := min(batch.free, rows - done):
-                part = slice(done, done + count)
+        parts = self._slots_for(rows, sealed.seconds)  # before any row is written
+        for batch, part in parts:
+            if part.start < part.stop:
                 own = None if control is None else control[part]
-                self._hand_out(batch, features[part], actions[part], users[part], own)
-                done += count
+                self._fill(batch, features[part], actions[part], users[part], own)
                 batch.sealed = None if batch.free else sealed
-        self.batches, self.decisions = batches, sealed.decisions
+        self.batches, self.decisions = [batch for batch, _ in parts], sealed.decisions
         return ids
 
-    def _hand_out(
+    def _fill(
         self,
         batch: BatchSlots,
         features: NumpyArray,
@@ -212,10 +218,9 @@ class MemoryStore:
     ) -> None:
         """Store losses (n,) of the chosen actions, or (n, A) of all, and guardrails (n, k); after
         an error, none."""
-        stored = ids != -1
-        if not stored.all():  # decisions without a slot have no loss to store
-            ids, losses = ids[stored], losses[stored]
-            guardrails = None if guardrails is None else guardrails[stored]
+        stored = ids != -1  # decisions without a slot have no loss to store
+        ids, losses = ids[stored], losses[stored]
+        guardrails = None if guardrails is None else guardrails[stored]
         if not ids.size:
             return
         self.seal_by_clock()
@@ -230,10 +235,10 @@ class MemoryStore:
             raise InvalidInput(
                 "decision ids must be distinct in one call; some repeat. Report each id once."
             )
-        rails = np.empty((ids.size, 0)) if guardrails is None else guardrails
-        checked = [
-            batch.checked(ids[inside], losses[inside], rails[inside]) for batch, inside in parts
-        ]
+        checked = []
+        for batch, inside in parts:
+            own = None if guardrails is None else guardrails[inside]
+            checked.append(batch.checked(ids[inside], losses[inside], own))
         for write in checked:  # nothing is written before everything was checked
             write()
 
@@ -269,13 +274,14 @@ class MemoryStore:
             )
         self.batches[0].closed = True
 
-    def release(self, compute: Compute, coming: int = 0) -> Release:
+    def release(self, coming: int = 0) -> Release:
         """Fit the oldest batch, publish, charge and delete its rows in one step; an error changes
         nothing, and the other batches are never touched."""
         if not self.ready(coming):
             raise self._not_ready()
         oldest, others = self.batches[0], self.batches[1:]
-        release, ledger = compute(oldest.batch(self._missing), self.released, self.ledger)
+        missing = self.plan.missing_loss
+        release, ledger = self.fit(oldest.batch(missing), self.released, self.ledger)
         last, now = others[-1].number if others else oldest.number, self.now().seconds
         batches = self._with_room(others, last, 0, now)
         self.released, self.ledger = self.released.add(release), ledger
@@ -295,7 +301,7 @@ class MemoryStore:
             state, why = "full, with all losses,", "this one lacks some. Observe them, or close()."
         return NotReady(f"batch must be {state} to be released; {why}")
 
-    def release_ready(self, compute: Compute, coming: int) -> None:
+    def release_ready(self, coming: int) -> None:
         """Release what is ready when ``coming`` more decisions are made, the oldest first."""
         while self.ready(coming):
-            self.release(compute, coming)
+            self.release(coming)

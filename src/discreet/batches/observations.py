@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.design.outcome import UNIT_LOSS, Guardrail, Outcome, refuse_unknown_guardrails
+from discreet.design.outcome import Guardrail, refuse_unknown_guardrails
 from discreet.errors import InvalidInput, kind_of
 from discreet.features import frames
 from discreet.features.column_values import whole_number
@@ -15,6 +15,7 @@ from discreet.features.frames import Column, column, column_of, is_frame, is_ser
 from discreet.features.joint import Joint
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
+from discreet.plan.plan import Plan
 from discreet.types import Contexts, Frame, NumpyArray, Values
 
 
@@ -72,63 +73,73 @@ def action_columns(losses: Values, names: Sequence[str] | None, rows: Frame = No
     return np.stack(table, axis=-1) if table else np.empty((len(frame), 0))
 
 
-def frame_reports(
-    frame: Frame, loss: Values, reward: Values, outcome: Outcome, full: bool
-) -> tuple[Column, Column]:
-    """Return the columns of ``observe(frame)``: "id", and "loss" or "reward"."""
-    word = outcome.word
-    if loss is not None or reward is not None or full:
+def reports(
+    plan: Plan,
+    id: Values,
+    loss: Values,
+    reward: Values,
+    guardrails: Mapping[str, Values] | None,
+) -> tuple[NumpyArray, NumpyArray, NumpyArray | None]:
+    """Return ids (n,), losses (n,) or (n, A), and guardrails (n, k) if the plan has some.
+
+    ``id`` is one id, several, or a frame with the columns "id" and "loss" or "reward".
+    """
+    full, outcome = plan.feedback == "full", plan.outcome
+    one = not is_frame(id) and np.ndim(id) == 0
+    rails = _guardrail_losses(id, guardrails, plan.guardrails)
+    if is_frame(id):
+        if loss is not None or reward is not None or full:
+            raise InvalidInput(
+                f"a frame of reports must come alone, with the columns 'id' and {outcome.word!r}; "
+                "got more, or the plan has full feedback. "
+                f"Call observe(frame['id'], {outcome.word}=…)."
+            )
+        read = opened(id)
+        id = column(read, "id", "column")
+        values: Values = column(read, outcome.word, "column")
+    else:
+        values = outcome.reported(loss, reward)
+        values = action_columns(values, plan.actions, id) if full else values
+        if is_frame(values):
+            raise InvalidInput(
+                f"{outcome.word} must be one column; got a frame. "
+                f"Call observe(frame['id'], {outcome.word}=frame[{outcome.word!r}])."
+            )
+        values = column_of(aligned(values, id)) if is_series(values) else values
+        id = column_of(id) if is_series(id) else id
+    if isinstance(values, Column):
+        _refuse_gaps(outcome.word, values)
+        values = values.values
+    ids = _ids(id)
+    if one and not full:
+        return ids, np.asarray([outcome.loss_of(values)]), rails
+    shape = (*([] if one else [len(ids)]), *([plan.n_actions] if full else []))
+    losses = outcome.losses_of(values, shape)
+    return ids, losses[None] if one else losses, rails
+
+
+def _ids(id: Values) -> NumpyArray:
+    if isinstance(id, Column):
+        values = id.values.tolist()
+        whole = np.array([whole_number(each) is not None for each in values], dtype=bool)
+        wrong = np.flatnonzero(id.missing | ~whole)
+        if len(wrong):
+            value = None if id.missing[wrong[0]] else values[wrong[0]]
+            got = "a number that is not whole" if type(value) is float else kind_of(value)
+            raise InvalidInput(
+                f"row {wrong[0]}: id must be the id of a decision, a whole number; got {got}. "
+                "Pass decisions.id unchanged, and leave out rows without one."
+            )
+        return id.values.astype(np.int64)  # a join with gaps makes floats of ids
+    ids = np.atleast_1d(np.asarray(id))
+    if ids.shape == (0,):  # an empty list: no answers yet
+        ids = ids.astype(np.int64)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise InvalidInput(
-            f"a frame of reports must come alone, with the columns 'id' and {word!r}; got more, or "
-            f"the plan has full feedback. Call observe(frame['id'], {word}=…)."
+            f"id must be a decision's id or an array of them; got {type(id).__name__}. "
+            "Pass decision.id."
         )
-    read = opened(frame)
-    return column(read, "id", "column"), column(read, word, "column")
-
-
-def observed_values(id: Values, values: Values, outcome: Outcome) -> tuple[Values, Values]:
-    """Return ids and reported values as arrays in one order; an error names the first wrong row."""
-    if is_frame(values):
-        raise InvalidInput(
-            f"{outcome.word} must be one column; got a frame. "
-            f"Call observe(frame['id'], {outcome.word}=frame[{outcome.word!r}])."
-        )
-    if is_series(values):
-        values = column_of(aligned(values, id))
-    if is_series(id):
-        id = column_of(id)
-    return (
-        _ids(id) if isinstance(id, Column) else id,
-        _outcomes(values, outcome) if isinstance(values, Column) else values,
-    )
-
-
-def _ids(found: Column) -> NumpyArray:
-    values = found.values.tolist()
-    whole = np.array([whole_number(each) is not None for each in values], dtype=bool)
-    wrong = np.flatnonzero(found.missing | ~whole)
-    if len(wrong):
-        value = None if found.missing[wrong[0]] else values[wrong[0]]
-        got = "a number that is not whole" if type(value) is float else kind_of(value)
-        raise InvalidInput(
-            f"row {wrong[0]}: id must be the id of a decision, a whole number; got {got}. "
-            "Pass decisions.id unchanged, and leave out rows without one."
-        )
-    return found.values.astype(np.int64)  # a join with gaps makes floats of ids
-
-
-def _outcomes(found: Column, outcome: Outcome) -> Values:
-    """Return the values unchanged; raise for the first outside the declared range."""
-    _refuse_gaps(outcome.word, found)
-    try:
-        outcome.losses_of(found.values, found.values.shape)
-    except InvalidInput:
-        for row, value in enumerate(found.values.tolist()):
-            try:
-                outcome.loss_of(value)
-            except InvalidInput as error:
-                raise InvalidInput(f"row {row}: {error}") from None
-    return found.values.tolist() if found.values.dtype == object else found.values
+    return ids
 
 
 def _refuse_gaps(name: str, found: Column) -> None:
@@ -139,46 +150,19 @@ def _refuse_gaps(name: str, found: Column) -> None:
         )
 
 
-def observations(
-    id: Values, values: Values, n_actions: int | None, outcome: Outcome = UNIT_LOSS
-) -> tuple[NumpyArray, NumpyArray]:
-    """Return ids (n,) with losses (n,), or (n, n_actions) if each record has all its losses."""
-    single = np.ndim(id) == 0
-    ids = np.atleast_1d(np.asarray(id))
-    if ids.shape == (0,):  # an empty list: no answers yet
-        ids = ids.astype(np.int64)
-    if ids.ndim != 1 or ids.dtype.kind not in "iu":
-        raise InvalidInput(
-            f"id must be a decision's id or an array of them; got {type(id).__name__}. "
-            "Pass decision.id."
-        )
-    if single and n_actions is None:
-        return ids, np.asarray([outcome.loss_of(values)])
-    expected = (*([] if single else [len(ids)]), *([] if n_actions is None else [n_actions]))
-    losses = outcome.losses_of(values, expected)
-    return ids, losses[None] if single else losses
-
-
-def guardrail_losses(
+def _guardrail_losses(
     id: Values, given: Mapping[str, Values] | None, declared: Sequence[Guardrail] | None
 ) -> NumpyArray | None:
-    """Return reported guardrails as losses (n, k), NaN where not observed; None if a plan has none.
-
-    ``id`` is one id, several, or the frame whose columns they are.
-    """
+    """Return reported guardrails as losses (n, k), NaN where not observed."""
     refuse_unknown_guardrails(declared or (), given)
     if declared is None:
         return None
-    single = False
-    if is_frame(id):
+    if given is None and is_frame(id):
         read = opened(id)
-        named = [each.name for each in declared if each.name in read.columns]
-        given = {name: column(read, name) for name in named} if given is None else given
-        rows = len(read)
-    else:
-        single = np.ndim(id) == 0
-        rows = 1 if single else len(id)
-    table = np.full((rows, len(declared)), np.nan)
+        names = [each.name for each in declared if each.name in read.columns]
+        given = {name: column(read, name) for name in names}
+    single = not is_frame(id) and np.ndim(id) == 0
+    table = np.full((1 if single else len(id), len(declared)), np.nan)
     for place, guardrail in enumerate(declared):
         values = (given or {}).get(guardrail.name)
         if is_series(values):
@@ -187,14 +171,13 @@ def guardrail_losses(
             values = values.filled("").tolist()
         if values is None:
             continue
-        several = isinstance(values, (list, tuple, np.ndarray)) and not single
-        listed = list(values) if several else [values]
-        if len(listed) != rows or not (several or single):
+        values = [values] if single else values
+        if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != len(table):
             raise InvalidInput(
-                f"{guardrail.name} must be one value per id, {rows} of them; got another shape. "
-                "Give None where it is not known."
+                f"{guardrail.name} must be one value per id, {len(table)} of them; got another "
+                "shape. Give None where it is not known."
             )
-        for row, value in enumerate(listed):
+        for row, value in enumerate(values):
             try:
                 table[row, place] = guardrail.loss_of(value)
             except InvalidInput as error:

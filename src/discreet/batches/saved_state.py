@@ -23,8 +23,8 @@ from discreet.batches.users import PeopleRegistry
 from discreet.design.control import PARTS
 from discreet.errors import CorruptRelease, DiscreetError, InvalidInput, StateClaimed
 from discreet.privacy.ledger import Ledger
-from discreet.releases.action_change import ActionChange
 from discreet.releases.canonical import write_atomically
+from discreet.releases.catalogue import changes_of
 from discreet.releases.release import Release
 from discreet.types import NumpyArray
 
@@ -155,8 +155,8 @@ def waiting_facts(store: MemoryStore) -> dict[str, Any]:
 def private_rows(store: MemoryStore) -> Arrays:
     """Return the rows of all batches under way in the order of slots, and the people's counts."""
     batches, width = store.batches, store.released.blocks(store.open_number)
-    empty = BatchSlots(0, 0, 0, store.p, width, 0.0, store.parts, store.guardrails)
-    parts = [empty.rows(), *(batch.rows() for batch in batches)]
+    none = BatchSlots(store.plan, 1, width)
+    parts = [none.rows(), *(batch.rows() for batch in batches)]
     for part in parts:  # actions that joined later cannot have a loss yet
         missing = ((0, 0), (0, width - part["losses"].shape[1]))
         part["losses"] = np.pad(part["losses"], missing, constant_values=np.nan)
@@ -165,25 +165,34 @@ def private_rows(store: MemoryStore) -> Arrays:
     rows["sealed_decisions"] = np.array([moment.decisions for moment in sealed], dtype=np.int64)
     rows["sealed_seconds"] = np.array([moment.seconds for moment in sealed], dtype=np.float64)
     rows["closed"] = np.asarray(bool(batches) and batches[0].closed)
-    if store.released.schedule.every is not None:  # a clock may close a batch early
+    if store.plan.schedule.every is not None:  # a clock may close a batch early
         rows["taken"] = np.array([batch.taken for batch in batches], dtype=np.int64)
         rows["opened"] = np.array([batch.opened for batch in batches], dtype=np.float64)
     return rows | ({} if store.people is None else store.people.arrays())
 
 
-def restore(
-    store: MemoryStore,
-    releases: tuple[Release, ...],
-    changes: tuple[ActionChange, ...],
-    ledger: Ledger,
-    facts: Mapping[str, Any],
-    rows: Arrays,
-) -> None:
-    """Restore a saved state in a new store; ValueError for an impossible state."""
-    _require([item.number for item in releases] == list(range(1, len(releases) + 1)))
-    _require(len(ledger.entries) == len(releases) * (len(PARTS) if store.parts else 1))
-    participation = store.ledger.participation
-    _require(ledger.participation == participation)
+def header_of(store: MemoryStore) -> dict[str, Any]:
+    """Return everything public of a state."""
+    return {
+        "plan": store.plan.to_config(),
+        "ledger": store.ledger.to_json(),
+        "releases": [item.to_json() for item in store.released.items],
+        "changes": [change.to_json() for change in store.released.changes],
+        "batches": waiting_facts(store),
+    }
+
+
+def restore(store: MemoryStore, header: Mapping[str, Any], rows: Arrays) -> None:
+    """Restore a saved state in a new store; an error for an impossible state."""
+    plan, facts, participation = store.plan, header["batches"], store.ledger.participation
+    releases = tuple(Release.from_json(item) for item in header["releases"])
+    changes = changes_of(header.get("changes", ()), plan.digest)
+    ledger = Ledger.from_json(header["ledger"])
+    partitions = len(releases) * (1 if plan.control is None else len(PARTS))
+    _require(
+        [item.number for item in releases] == list(range(1, len(releases) + 1)),
+        len(ledger.entries) == partitions and ledger.participation == participation,
+    )
     ledger = replace(ledger, assumption=store.ledger.assumption)
     store.begin_after(replace(store.released, items=releases, changes=changes), ledger)
     _refuse_impossible_rows(store, rows)
@@ -195,8 +204,8 @@ def restore(
     done = 0
     for batch in store.batches:
         part = slice(done, done := done + batch.taken)
-        for name, held in batch.rows().items():
-            held[:] = rows[name][part] if held.ndim == 1 else rows[name][part, : held.shape[1]]
+        for name, array in batch.rows().items():
+            array[:] = rows[name][part] if array.ndim == 1 else rows[name][part, : array.shape[1]]
         batch.unobserved = int(np.isnan(rows["losses"][part]).all(axis=-1).sum())
     _restore_moments(store, rows)
     if participation is not None:
@@ -207,16 +216,16 @@ def restore(
 def _take_again(store: MemoryStore, rows: Arrays, now: float) -> None:
     """Put rows into the slots that they had."""
     features, actions, control = rows["features"], rows["actions"], rows.get("control")
-    if store.released.schedule.every is None:
+    if store.plan.schedule.every is None:
         _require(bool((store.take(features, actions, control=control) >= 0).all()))
         return
     taken, opened, sealed = rows["taken"], rows["opened"], len(rows["sealed_seconds"])
-    _require(taken.ndim == 1 and taken.dtype == np.int64 and taken.shape == opened.shape)
-    _require(bool((opened <= now).all() and (taken >= 0).all()))
-    _require(int(taken.sum()) == len(actions))
-    ends = np.cumsum(taken)
-    for place, (count, end) in enumerate(zip(taken, ends, strict=True)):
-        _require(len(store.batches) > place)
+    _require(
+        taken.ndim == 1 and taken.dtype == np.int64 and taken.shape == opened.shape,
+        bool((opened <= now).all() and (taken >= 0).all()),
+        int(taken.sum()) == len(actions),
+    )
+    for place, (count, end) in enumerate(zip(taken, np.cumsum(taken), strict=True)):
         batch = store.batches[place]
         _require(count <= batch.free and (count > 0 or place >= sealed))
         part = slice(end - count, end)
@@ -224,7 +233,6 @@ def _take_again(store: MemoryStore, rows: Arrays, now: float) -> None:
         store.take(features[part], actions[part], control=own)
         if place < sealed and batch.sealed is None:
             store.close_to_slots(Moment(store.decisions, float(rows["sealed_seconds"][place])))
-    _require(len(store.batches) == len(taken))
     for batch, moment in zip(store.batches, opened, strict=True):
         batch.opened = float(moment)
 
@@ -233,43 +241,44 @@ def _restore_moments(store: MemoryStore, rows: Arrays) -> None:
     sealed = [batch for batch in store.batches if batch.sealed is not None]
     decisions = [int(each) for each in rows["sealed_decisions"]]
     seconds = [float(each) for each in rows["sealed_seconds"]]
-    _require(len(decisions) == len(seconds) == len(sealed))
-    _require(sorted(decisions) == decisions and sorted(seconds) == seconds)
     before = store.released.rounds  # slots of the batches that were released
-    _require(max([before + len(rows["actions"]), *decisions]) <= store.decisions)
-    _require(all(0.0 <= each <= store.seconds < np.inf for each in [0.0, *seconds]))
-    for batch, moment in zip(sealed, map(Moment, decisions, seconds), strict=True):
+    _require(
+        sorted(decisions) == decisions and sorted(seconds) == seconds,
+        max([before + len(rows["actions"]), *decisions]) <= store.decisions,
+        all(0.0 <= each <= store.seconds < np.inf for each in [0.0, *seconds]),
+    )
+    for batch, made, moment in zip(sealed, decisions, seconds, strict=True):
         before += batch.taken
-        _require(before <= moment.decisions)
-        batch.sealed = moment
+        _require(before <= made)
+        batch.sealed = Moment(made, moment)
     if rows["closed"].item():
-        _require(bool(sealed))
         sealed[0].closed = True
 
 
 def _refuse_impossible_rows(store: MemoryStore, rows: Arrays) -> None:
-    features, losses, actions = rows["features"], rows["losses"], rows["actions"]
-    _require(actions.ndim == 1 and actions.dtype == np.int64 and rows["closed"].dtype == np.bool_)
-    _require(features.shape == (len(actions), store.p))
-    _require(losses.ndim == 2 and len(losses) == len(actions) and losses.shape[1] >= 1)
-    counts, people = rows["counts"], store.people is not None
-    _require(counts.shape == actions.shape and counts.dtype == np.bool_)
-    _require(people == ("people_key" in rows) and bool(people or counts.all()))
-    control = rows.get("control", counts)
-    _require(store.parts == ("control" in rows))
-    _require(control.shape == actions.shape and control.dtype == np.bool_)
-    _require(bool(np.isfinite(features).all()))
-    _require(bool(((actions >= 0) & (actions < losses.shape[1])).all()))
-    observed = ~np.isnan(losses)
-    own = np.arange(losses.shape[1]) == actions[:, None]
+    plan, losses, actions, counts = store.plan, rows["losses"], rows["actions"], rows["counts"]
+    control, n = rows.get("control", counts), len(actions)
+    rails, kinds = rows.get("guardrails", np.empty((n, 0))), len(plan.guardrails or ())
+    observed, own = ~np.isnan(losses), np.arange(losses.shape[1]) == actions[:, None]
     none_or_own_or_all = ~observed.any(1) | (observed == own).all(1) | observed.all(1)
-    _require(bool(none_or_own_or_all.all()))
-    _require(bool(((losses >= 0.0) & (losses <= 1.0))[observed].all()))
-    rails = rows.get("guardrails", np.empty((len(actions), 0)))
-    _require(rails.shape == (len(actions), store.guardrails))
-    _require(bool((np.isnan(rails) | ((rails >= 0.0) & (rails <= 1.0))).all()))
+    people = store.people is not None
+    _require(
+        actions.ndim == 1 and actions.dtype == np.int64 and rows["closed"].dtype == np.bool_,
+        rows["features"].shape == (n, plan.features.p),
+        losses.ndim == 2 and len(losses) == n and losses.shape[1] >= 1,
+        counts.shape == actions.shape and counts.dtype == np.bool_,
+        people == ("people_key" in rows) and bool(people or counts.all()),
+        (plan.control is not None) == ("control" in rows),
+        control.shape == actions.shape and control.dtype == np.bool_,
+        bool(np.isfinite(rows["features"]).all()),
+        bool(((actions >= 0) & (actions < losses.shape[1])).all()),
+        bool(none_or_own_or_all.all()),
+        bool(((losses >= 0.0) & (losses <= 1.0))[observed].all()),
+        rails.shape == (n, kinds),
+        bool((np.isnan(rails) | ((rails >= 0.0) & (rails <= 1.0))).all()),
+    )
 
 
-def _require(possible: bool) -> None:
-    if not possible:
+def _require(*possible: bool) -> None:
+    if not all(possible):
         raise ValueError  # the caller names the file, and nothing about its rows

@@ -9,7 +9,7 @@ from discreet.client.billboard import read_released
 from discreet.client.recomputation import recompute
 from discreet.errors import CorruptRelease
 from discreet.plan.config import config_text
-from discreet.releases.quality import quality, released_document
+from discreet.releases.quality import quality
 from discreet.text import epsilon_text, guarantee_text, listed
 
 SOURCE = cli.flag("file SOURCE", "releases, signed documents, or the address of a service")
@@ -51,7 +51,7 @@ def export(args: cli.Args) -> cli.Answer:
 def show(args: cli.Args) -> cli.Answer:
     """Show the plan and the releases of a file, after verifying them."""
     released = read_released(args.file)
-    document = {"file": args.file, **released_document(released)}
+    document = {"file": args.file, **released.summary()}
     outcomes = {each.number: each.text for each in quality(released)}
     plan, budget, releases = document["plan"], document["plan"]["budget"], document["releases"]
     rows = [

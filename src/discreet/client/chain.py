@@ -19,9 +19,8 @@ from discreet.plan.registry import POLICIES
 from discreet.policies import Policy
 from discreet.policies.floored import Floored
 from discreet.privacy.budget import Budget
-from discreet.releases.action_change import ActionChange, following_change
 from discreet.releases.canonical import digest_of
-from discreet.releases.catalogue import Catalogue
+from discreet.releases.catalogue import ActionChange, Catalogue, following_change
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.prior import prior_of
 from discreet.releases.release import DecidingRelease, Release, following

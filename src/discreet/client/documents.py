@@ -16,8 +16,8 @@ from typing import Any
 
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.plan.plan import Plan
-from discreet.releases.action_change import ActionChange
 from discreet.releases.canonical import canonical, digest_of
+from discreet.releases.catalogue import ActionChange
 from discreet.releases.release import Release
 from discreet.types import JsonMapping, JsonObject
 

@@ -1,7 +1,7 @@
 """A control share: public positions of a batch that do not follow the policy, to compare with.
 
-Which slots, or which people, are in the control is a rule that looks at no answer: learner,
-simulation and service all ask the functions of this file.
+Which slots, or which people, are in the control is a rule that uses no answer: learner,
+simulation and service all call the functions of this file.
 """
 
 from __future__ import annotations

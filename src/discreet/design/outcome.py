@@ -15,10 +15,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.errors import CorruptRelease, InvalidInput, kind_of
+from discreet.errors import InvalidInput, kind_of
 from discreet.text import listed
 from discreet.types import JsonMapping, Numbers, NumpyArray, Values
-from discreet.validate import as_float, in_range, nearest, one_of
+from discreet.validate import as_float, in_range, intact, nearest, one_of
 
 FINEST = 1e-6
 """Share of the range below which a mean is shown as zero."""
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
 
 
 def _numbers(values: object) -> NumpyArray:
-    """The values as an array of floats, NaN for what is no number; one for what is no array."""
+    """Return an array of floats, with NaN for everything else."""
     try:
         numbers = np.asarray(values)
     except ValueError:
@@ -35,6 +35,16 @@ def _numbers(values: object) -> NumpyArray:
     if numbers.dtype.kind in "OU" and numbers.ndim == 1:
         return np.asarray([as_float(value) for value in np.asarray(values, dtype=object)])
     return numbers.astype(np.float64) if numbers.dtype.kind in "fiub" else np.asarray(np.nan)
+
+
+def _checked_range(name: str, low: object, high: object) -> tuple[float, float]:
+    ends = as_float(low), as_float(high)
+    if not 0 < ends[1] - ends[0] < math.inf:  # false for NaN, and for ∞ − ∞
+        raise InvalidInput(
+            f"{name} must be two finite numbers low < high; got {low!r}, {high!r}. "
+            "Declare a public range."
+        )
+    return ends
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,12 +62,7 @@ class Outcome:
     """The end of the range that is the loss 0."""
 
     def __post_init__(self) -> None:
-        low, high = as_float(self.low), as_float(self.high)
-        if not 0 < high - low < math.inf:  # false for NaN, and for ∞ − ∞
-            raise InvalidInput(
-                f"range of the {self.word} must be two finite numbers low < high; "
-                f"got {self.low!r}, {self.high!r}. Declare a public range."
-            )
+        low, high = _checked_range(f"range of the {self.word}", self.low, self.high)
         if not isinstance(self.clip, bool):
             raise InvalidInput(
                 f"clip must be True or False; got {self.clip!r}. "
@@ -95,10 +100,7 @@ class Outcome:
         if self.clip and math.isfinite(number):
             number = min(max(number, self.low), self.high)
         if not self.low <= number <= self.high:  # NaN is refused here too
-            got, step = "a number outside", self._step
-            if not math.isfinite(number):
-                got, step = kind_of(value), f"Report the {self.word} of the decision as a number."
-            raise InvalidInput(f"{self.word} must be a {self._rule('number')}; got {got}. {step}")
+            raise self._outside(value)
         # The two ends give exactly 0 and 1, and the default range changes no bit.
         return abs(number - self._best) / (self.high - self.low)
 
@@ -108,16 +110,17 @@ class Outcome:
         if self.clip:
             clipped = np.clip(numbers, self.low, self.high)
             numbers = np.where(np.isfinite(numbers), clipped, np.nan)
-        inside = (numbers >= self.low) & (numbers <= self.high)
-        if numbers.shape != shape or not bool(inside.all()):
-            got = f"shape {numbers.shape}"
-            step = f"Report one {self.word} per id, and with full feedback one per action."
-            if numbers.shape == shape:
-                row = f"row {int(np.argwhere(~inside)[0][0])}: " if shape else ""
-                got, step = f"{row}a value outside, or none", self._step
+        if numbers.shape != shape:
             raise InvalidInput(
-                f"{self.plural} must be {self._rule('numbers')} of shape {shape}; got {got}. {step}"
+                f"{self.plural} must be {self._rule('numbers')} of shape {shape}; got shape "
+                f"{numbers.shape}. Report one {self.word} per id, and with full feedback one per "
+                "action."
             )
+        outside = np.argwhere(~((numbers >= self.low) & (numbers <= self.high)))
+        if len(outside):
+            first = tuple(outside[0])
+            row = f"row {first[0]}: " if first else ""
+            raise self._outside(np.asarray(values, dtype=object)[first], row)
         return np.abs(numbers - self._best) / (self.high - self.low)
 
     def value_of(self, loss: Numbers) -> Numbers:
@@ -160,12 +163,15 @@ class Outcome:
     def _rule(self, noun: str) -> str:
         return f"finite {noun}" if self.clip else f"{noun} in {self.range}"
 
-    @property
-    def _step(self) -> str:
-        if self.clip:
-            return f"Report the {self.word} of the decision as a number."
-        wider = f"{type(self).__name__}(low, high)"
-        return f"Declare a fixed public range that holds all {self.plural}: Plan(outcome={wider})."
+    def _outside(self, value: object, row: str = "") -> InvalidInput:
+        got, step = kind_of(value), f"Report the {self.word} of the decision as a number."
+        if math.isfinite(as_float(value)):
+            kind = f"{type(self).__name__}(low, high)"
+            got = "a number outside"
+            step = (
+                f"Declare a fixed public range that holds all {self.plural}: Plan(outcome={kind})."
+            )
+        return InvalidInput(f"{row}{self.word} must be a {self._rule('number')}; got {got}. {step}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -202,22 +208,20 @@ class Reward(Outcome):
 
 
 UNIT_LOSS = Loss()
-"""A loss in [0, 1]: what a plan hears unless it says otherwise."""
+"""A loss in [0, 1], the outcome of a plan that declares none."""
 OUTCOMES: Mapping[str, type[Outcome]] = {"Loss": Loss, "Reward": Reward}
 
 
 def declared(plan: JsonMapping | None) -> Outcome:
-    """The outcome that the document of a plan declares; losses in [0, 1] where it has none."""
+    """Return the outcome that the document of a plan declares, by default losses in [0, 1]."""
     found = (plan or {}).get("outcome")
     if found is None:
         return UNIT_LOSS
-    try:
+    with intact(
+        "outcome of a plan must be a Loss or a Reward with its range; this one is not. "
+        "Read it with the version of discreet that wrote it."
+    ):
         return OUTCOMES[found["kind"]](float(found["low"]), float(found["high"]), found["clip"])
-    except (LookupError, TypeError, ValueError):
-        raise CorruptRelease(
-            "outcome of a plan must be a Loss or a Reward with its range; this one is not. "
-            "Read it with the version of discreet that wrote it."
-        ) from None
 
 
 def unit_loss(value: object, name: str, outcome: Outcome) -> float:
@@ -235,8 +239,7 @@ def unit_loss(value: object, name: str, outcome: Outcome) -> float:
 class Guardrail:
     """A secondary outcome, such as complaints, that is compared next to the main one.
 
-    Its ``name`` is reported with the loss or the reward of a decision, in the public range [low,
-    high].
+    Its ``name`` is reported with the loss or the reward of a decision, in [``low``, ``high``].
     ``worse`` is the bad direction, "higher" or "lower". The alert rule: the policy is worse than
     the control by more than ``limit``, in the units of the range, for all of the interval.
 
@@ -259,14 +262,8 @@ class Guardrail:
                 f"it; got {self.name!r}. Write Guardrail('complaints')."
             )
         one_of(f"worse of {self.name}", self.worse, ("higher", "lower"))
-        try:
-            span = self.outcome.high - self.outcome.low
-        except InvalidInput:
-            raise InvalidInput(
-                f"range of {self.name} must be two finite numbers low < high; "
-                f"got {self.low!r}, {self.high!r}. Declare a public range."
-            ) from None
-        in_range(f"limit of {self.name}", self.limit, 0.0, span, open_high=True)
+        low, high = _checked_range(f"range of {self.name}", self.low, self.high)
+        in_range(f"limit of {self.name}", self.limit, 0.0, high - low, open_high=True)
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -294,7 +291,7 @@ class Guardrail:
 
 
 def checked_guardrails(given: object) -> tuple[Guardrail, ...]:
-    """Return the guardrails of a plan: at most three, each with a name of its own."""
+    """Return the guardrails of a plan: at most three, with different names."""
     found = tuple(given) if isinstance(given, (list, tuple)) else (given,)
     wrong = [each for each in found if not isinstance(each, Guardrail)]
     names = [each.name for each in found if isinstance(each, Guardrail)]
@@ -320,15 +317,13 @@ def refuse_unknown_guardrails(declared: Sequence[Guardrail], given: object) -> N
 
 
 def declared_guardrails(plan: JsonMapping | None) -> tuple[Guardrail, ...]:
-    """The guardrails that the document of a plan declares."""
-    try:
-        found = []
+    """Return the guardrails that the document of a plan declares."""
+    found = []
+    with intact(
+        "guardrails of a plan must have names, ranges, directions and limits; these do not. "
+        "Read it with the version of discreet that wrote it."
+    ):
         for each in (plan or {}).get("guardrails") or ():
             low, high, limit = (float(each[name]) for name in ("low", "high", "limit"))
             found.append(Guardrail(each["name"], low, high, each["worse"], limit))
-        return tuple(found)
-    except (LookupError, TypeError, ValueError):
-        raise CorruptRelease(
-            "guardrails of a plan must have names, ranges, directions and limits; these do not. "
-            "Read it with the version of discreet that wrote it."
-        ) from None
+    return tuple(found)

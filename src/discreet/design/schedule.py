@@ -1,6 +1,6 @@
 """Batches that grow, and their public clocks: when one closes, how long its losses are awaited.
 
-Times are written as "90s" or "7d". Nothing here asks who answered.
+Times are written as "90s" or "7d". No rule depends on who answered.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def tick(every: float, opened: float, taken: int, now: float) -> tuple[float, bo
     nothing to release: it stays open until the next tick, so its clock runs from the newest one.
     Call it before each slot is taken.
 
-    Privacy: slots taken are counted whether or not anybody answers.
+    Privacy: slots taken are counted with or without an answer.
     [docs/privacy/transcript.md, "A clock that closes batches"]
 
     >>> tick(7.0, opened=0.0, taken=3, now=6.0), tick(7.0, opened=0.0, taken=3, now=30.0)

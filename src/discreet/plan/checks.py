@@ -99,7 +99,7 @@ def refuse_what_does_not_fit(plan: Plan) -> None:
 
 
 def _check_joint_features(plan: Plan) -> None:
-    """Joint features and a catalogue belong together, and ask for bandit feedback."""
+    """Joint features and a catalogue belong together, and need bandit feedback."""
     joint, catalogue = plan.features, plan.catalogue
     if isinstance(joint, Joint) != (catalogue is not None):
         raise InvalidInput(

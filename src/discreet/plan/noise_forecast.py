@@ -40,7 +40,7 @@ DELTA = 1e-5
 STANDARD_ERRORS = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
 """A difference of so many standard errors is found in 80 % of all runs, at a level of 5 %."""
 MOST_BATCHES = 2_000
-"""Batches after which a sample size is not looked for: eight billion decisions by default."""
+"""Batches after which the search for a sample size ends: eight billion decisions by default."""
 
 
 def prediction_noise(plan: Plan, batches: int) -> list[float] | None:
@@ -274,9 +274,9 @@ def _noise_factors(pooling: PooledStatistics, offset: float) -> tuple[float, flo
 
 def _remembered(lengths: Sequence[int], half_life: int | None) -> list[float]:
     """Records after each batch, (Σ k·n)²/Σ k²·n with k what a release counts."""
-    kept = share(1, half_life)
-    sums = accumulate(lengths, lambda old, new: kept * old + new)
-    squares = accumulate(lengths, lambda old, new: kept**2 * old + new)
+    weight = share(1, half_life)
+    sums = accumulate(lengths, lambda old, new: weight * old + new)
+    squares = accumulate(lengths, lambda old, new: weight**2 * old + new)
     return [s * s / q for s, q in zip(sums, squares, strict=True)]
 
 

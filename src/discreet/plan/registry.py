@@ -119,7 +119,7 @@ def register(kind: C) -> C:
 
 def refuse_unregistered(name: str, item: object, registry: Registry) -> None:
     """Refuse an object whose class a document cannot name."""
-    if registry.holds(item):  # of most, with no look at the packages that are installed
+    if registry.holds(item):  # the usual case, without a search of the installed packages
         return
     step = "Make one and pass it, or register your own class with discreet.register."
     if isinstance(item, str) or inspect.isclass(item):

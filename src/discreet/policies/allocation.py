@@ -218,7 +218,7 @@ class RankingDraws:
     stream; each request has a separate stream.
 
     Privacy: an offer is content of a record. Were as many numbers as it has items drawn from the
-    generator of the actions, it would shift the draws of everybody who comes later.
+    generator of the actions, it would shift the draws of all later people.
     [docs/privacy/transcript.md, "Action draws"]
 
     >>> first, second = (RankingDraws(np.random.default_rng(0)) for _ in range(2))
@@ -236,7 +236,7 @@ class RankingDraws:
         self._calls = itertools.count()
 
     def next_call(self) -> Uniforms:
-        """The uniforms of one more call, whether or not anybody asks for them."""
+        """Return the uniforms of one more call, used or not."""
         return partial(self._uniforms, next(self._calls))
 
     def _uniforms(self, call: int, request: int, offered: int) -> Floats:

@@ -33,8 +33,8 @@ class Floored(Policy):
     def probabilities(self, view: PolicyView, features: Array) -> Array:
         least = self._least(view)
         own = self.policy.probabilities(view, features)
-        kept = per_run(1.0 - view.n_actions * least, features)
-        return kept * own + per_run(least, features)
+        rest = per_run(1.0 - view.n_actions * least, features)
+        return rest * own + per_run(least, features)
 
     def sample(self, view: PolicyView, features: Array, u: Array) -> Array:
         """The first A·f of u[..., 0] are shared out evenly; the policy has the rest."""
@@ -52,15 +52,15 @@ class Floored(Policy):
         own, actions = one_row.made(self.policy, view), view.n_actions
         least = float(self._least(view))
         even = actions * least
-        kept = 1.0 - even
+        remaining = 1.0 - even
 
         def sample(features: Array, u: float, v: float) -> int:
             if u < even:
                 return min(math.floor(u / least), actions - 1)
-            return own.sample(features, min((u - even) / kept, 1.0 - 2.0**-24), v)
+            return own.sample(features, min((u - even) / remaining, 1.0 - 2.0**-24), v)
 
         def probabilities(features: Array) -> list[float]:
-            return [kept * chance + least for chance in own.probabilities(features)]
+            return [remaining * chance + least for chance in own.probabilities(features)]
 
         return one_row.OneRow(probabilities, sample)
 

@@ -59,12 +59,12 @@ def probabilities(policy: Policy, view: PolicyView, features: Array) -> Numbers:
 
 
 def prepared(policy: Policy, view: PolicyView) -> OneRow:
-    """The policy for one row; made once for each view of the releases, which keeps it."""
-    kept: tuple[Policy, OneRow] | None = view.__dict__.get("_one_row")
-    if kept is None or kept[0] is not policy:
-        # The view keeps what is made, which must not keep the view: old ones would pile up.
-        view.__dict__["_one_row"] = kept = policy, made(policy, weakref.proxy(view))
-    return kept[1]
+    """The policy for one row; made once for each view of the releases."""
+    cached: tuple[Policy, OneRow] | None = view.__dict__.get("_one_row")
+    if cached is None or cached[0] is not policy:
+        # The view refers to the result, which must not refer to the view: old ones would pile up.
+        view.__dict__["_one_row"] = cached = policy, made(policy, weakref.proxy(view))
+    return cached[1]
 
 
 def made(policy: Policy, view: PolicyView) -> OneRow:

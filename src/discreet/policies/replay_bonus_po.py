@@ -27,7 +27,7 @@ class ReplayBonusPO(Policy):
     the policy is q_{m−1}. Where the plan has a half-life, B_j is what release j still counts of its
     records, and releases that count less than 1/32 are left out, so that a decision costs the same
     however old the learner is. ``learning_rate`` is η (None: 1/(2A), as more actions need more
-    trials) and ``bonus`` is γ. Weights are kept as logarithms, so that a tiny probability can
+    trials) and ``bonus`` is γ. Weights are stored as logarithms, so that a tiny probability can
     recover.
     [paper, "New algorithms"]
 

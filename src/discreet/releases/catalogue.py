@@ -1,21 +1,21 @@
-"""Actions with ids and features: a public list that may change."""
+"""Actions with ids and features, and changes of actions: public documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from discreet.errors import InvalidInput
+from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features import frames
 from discreet.features.schema import Schema
 from discreet.features.unit_ball import UnitBall
-from discreet.releases.canonical import decode_array, encode_array
-from discreet.types import Floats
-from discreet.validate import instance, nearest
+from discreet.releases.canonical import decode_array, digest_of, encode_array
+from discreet.types import Floats, JsonMapping, JsonObject
+from discreet.validate import instance, intact, nearest
 
 ID = "id"
 """The column of an item's id; a schema may have a field of this name, for effects of one item."""
@@ -72,11 +72,8 @@ class Catalogue(Sequence[str]):
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self.ids[place]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.ids)
+    def __getitem__(self, number: Any) -> Any:
+        return self.ids[number]
 
     def __contains__(self, item: object) -> bool:
         return item in self.places
@@ -97,19 +94,17 @@ class Catalogue(Sequence[str]):
         return found
 
     def changed(self, add: object = (), remove: Iterable[str] = ()) -> Catalogue:
-        """With some items more and some less; those that stay keep their order."""
+        """Return a catalogue with some items more and some less, in the same order."""
         ids, rows = item_rows(self.schema, add)
-        gone = checked_ids(remove, "remove")
-        places = {self.place(item, "remove") for item in gone}
-        kept = [place for place in range(len(self)) if place not in places]
-        known = [self.ids[place] for place in kept]
-        if (twice := next((item for item in ids if item in set(known)), None)) is not None:
+        gone = {self.place(item, "remove") for item in checked_ids(remove, "remove")}
+        left = {item: place for item, place in self.places.items() if place not in gone}
+        if twice := [item for item in ids if item in left]:
             raise InvalidInput(
-                f"add must be new items; got {twice!r}, which is in the catalogue. "
+                f"add must be new items; got {twice[0]!r}, which is in the catalogue. "
                 "Remove it in the same call to give it other features."
             )
-        both = np.concatenate([self.rows[kept], rows])
-        return Catalogue(self.schema, ids=[*known, *ids], rows=both)
+        both = np.concatenate([self.rows[list(left.values())], rows])
+        return Catalogue(self.schema, ids=[*left, *ids], rows=both)
 
 
 def item_rows(schema: UnitBall | Schema, items: object) -> tuple[tuple[str, ...], Floats]:
@@ -119,7 +114,7 @@ def item_rows(schema: UnitBall | Schema, items: object) -> tuple[tuple[str, ...]
         if ID not in names:
             raise InvalidInput(
                 f"items must have a column 'id'; got the columns {', '.join(names)}. "
-                "Rename the column that tells items apart."
+                "Rename the column that identifies items."
             )
         ids = checked_ids(frames.column(frames.opened(items), ID).values.tolist())
         if not (isinstance(schema, Schema) and ID in schema.spans):
@@ -129,8 +124,7 @@ def item_rows(schema: UnitBall | Schema, items: object) -> tuple[tuple[str, ...]
         pairs = [*items.items()]
     else:
         given: Any = items
-        several = np.iterable(given) and not isinstance(given, (str, bytes))
-        listed = [*given] if several else [given]
+        listed = [*given] if np.iterable(given) and not isinstance(given, (str, bytes)) else [given]
         for item in listed:
             if not isinstance(item, Mapping) or ID not in item:
                 raise InvalidInput(
@@ -175,3 +169,95 @@ def checked_ids(ids: Any, name: str = "items") -> tuple[str, ...]:
             )
         seen[word] = None
     return tuple(seen)
+
+
+CHANGE = "discreet-actions/1"
+"""The format of a document of changes."""
+
+
+@dataclass(frozen=True, eq=False)
+class ActionChange:
+    """Actions added and removed after so many ``releases``; number 1 is the first change.
+
+    ``rows`` (I, da + 1) are the features of added items. Where actions have blocks there are none,
+    and ``batch`` is the first one in which the new actions have theirs.
+    """
+
+    number: int
+    releases: int
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    rows: Floats | None = None
+    batch: int | None = None
+    plan_digest: str = ""
+    previous: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON."""
+        return digest_of(self.to_json())
+
+    def to_json(self) -> JsonObject:
+        """The document whose canonical bytes are hashed and signed."""
+        return {
+            "format": CHANGE,
+            "number": self.number,
+            "releases": self.releases,
+            "plan": self.plan_digest,
+            "previous": self.previous,
+            "added": list(self.added),
+            "removed": list(self.removed),
+            "rows": None if self.rows is None else encode_array(self.rows),
+            "batch": self.batch,
+        }
+
+    @classmethod
+    def from_json(cls, document: JsonMapping) -> ActionChange:
+        """The change of a document; refuses anything that discreet would not write."""
+        broken = (
+            "change of actions must be a document that discreet wrote; this one is not. "
+            "Fetch it again."
+        )
+        with intact(broken):
+            rows, batch = document["rows"], document["batch"]
+            change = cls(
+                int(document["number"]),
+                int(document["releases"]),
+                tuple(map(str, document["added"])),
+                tuple(map(str, document["removed"])),
+                None if rows is None else decode_array(rows),
+                None if batch is None else int(batch),
+                document["plan"],
+                document["previous"],
+            )
+            whole = change.rows is None or (
+                change.rows.ndim == 2
+                and len(change.rows) == len(change.added)
+                and bool((np.einsum("ij,ij->i", change.rows, change.rows) <= 1.0 + 1e-9).all())
+            )
+            if document["format"] != CHANGE or not whole or digest_of(document) != change.digest:
+                raise CorruptRelease(broken)
+            return change
+
+
+def changes_of(documents: Iterable[JsonMapping], plan: str) -> tuple[ActionChange, ...]:
+    """Return the changes of documents, if each follows the one before."""
+    changes: tuple[ActionChange, ...] = ()
+    for document in documents:
+        changes = (*changes, following_change(document, changes, plan))
+    return changes
+
+
+def following_change(
+    document: JsonMapping, before: Sequence[ActionChange], plan: str
+) -> ActionChange:
+    """Return the change of a document, if it follows those before."""
+    change, number = ActionChange.from_json(document), len(before) + 1
+    previous, releases = (before[-1].digest, before[-1].releases) if before else (plan, 0)
+    place = (change.number, change.plan_digest, change.previous)
+    if place != (number, plan, previous) or change.releases < releases:
+        raise CorruptRelease(
+            f"change {number} of the actions must follow change {number - 1}; it does not. "
+            "A document was altered or is missing: fetch them again."
+        )
+    return change

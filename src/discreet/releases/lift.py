@@ -27,9 +27,8 @@ from discreet.releases.lift_intervals import (
 )
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.release import DecidingRelease, Release
-from discreet.text import html_table
 from discreet.types import Frame, JsonObject, Numbers, NumpyArray
-from discreet.validate import in_range
+from discreet.validate import in_range, intact
 
 FORMAT = "discreet-lift/1"
 OF_DECISIONS = (
@@ -143,7 +142,7 @@ class Lift:
         most = max(fewest, line.answers + line.answers_error)
         if not math.isfinite(most) or not line.known:
             return UNKNOWN
-        better, wide = self.outcome.error_of(np.array([-line.difference, line.joint])).tolist()
+        better, wide = self.outcome.error_of(-line.difference), self.outcome.error_of(line.joint)
         low, high = better - wide, better + wide
         ends = low * (fewest if low > 0 else most), high * (most if high > 0 else fewest)
         return LiftEstimate(better * max(0.0, line.answers), *ends)
@@ -173,15 +172,14 @@ class Lift:
 
     def mean_text(self, loss: float) -> str:
         """A mean within the range, or a dash where it is unknown."""
-        return self.outcome.figure(self.outcome.value_of(within(loss)))
+        return self.outcome.figure(self.mean_of(loss))
 
-    def difference_text(self, wide: float, line: LiftLine | None = None) -> str:
-        """``−0.023 ± 0.011`` with this half-width, or a dash: of a line, or of all releases."""
+    def difference_text(self, wide: float) -> str:
+        """``−0.023 ± 0.011`` of all releases with this half-width, or a dash."""
         if not math.isfinite(wide):
             return "–"
-        outcome, line = self.outcome, line or self.pooled
-        apart, wide = outcome.difference_of(line.difference), outcome.error_of(wide)
-        return f"{outcome.figure(apart, '+')} ± {outcome.figure(wide)}"
+        outcome, difference = self.outcome, self.outcome.difference_of(self.pooled.difference)
+        return f"{outcome.figure(difference, '+')} ± {outcome.figure(outcome.error_of(wide))}"
 
     def __repr__(self) -> str:
         fixed = self.difference_text(self.pooled.fixed)
@@ -190,17 +188,36 @@ class Lift:
             f"before; {self.confidence:.0%} intervals; {self.verdict}; assumed: {self.assumes})"
         )
 
-    def _repr_html_(self) -> str:
-        rows = [
-            (
-                *(f"{line.number}", f"{line.records:,}"),
-                *(self.mean_text(each) for each in (line.policy, line.control)),
-                *(self.difference_text(wide, line) for wide in (line.fixed, line.anytime)),
-            )
-            for line in self.so_far
-        ]
-        header = ("up to release", "records", "policy", "control", "one look", "any time")
-        return html_table(self.text, rows, header)
+    def mean_of(self, loss: float) -> float:
+        """A mean within the range, in the units of ``outcome``."""
+        return float(self.outcome.value_of(min(max(loss, 0.0), 1.0)))
+
+    def _row(self, batch: LiftLine, line: LiftLine) -> dict[str, float]:
+        """Figures of a batch and of all up to it, in the units of ``outcome``."""
+        wide, difference = self.outcome.error_of, self.outcome.difference_of
+        row = {
+            "number": batch.number,
+            "records": batch.records,
+            "policy": self.mean_of(batch.policy),
+            "control": self.mean_of(batch.control),
+            "lift": difference(batch.difference),
+            "half_width": wide(batch.fixed),
+            "policy_so_far": self.mean_of(line.policy),
+            "control_so_far": self.mean_of(line.control),
+            "lift_so_far": difference(line.difference),
+            "half_width_fixed_time": wide(line.fixed),
+            "half_width_any_time": wide(line.anytime),
+            "policy_half_width_any_time": wide(line.policy_error),
+            "control_half_width_any_time": wide(line.control_error),
+        }
+        for name, found in (("relative", self.relative(line)), ("gained", self.gained(line))):
+            row |= {f"{name}_so_far": found.value, f"{name}_low": found.low}
+            row[f"{name}_high"] = found.high
+        return row
+
+    @property
+    def _rows(self) -> list[dict[str, float]]:
+        return [self._row(*lines) for lines in zip(self.batches, self.so_far, strict=True)]
 
     @property
     def table(self) -> dict[str, NumpyArray]:
@@ -209,41 +226,22 @@ class Lift:
         Means are within the range; differences are those of the lines. NaN and infinity stand for
         what is not known yet.
         """
-        outcome, wide = self.outcome, self.outcome.error_of
-        batch, whole = _columns(self.batches), _columns(self.so_far)
-        columns = {
-            "number": batch["number"],
-            "records": batch["records"],
-            "policy": outcome.value_of(within(batch["policy"])),
-            "control": outcome.value_of(within(batch["control"])),
-            "lift": outcome.difference_of(batch["policy"] - batch["control"]),
-            "half_width": wide(batch["fixed"]),
-            "policy_so_far": outcome.value_of(within(whole["policy"])),
-            "control_so_far": outcome.value_of(within(whole["control"])),
-            "lift_so_far": outcome.difference_of(whole["policy"] - whole["control"]),
-            "half_width_fixed_time": wide(whole["fixed"]),
-            "half_width_any_time": wide(whole["anytime"]),
-            "policy_half_width_any_time": wide(whole["policy_error"]),
-            "control_half_width_any_time": wide(whole["control_error"]),
-        }
-        for name, estimate in (("relative", self.relative), ("gained", self.gained)):
-            found = np.asarray([estimate(line) for line in self.so_far]).T
-            columns |= zip((f"{name}_so_far", f"{name}_low", f"{name}_high"), found, strict=True)
-        return columns
+        rows = self._rows
+        return {name: np.asarray([row[name] for row in rows]) for name in rows[0]}
 
     def to_json(self) -> JsonObject:
         """``table`` row by row, with the words, as a document for everyone.
 
         Null stands for what is not known yet.
         """
-        table = self.table
-        rows = zip(*(values.tolist() for values in table.values()), strict=True)
-        known = ([value if math.isfinite(value) else None for value in row] for row in rows)
         return {
             "format": FORMAT,
             "outcome": {"kind": type(self.outcome).__name__, **asdict(self.outcome)},
             "confidence": self.confidence,
-            "batches": [dict(zip(table, row, strict=True)) for row in known],
+            "batches": [
+                {name: value if math.isfinite(value) else None for name, value in row.items()}
+                for row in self._rows
+            ],
             "text": self.text,
             "verdict": self.verdict,
             "relative_text": self.relative_text,
@@ -302,17 +300,19 @@ def lift(released: PolicyView, *, confidence: float = 0.95) -> Lift:
         raise InvalidInput(
             "released must hold a release; nothing was released yet. Ask after the first release."
         )
-    try:
-        share, most = float(control["share"]), None
+    with intact(
+        "control of a plan must have a share; this one has none. "
+        "Read it with the version of discreet that wrote it."
+    ):
+        share, often = float(control["share"]), None
         if plan.get("batches_per_user") is not None:
-            most = Participation(int(plan["batches_per_user"]), int(plan["records_per_batch"]))
-    except (LookupError, TypeError, ValueError):
-        raise CorruptRelease(
-            "control of a plan must have a share; this one has none. "
-            "Read it with the version of discreet that wrote it."
-        ) from None
+            often = Participation(int(plan["batches_per_user"]), int(plan["records_per_batch"]))
     coming = next_sizes(released.schedule, released)
-    return lift_of(items, share, most, released.outcome, confidence, coming)
+    return lift_of(items, share, often, released.outcome, confidence, coming)
+
+
+AHEAD = 256
+"""The most batches of a forecast."""
 
 
 def lift_of(
@@ -323,8 +323,10 @@ def lift_of(
     confidence: float = 0.95,
     coming: Sequence[int] = (),
 ) -> Lift:
-    """The lift of releases under a plan with this share of control, and this bound on people;
-    ``coming`` are the sizes of the next batches, for the forecast."""
+    """Return the lift of releases of a plan with this share of control and this bound on people.
+
+    ``coming`` are the sizes of the next batches, for the forecast.
+    """
     parts = [item.part_losses for item in items if item.part_losses is not None]
     if len(parts) < len(items):
         raise CorruptRelease(
@@ -333,10 +335,8 @@ def lift_of(
     sums = np.stack([np.asarray(each.sums) for each in parts])
     variance = np.asarray([float(each.variance) for each in parts])
     records = np.asarray([item.records for item in items])
-    split = np.array([1.0 - share, share])
-    slots = records[:, None] * split
-    most = (often or ONCE).batches, (often or ONCE).records
-    numbers, alpha = [item.number for item in items], 1.0 - confidence
+    split, most, alpha = np.array([1.0 - share, share]), often or ONCE, 1.0 - confidence
+    slots, numbers = records[:, None] * split, [item.number for item in items]
     whole = PooledSums(sums, variance, slots, most)
     # Each batch alone, as a sequence of one: (B, 1, …).
     alone = PooledSums(sums[:, None], variance[:, None], slots[:, None], most)
@@ -358,21 +358,11 @@ def lift_of(
     )
 
 
-AHEAD = 256
-"""The most batches that a forecast looks ahead."""
-
-
 def next_sizes(schedule: Schedule, released: PolicyView) -> list[int]:
-    """Sizes of the next batches, up to sixteen times as many records as there are."""
+    """Return sizes of the next batches, up to sixteen times as many records as there are."""
     first = len(released.items) + 1
     sizes = [schedule.length(k) for k in range(first, first + AHEAD) if schedule.fitted(k)]
-    enough = np.searchsorted(np.cumsum(sizes), 16 * sum(item.records for item in released.items))
-    return sizes[: int(enough) + 1]
-
-
-def within(loss: Numbers) -> Numbers:
-    """The loss in [0, 1] that is nearest."""
-    return np.clip(loss, 0.0, 1.0)
+    return sizes[: int(np.searchsorted(np.cumsum(sizes), 16 * released.rounds)) + 1]
 
 
 def _lines(
@@ -382,8 +372,3 @@ def _lines(
     columns = np.column_stack([0.5 + excess, *others]).tolist()
     parts = zip(numbers, records.tolist(), columns, strict=True)
     return tuple(LiftLine(number, count, *line) for number, count, line in parts)
-
-
-def _columns(lines: Sequence[LiftLine]) -> dict[str, NumpyArray]:
-    names = LiftLine.__dataclass_fields__
-    return {name: np.asarray([getattr(line, name) for line in lines]) for name in names}

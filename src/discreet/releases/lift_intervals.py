@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discreet.privacy.budget import Participation
 from discreet.releases.statistics import COUNT_VARIANCE
 from discreet.types import Numbers
 
@@ -47,10 +48,10 @@ class PooledSums:
     """
 
     def __init__(
-        self, sums: Numbers, variance: Numbers, slots: Numbers, often: tuple[int, int]
+        self, sums: Numbers, variance: Numbers, slots: Numbers, often: Participation
     ) -> None:
         self._often = often
-        factor = batch_factors(sums, variance, slots, often[1])[..., None]
+        factor = batch_factors(sums, variance, slots, often.records)[..., None]
         losses, counts = sums[..., 0], sums[..., 1]
         noise = COUNT_VARIANCE * np.asarray(variance)[..., None]
         each = factor * counts[..., ::-1]  # the coefficient of one loss
@@ -97,7 +98,9 @@ class PooledSums:
         return self.half_width(
             weights,
             -2.0 * math.log(alpha / 2),
-            lambda total: boundary(total, alpha) if self._often[0] == 1 else spent * np.sqrt(total),
+            lambda total: (
+                boundary(total, alpha) if self._often.batches == 1 else spent * np.sqrt(total)
+            ),
         )
 
     def answers(self, alpha: float) -> tuple[Numbers, Numbers]:
@@ -134,7 +137,7 @@ def more_decisions(
     sums: Numbers,
     variance: Numbers,
     slots: Numbers,
-    often: tuple[int, int],
+    often: Participation,
     confidence: float,
     coming: Numbers,
 ) -> int | None:
@@ -195,7 +198,7 @@ def _sampling(
     counts: Numbers,
     losses: Numbers,
     noise: Numbers,
-    often: tuple[int, int],
+    often: Participation,
     shrink: float,
 ) -> Numbers:
     """Variance (..., B, 2) that the sampling of each part gives Σ a·Q₀·N₁ and Σ a·Q₁·N₀, at most.
@@ -204,7 +207,7 @@ def _sampling(
     person vary at most M times as much as batches of different people; and two batches have at
     most as many people in common as the smaller one has.
     """
-    batches, records = often
+    batches, records = often.batches, often.records
 
     def bound(add: Callable[[Numbers, int], Numbers], repeats: Numbers) -> Numbers:
         """Σ t·c·v at most; ``add(x, i)`` is Σ tⁱ·x for the weights t of the bound."""
@@ -219,15 +222,15 @@ def _sampling(
 
     count = each.shape[-2]
     repeats = np.minimum(batches, np.arange(1, count + 1))
-    apart = repeats[:, None] * bound(separate, repeats[:, None])
+    disjoint = repeats[:, None] * bound(separate, repeats[:, None])
     if batches == 1 or count > MANY:
-        return apart
+        return disjoint
     shared = _shared(np.abs(each), counts, ENOUGH * np.sqrt(noise))
 
     def nested(values: Numbers, power: int) -> Numbers:
         return np.einsum("...bjp,...bp->...jp", shared**power, np.broadcast_to(values, each.shape))
 
-    return np.minimum(apart, bound(nested, repeats[:, None]))
+    return np.minimum(disjoint, bound(nested, repeats[:, None]))
 
 
 def _shared(each: Numbers, counts: Numbers, margin: Numbers) -> Numbers:

@@ -22,7 +22,7 @@ INK = "#222222"
 
 
 def axes_for(ax: Axes | None) -> Axes:
-    """The axes that were given, or new ones."""
+    """Return these axes, or new ones."""
     if ax is not None:
         return ax
     installed("campaign", "to plot", "matplotlib")

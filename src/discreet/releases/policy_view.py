@@ -20,7 +20,7 @@ from discreet.design.outcome import Outcome, declared
 from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.offered import OfferedRows
-from discreet.releases.action_change import ActionChange
+from discreet.releases.catalogue import ActionChange
 from discreet.releases.release import DecidingRelease, Gram, Predictor, Release
 from discreet.releases.statistics import remembered, share
 from discreet.types import Array, JsonMapping
@@ -144,7 +144,7 @@ class PolicyView:
     def losses_of_each(self, features: Array) -> Iterator[Array]:
         """Predicted losses (..., n, A) of each release that is remembered, the oldest first.
 
-        A single run asks all its predictors in one product; stacked runs go one by one, since
+        A single run applies all its predictors in one product; stacked runs go one by one, since
         together they would not fit into memory.
         """
         if self._joined is None:

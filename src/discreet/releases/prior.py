@@ -11,11 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.errors import CorruptRelease, InvalidInput
 from discreet.releases.canonical import decode_array, digest_of, encode_array
 from discreet.releases.statistics import PUBLISHED, Statistics
 from discreet.types import Array, JsonMapping, JsonObject
-from discreet.validate import in_range, whole
+from discreet.validate import in_range, intact, whole
 
 LEAST = 1e-6
 """No prior weighs less: leave it out instead."""
@@ -99,19 +98,17 @@ def shared_digest(plan: JsonMapping) -> str:
 
 
 def prior_of(plan: JsonMapping | None) -> Statistics | None:
-    """The statistics of the prior that the document of a plan names; None if it names none."""
+    """Return the statistics of the prior that the document of a plan names, if it names one."""
     written = (plan or {}).get("prior")
     if written is None:
         return None
-    try:
+    with intact(
+        "prior of the plan must hold weight, records and sums; a part is missing or wrong. "
+        "Fetch the file again."
+    ):
         facts: JsonObject = {name: value for name, value in written.items() if name != "kind"}
         for name in ("gram", "response", *PUBLISHED):
             if facts.get(name) is not None:
                 facts[name] = decode_array(facts[name])
         facts |= {name: float(facts[name]) for name in ("weight", "variance")}
         return Prior(**facts).statistics
-    except (KeyError, TypeError, ValueError, AttributeError, InvalidInput):
-        raise CorruptRelease(
-            "prior of the plan must hold weight, records and sums; a part is missing or wrong. "
-            "Fetch the file again."
-        ) from None

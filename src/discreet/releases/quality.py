@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from discreet.design.outcome import UNIT_LOSS, Outcome
-from discreet.privacy.accounting import epsilon
-from discreet.privacy.events import assumptions, event_json
 from discreet.releases.policy_view import PolicyView
-from discreet.releases.released import Released
 from discreet.releases.statistics import Statistics
-from discreet.types import JsonObject
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,6 @@ def quality(released: PolicyView) -> list[Quality]:
 
 
 def _mean(statistics: Statistics, response_weight: float) -> tuple[float, float]:
-    """Return the mean loss and its standard error."""
     if statistics.outcome_sums is not None:  # N and, for each action, ½·Q, each with noise σ
         halves = statistics.outcome_sums[2::2]
         total, count = 2.0 * float(halves.sum()), float(statistics.outcome_sums[0])
@@ -72,42 +66,9 @@ def _mean(statistics: Statistics, response_weight: float) -> tuple[float, float]
         count = 2.0 * float(statistics.gram[..., 0, 0].sum())
         actions = statistics.response.shape[-2]
         total_variance, count_variance = 2.0 * actions / response_weight**2, 4.0 * actions
-    # Slots whose loss never came are not counted; the noisy count is kept within its bounds.
+    # Slots whose loss never came are not counted; the noisy count is clipped to its bounds.
     observed = float(np.clip(count, 1.0, statistics.records))
     excess = total / observed
     variance = total_variance + count_variance * min(abs(excess), 0.5) ** 2
     error = math.sqrt(statistics.variance * variance) / observed
     return min(max(0.5 + excess, 0.0), 1.0), error
-
-
-def released_document(released: Released) -> JsonObject:
-    """Return the plan, and of each release its cost, its shape and the mean of its batch."""
-    plan: Any = released.plan
-    delta, word = float(plan["budget"]["delta"]), released.outcome.word
-    means = {each.number: (each.mean, each.mean_error) for each in quality(released)}
-    releases, sentences = [], list[str]()
-    for item in released.items:
-        pure = epsilon(item.event, 0.0)
-        cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
-        mean, error = means.get(item.number, (None, None))
-        document = {
-            "number": item.number,
-            "records": item.records,
-            "epsilon": cost,
-            "delta": at,
-            "event": event_json(item.event),
-            "link": item.predictor.link,
-            "shape": list(item.predictor.weights.shape),
-            "gram": item.gram is not None,
-            f"mean_{word}": mean,
-            f"mean_{word}_error": error,
-            "digest": item.digest,
-        }
-        releases.append(document)
-        sentences += assumptions(item.event)
-    return {
-        "plan": plan,
-        "rounds": released.rounds,
-        "assumptions": list(dict.fromkeys(sentences)),
-        "releases": releases,
-    }

@@ -5,8 +5,9 @@ Everything in this file is public by construction.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from discreet.arrays.backend import apply_rows, at_least, at_most, sigmoid
@@ -16,9 +17,16 @@ from discreet.privacy import events
 from discreet.releases.canonical import decode_array, digest_of, encode_array
 from discreet.releases.statistics import PartLosses, Statistics
 from discreet.types import Array, JsonMapping, JsonObject, Numbers
+from discreet.validate import intact
 
 FORMAT = "discreet-release/1"
 LINKS = ("identity", "logistic", "clip")
+SUMS: Mapping[str, Callable[[JsonMapping], Any]] = {
+    "statistics": Statistics.from_json,
+    "part_losses": PartLosses.from_json,
+    "guardrails": partial(PartLosses.from_json, guardrails=True),
+}
+"""Keys of noisy sums that a document may have, and how they are read."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +115,7 @@ class Release:
     @classmethod
     def of(cls, fit: Fit, number: int, records: int, **rest: Any) -> Release:
         """The release of a fit; ``rest`` are the other fields."""
-        made = cls(number, records, fit.predictor, fit.gram, **rest)
-        return replace(made, statistics=fit.statistics)
+        return cls(number, records, fit.predictor, fit.gram, statistics=fit.statistics, **rest)
 
     @cached_property
     def digest(self) -> str:
@@ -135,7 +142,7 @@ class Release:
             "predictor": predictor,
             "gram": gram,
         }
-        for name in ("statistics", "part_losses", "guardrails"):
+        for name in SUMS:
             if (sums := getattr(self, name)) is not None:
                 document[name] = sums.to_json()
         return document
@@ -143,39 +150,31 @@ class Release:
     @classmethod
     def from_json(cls, document: JsonMapping) -> Release:
         """The release of a JSON document; refuses anything that discreet would not write."""
-        try:
+        with intact(
+            "release must be a document that discreet wrote; a part is missing or has another "
+            "type. Fetch it again."
+        ):
             if document["format"] != FORMAT:
                 raise CorruptRelease(
                     f"format must be {FORMAT!r}; got {document['format']!r}. "
                     "Read it with the version of discreet that wrote it."
                 )
-            if document["predictor"]["link"] not in LINKS:
+            predictor, gram = document["predictor"], document["gram"]
+            if predictor["link"] not in LINKS:
                 raise CorruptRelease("link must be a known one; this link is not. Fetch it again.")
-            gram, sums = document["gram"], document.get("statistics")
-            parts, rails = document.get("part_losses"), document.get("guardrails")
+            if gram is not None:
+                gram = Gram(decode_array(gram["values"]), bool(gram["dense"]), float(gram["step"]))
+            sums = {name: read(document[name]) for name, read in SUMS.items() if name in document}
             return cls(
-                number=int(document["number"]),
-                records=int(document["records"]),
-                predictor=Predictor(
-                    decode_array(document["predictor"]["weights"]), document["predictor"]["link"]
-                ),
-                gram=None
-                if gram is None
-                else Gram(decode_array(gram["values"]), bool(gram["dense"]), float(gram["step"])),
-                event=events.event_from_json(document["event"]),
-                plan_digest=document["plan"],
-                previous=document["previous"],
-                statistics=None if sums is None else Statistics.from_json(sums),
-                part_losses=None if parts is None else PartLosses.from_json(parts),
-                guardrails=None if rails is None else PartLosses.from_json(rails, guardrails=True),
+                int(document["number"]),
+                int(document["records"]),
+                Predictor(decode_array(predictor["weights"]), predictor["link"]),
+                gram,
+                events.event_from_json(document["event"]),
+                document["plan"],
+                document["previous"],
+                **sums,
             )
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            if isinstance(error, CorruptRelease):
-                raise
-            raise CorruptRelease(
-                "release must be a document that discreet wrote; a part is missing or has another "
-                "type. Fetch it again."
-            ) from None
 
 
 @dataclass(frozen=True)
@@ -198,8 +197,8 @@ class DecidingRelease:
     def of(cls, whole: Release) -> DecidingRelease:
         """The part of a release that decisions read, with the digest of the whole."""
         sums = whole.statistics and whole.statistics.of_the_constant()
-        kept = whole.number, whole.records, whole.predictor, whole.gram
-        return cls(*kept, sums, whole.digest, whole.part_losses, whole.guardrails)
+        parts = whole.number, whole.records, whole.predictor, whole.gram
+        return cls(*parts, sums, whole.digest, whole.part_losses, whole.guardrails)
 
 
 def following(document: JsonMapping, number: int, plan: str, previous: str) -> Release:

@@ -5,26 +5,28 @@ A policy reads nothing but ``Released``, so everything it computes is post-proce
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from discreet.design.schedule import Schedule
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.features.frames import new_frame
-from discreet.releases.action_change import ActionChange, changes_of
+from discreet.privacy.accounting import epsilon
+from discreet.privacy.events import assumptions, event_json
 from discreet.releases.canonical import canonical, digest_of, read_document, write_atomically
+from discreet.releases.catalogue import ActionChange, changes_of
 from discreet.releases.policy_view import PolicyView
 from discreet.releases.prior import prior_of
+from discreet.releases.quality import Quality, quality
 from discreet.releases.release import Release, altered, following
 from discreet.releases.statistics import Statistics
 from discreet.text import html_table, listed
-from discreet.types import Frame, JsonMapping
-
-if TYPE_CHECKING:
-    from discreet.releases.quality import Quality
+from discreet.types import Frame, JsonMapping, JsonObject
+from discreet.validate import intact
 
 FILE_FORMAT = "discreet-released/1"
 _FILE_KEYS = {"format", "plan", "releases", "head"}
@@ -78,8 +80,6 @@ class Released(PolicyView):
     @property
     def _qualities(self) -> list[Quality]:
         """Mean outcomes of the releases; empty without a plan, since runs may be stacked."""
-        from discreet.releases.quality import quality
-
         return [] if self.plan is None else quality(self)
 
     def to_frame(self) -> Frame:
@@ -88,16 +88,45 @@ class Released(PolicyView):
         The frame is of the first library that is installed; means are NaN where none is published.
         """
         means = {each.number: (each.mean, each.mean_error) for each in self._qualities}
-        unknown = (np.nan, np.nan)
-        lines = [
-            (each.number, each.records, *means.get(each.number, unknown)) for each in self.items
-        ]
-        table = np.asarray(lines).reshape(len(lines), 4).T
-        names = "number", "records", f"mean_{self.outcome.word}", "standard_error"
-        kinds = np.int64, np.int64, np.float64, np.float64
-        return new_frame(
-            {name: row.astype(kind) for name, row, kind in zip(names, table, kinds, strict=True)}
-        )
+        found = [means.get(item.number, (np.nan, np.nan)) for item in self.items]
+        mean, error = np.asarray(found).reshape(-1, 2).T
+        columns = {
+            "number": np.asarray([item.number for item in self.items], dtype=np.int64),
+            "records": np.asarray([item.records for item in self.items], dtype=np.int64),
+        }
+        return new_frame(columns | {f"mean_{self.outcome.word}": mean, "standard_error": error})
+
+    def summary(self) -> JsonObject:
+        """Return the plan, and of each release its cost, its shape and the mean of its batch."""
+        plan: Any = self.plan
+        delta, word = float(plan["budget"]["delta"]), self.outcome.word
+        means = {each.number: (each.mean, each.mean_error) for each in self._qualities}
+        releases, sentences = [], list[str]()
+        for item in self.items:
+            pure = epsilon(item.event, 0.0)
+            cost, at = (pure, 0.0) if math.isfinite(pure) else (epsilon(item.event, delta), delta)
+            mean, error = means.get(item.number, (None, None))
+            document = {
+                "number": item.number,
+                "records": item.records,
+                "epsilon": cost,
+                "delta": at,
+                "event": event_json(item.event),
+                "link": item.predictor.link,
+                "shape": list(item.predictor.weights.shape),
+                "gram": item.gram is not None,
+                f"mean_{word}": mean,
+                f"mean_{word}_error": error,
+                "digest": item.digest,
+            }
+            releases.append(document)
+            sentences += assumptions(item.event)
+        return {
+            "plan": plan,
+            "rounds": self.rounds,
+            "assumptions": list(dict.fromkeys(sentences)),
+            "releases": releases,
+        }
 
     def plot(self, ax: object = None) -> Any:
         """Draw the mean outcome of each release on matplotlib axes; return them."""
@@ -152,7 +181,9 @@ class Released(PolicyView):
                 f"format must be {FILE_FORMAT!r}; got {document.get('format')!r}. "
                 "Pass a file that released.save() wrote."
             )
-        try:
+        with intact(
+            "released file must have a plan and releases; a part is missing. Fetch it again."
+        ):
             plan, entries = document["plan"], document["releases"]
             n_actions = int(plan["n_actions"])
             schedule = Schedule.of_plan(plan)
@@ -170,12 +201,6 @@ class Released(PolicyView):
                     "head must be the digest of the last release; it is another. "
                     "The file was cut short or altered: fetch it again."
                 )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, CorruptRelease):
-                raise
-            raise CorruptRelease(
-                "released file must have a plan and releases; a part is missing. Fetch it again."
-            ) from None
         read = cls(n_actions, schedule, tuple(items), plan, changes, prior=prior_of(plan))
         _ = read.actions, read.outcome  # fail now, if at all
         return read

@@ -68,7 +68,7 @@ class Statistics:
         return namespace(row).concat([(row * row)[..., None], row[..., None]], axis=-1)
 
     def concluded(self, following: Array | None, signal: Array | None) -> Statistics:
-        """Return the statistics with what follows from them; what is known of M is kept."""
+        """Return the statistics with what follows from them, and what was computed of M."""
         made = object.__new__(Statistics)
         vars(made).update(vars(self), following=following, signal=signal)
         return made
@@ -160,6 +160,6 @@ def remembered(items: Sequence[Item], half_life: int | None) -> list[tuple[Item,
     >>> remembered("abcdefghi", half_life=1)[0], len(remembered("abcdefghi", half_life=1))
     (('d', 0.03125), 6)
     """
-    kept = items if half_life is None else items[-(HALF_LIVES * half_life + 1) :]
-    ages = range(len(kept) - 1, -1, -1)
-    return [(item, share(age, half_life)) for item, age in zip(kept, ages, strict=True)]
+    newest = items if half_life is None else items[-(HALF_LIVES * half_life + 1) :]
+    ages = range(len(newest) - 1, -1, -1)
+    return [(item, share(age, half_life)) for item, age in zip(newest, ages, strict=True)]

@@ -10,7 +10,7 @@ from discreet.client.chain import Link
 from discreet.client.pages import counted, minute
 from discreet.design.action_names import action_name
 from discreet.plan.plan import Plan
-from discreet.releases.lift import Lift, within
+from discreet.releases.lift import Lift
 from discreet.service.runtime.service import Service
 from discreet.service.runtime.status import ServiceStatus
 from discreet.service.storage import document_table
@@ -87,7 +87,7 @@ def answer(
         return f"{outcome.figure(abs(value))} {'higher' if value > 0 else 'lower'}"
 
     def mean(name: str, loss: float, error: float) -> tuple[str, str, str]:
-        middle, *ends = (outcome.value_of(within(loss + k * error)) for k in (0.0, -1.0, 1.0))
+        middle, *ends = (lift.mean_of(loss + k * error) for k in (0.0, -1.0, 1.0))
         first, last = map(outcome.figure, sorted(ends))
         return name, outcome.figure(middle), f"{first} to {last}"
 
