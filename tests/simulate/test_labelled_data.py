@@ -177,7 +177,7 @@ def test_values_outside_are_clipped_where_the_plan_says_so():
     clipped = dc.evaluate(rewarded(dc.Reward(0, HIGH, clip=True)), CONTEXTS, rewards=far)
     at_end = dc.evaluate(rewarded(), CONTEXTS, rewards=np.minimum(far, HIGH))
     np.testing.assert_array_equal(clipped.losses, at_end.losses)
-    with refused(dc.InvalidInput, "rewards must be numbers in [0, 64]", "outside"):
+    with refused(dc.InvalidInput, "reward must be a number in [0, 64]", "outside"):
         dc.evaluate(rewarded(), CONTEXTS, rewards=far)
 
 
@@ -190,7 +190,7 @@ def test_offers_have_a_reward_for_each_offered_action():
     by_reward = dc.evaluate(rewarded(), CONTEXTS, rewards=rewards, offers=offers)
     by_loss = dc.evaluate(rewarded(), CONTEXTS, losses=losses, offers=offers)
     np.testing.assert_array_equal(by_reward.losses, by_loss.losses)
-    with refused(dc.InvalidInput, "rewards must be numbers in [0, 64]", "outside"):
+    with refused(dc.InvalidInput, "reward must be a number in [0, 64]", "outside"):
         dc.evaluate(rewarded(), CONTEXTS, rewards=[[HIGH + 1.0] * s for s in sizes], offers=offers)
 
 
