@@ -23,7 +23,7 @@ from discreet.audit.finding import (
     gaussian_epsilon,
     worst,
 )
-from discreet.audit.gaussian import GaussianRelease, distance_verdict, shift_of
+from discreet.audit.gaussian import GaussianRelease, distance_verdict, releases_of, shift_of
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.objective import Objective
 from discreet.audit.second_accountant import AGREE, epsilon_of
@@ -73,7 +73,7 @@ def _cost(subject: Subject, mechanism: Mechanism, delta: float) -> float:
         return _choice_cost(subject, mechanism)
     if subject.ridge:
         # The worst pair of records, in deviations of the noise; its sampler's share of δ is small.
-        return gaussian_epsilon(GaussianRelease(subject).distance(*subject.worst_pair()), delta)
+        return gaussian_epsilon(releases_of(subject).distance(*subject.worst_pair()), delta)
     return _objective_cost(subject, mechanism, delta)
 
 
@@ -84,13 +84,13 @@ def _sampler_is_paid(subject: Subject, mechanism: Any) -> bool:
     """
     if not subject.ridge or subject.mechanism == "ridge-paper":
         return True
-    seen = GaussianRelease(subject)
+    seen = releases_of(subject)
     one, two = (
         seen.mean(subject.record(context, loss, action))
         for context, loss, action in (([0.3, 0.4], 0.9, 0), ([-0.5, 0.2], 0.2, 1))
     )
     moved = np.flatnonzero(one != two)
-    noise = seen.read.sigma[moved] * GRID**2  # in steps that are no coarser than those of the sums
+    noise = seen.sigma[moved] * GRID**2  # in steps that are no coarser than those of the sums
     if subject.stretched:  # there a step off the diagonal is √2 in svec
         noise = noise / math.sqrt(2.0)
     distance = float((_LEADING / noise**2).sum())
@@ -131,7 +131,7 @@ def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
         pure += objective.solver_share or math.inf
     if mechanism.problem.radii:  # features at right angles lie furthest apart
         records = subject.record([1.0], 1.0), subject.record([-1.0], 1.0)
-        apart = GaussianRelease(subject, gram_only=True).distance(*records)
+        apart = GaussianRelease(subject.calibrated_with_gram).distance(*records)
         parts.append(_gaussian_event(apart))
     return pure + (epsilon_of(parts, delta) if parts else 0.0)
 

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.audit import finding
-from discreet.audit.gaussian import RidgeReader, reader_of
-from discreet.audit.noise_sources import EXACT, Chosen, Crash, DrawnAhead, Dying, Remembered
+from discreet.audit.gaussian import GaussianRelease
+from discreet.audit.noise_sources import EXACT, Crash, Dying, SharedByBatch
 from discreet.audit.subjects import DEFAULT_PLAN, DELTA
 from discreet.batch import Batch
 from discreet.features.unit_ball import UnitBall
@@ -168,9 +168,9 @@ class Play:
         for number, release in enumerate(released.items, start=1):
             rows = np.arange(self.plan.schedule.length(number)) + self.plan.schedule.start(number)
             theirs = CONTEXTS[rows], LOSSES[rows], rows != self.scenario.slot
-            read = self._readers[number]
-            drawn = noise[number - 1] * read.sigma if number <= len(noise) else 0.0
-            found.append(read(release) - self._silent(number, released, *theirs) - drawn)
+            seen = self._seen[number]
+            drawn = noise[number - 1] * seen.sigma if number <= len(noise) else 0.0
+            found.append(seen.read(release) - self._silent(number, released, *theirs) - drawn)
         return found
 
     def projections(self, released: Released) -> NumpyArray:
@@ -182,12 +182,12 @@ class Play:
         one, two = self._worlds(released)
         if self.batch <= len(left):
             left[self.batch - 1] = left[self.batch - 1] - (one + two) / 2
-        read = self._readers[self.batch]
-        directions = np.zeros((read.sigma.size, len(read.parts)))
-        for column, part in enumerate(read.parts):
-            difference = (two - one)[part] / read.sigma[part]
+        seen = self._seen[self.batch]
+        directions = np.zeros((seen.sigma.size, len(seen.parts)))
+        for column, part in enumerate(seen.parts):
+            difference = (two - one)[part] / seen.sigma[part]
             length = np.linalg.norm(difference) or 1.0
-            directions[part, column] = difference / read.sigma[part] / length
+            directions[part, column] = difference / seen.sigma[part] / length
         return np.concatenate([each @ directions for each in left])
 
     @cached_property
@@ -200,8 +200,8 @@ class Play:
     def statistics(self, version: Version, released: Released) -> NumpyArray:
         """The statistics that the record adds to its batch, after the releases before it."""
         losses = np.full((1, ACTIONS), version.loss or 0.0)
-        heard = np.array([version.loss is not None])
-        return self._silent(self.batch, released, np.array([version.context]), losses, heard)
+        answered = np.array([version.loss is not None])
+        return self._silent(self.batch, released, np.array([version.context]), losses, answered)
 
     def _worlds(self, released: Released) -> list[NumpyArray]:
         versions = self.scenario.first, self.scenario.second
@@ -213,34 +213,33 @@ class Play:
         released: Released,
         contexts: NumpyArray,
         losses: NumpyArray,
-        heard: NumpyArray,
+        answered: NumpyArray,
     ) -> NumpyArray:
         """Statistics of known records in the batch of this number, without noise.
 
         Runs differ in the actions that the policy takes after the releases before, of which there
         are few, and in the matrix and the signal that the newest of these published, if it did:
-        all other statistics are known already.
+        all other statistics are cached.
         """
         past = replace(released, items=released.items[: number - 1])
         features = self.plan.features.map(contexts)
         uniforms = SameDraws().random((len(features), 2))
         actions = self.plan.played_policy.sample(past, features, uniforms)
-        observed = (np.arange(ACTIONS) == actions[:, None]) & heard[:, None]
+        observed = (np.arange(ACTIONS) == actions[:, None]) & answered[:, None]
         public = parts = [features, losses.astype(float), observed]
         for newest in past.statistics[-1:]:
             public = [*parts, newest.following, newest.signal]
         key = number, *(None if each is None else each.tobytes() for each in public)
         if key not in self._known:
-            read = self._readers[number]
-            batch = read.batch(Batch(*parts))
-            self._known[key] = read(self.plan.mechanism.fit(batch, Chosen(), past.statistics))
+            seen = replace(self._seen[number], earlier=past.statistics)
+            self._known[key] = seen.read(seen.fit(seen.batch(Batch(*parts))))
         return self._known[key]
 
     @cached_property
-    def _readers(self) -> dict[int, RidgeReader]:
-        """Readers of the releases, by the number of the batch."""
-        mechanism, length = self.plan.mechanism, self.plan.schedule.length
-        return {n: reader_of(mechanism, length(n), ACTIONS, DIMENSION + 1) for n in (1, 2, 3)}
+    def _seen(self) -> dict[int, GaussianRelease]:
+        """The releases as the attacker reads them, by the number of the batch."""
+        length = self.plan.schedule.length
+        return {n: GaussianRelease(self.plan.mechanism, length(n)) for n in (1, 2, 3)}
 
     def shift(self, released: Released) -> float:
         """Deviations between the worlds in the release of the record's batch, after those before.
@@ -250,20 +249,19 @@ class Play:
         if not self.plan.schedule.fitted(self.batch):
             return 0.0
         one, two = self._worlds(released)
-        return float(np.linalg.norm((two - one) / self._readers[self.batch].sigma))
+        return float(np.linalg.norm((two - one) / self._seen[self.batch].sigma))
 
 
 def enters_once(scenario: Scenario, epsilon: float) -> finding.Finding:
     """The record, and each draw of noise, moves only its own batch's release, and once."""
     wrong = []
     for version in (scenario.first, scenario.second):
-        noise = Remembered()
+        noise = SharedByBatch()
         play = Play(scenario, epsilon, noise)
         released = play.releases(version)
-        drawn = noise.of_releases()
-        if len(drawn) != len(released.items):
+        if len(noise.batches) != len(released.items) or any(n.repeated for n in noise.batches):
             wrong.append("noise is not drawn once for each release")
-        left = play.residuals(released, drawn)
+        left = play.residuals(released, [each.drawn() for each in noise.batches])
         own = play.statistics(version, released)
         for number, residual in enumerate(left, start=1):
             expected = own if number == play.batch else np.zeros_like(residual)
@@ -276,7 +274,7 @@ def enters_once(scenario: Scenario, epsilon: float) -> finding.Finding:
 def transcript(scenario: Scenario, alpha: float, epsilon: float, trials: int) -> finding.Finding:
     """Lower bound on ε from whole transcripts of two neighbouring streams."""
     pilots = trials // 2
-    play = Play(scenario, epsilon, DrawnAhead(EXACT, pilots))
+    play = Play(scenario, epsilon)
 
     def runs(count: int) -> list[list[Released]]:
         versions = scenario.first, scenario.second

@@ -12,11 +12,10 @@ import math
 import numpy as np
 
 from discreet.audit.finding import Finding, clopper_pearson, computed
-from discreet.audit.gaussian import GaussianRelease
+from discreet.audit.gaussian import releases_of
 from discreet.audit.noise_sources import (
     EXACT,
     Chosen,
-    Replayed,
     Trials,
     in_fresh_process,
     sampler,
@@ -24,7 +23,7 @@ from discreet.audit.noise_sources import (
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms.legal_rows import GRID
-from discreet.privacy.noise import Noise
+from discreet.privacy.noise import SecureNoise
 from discreet.types import Floats
 
 RELEASES = 1000
@@ -38,7 +37,7 @@ STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 4, "choice": 2, "
 """The number of statements of each question, for the error budget of a suite."""
 
 
-def standard_draws(subject: Subject, noise: Noise, releases: int = 0) -> Floats:
+def standard_draws(subject: Subject, noise: SecureNoise, releases: int = 0) -> Floats:
     """Noise of many releases (T, k), in declared standard deviations.
 
     A release with a number that is not finite is an error, whatever the question.
@@ -47,8 +46,8 @@ def standard_draws(subject: Subject, noise: Noise, releases: int = 0) -> Floats:
     releases = releases or RELEASES * (1 if subject.ridge else 4)  # a few numbers per release
     release = subject.fit(first, Trials(noise, releases))
     if subject.ridge:
-        seen = GaussianRelease(subject)
-        draws = (seen.read(release) - seen.mean(first)) / seen.read.sigma
+        seen = releases_of(subject)
+        draws = (seen.read(release) - seen.mean(first)) / seen.sigma
     else:
         objective = Objective(subject, 1)
         b, _ = objective.noise_and_volume(release.predictor.weights, first)
@@ -75,7 +74,7 @@ def normal_scores(subject: Subject, draws: Floats) -> Floats:
     return np.asarray((vectors * (normal / length)).reshape(draws.shape))
 
 
-def scale_and_shape(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
+def scale_and_shape(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
     """Variance by the chi-square law, fourth moment, and the whole law by the DKW inequality."""
     from scipy.special import ndtr
     from scipy.stats import chi2
@@ -114,7 +113,7 @@ def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
     return float(low), float(((n * grown + math.log(4 / alpha)) / rates).min() / n)
 
 
-def independence(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
+def independence(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
     """No correlation between entries, between releases, between fits or between processes.
 
     Neither of the draws nor of their magnitudes: noise with a sign of its own and the size of
@@ -172,7 +171,7 @@ def uncorrelated(draws: Floats, alpha: float) -> bool:
     return bool(np.abs(found).max() <= quantile / math.sqrt(n - 2 + quantile**2))
 
 
-def tails(subject: Subject, alpha: float, count: int, noise: Noise = EXACT) -> Finding:
+def tails(subject: Subject, alpha: float, count: int, noise: SecureNoise = EXACT) -> Finding:
     """The number of ``count`` draws beyond four to five deviations: neither too few nor too many.
 
     With 300,000 draws 19 are expected beyond four; one or none, as where noise is cut off there,
@@ -202,23 +201,19 @@ def tails(subject: Subject, alpha: float, count: int, noise: Noise = EXACT) -> F
     return _finding(subject, question, bool(kept.all()) and not gaps, said, alpha)
 
 
-def _draws_of(subject: Subject, noise: Noise, fits: int) -> list[Floats]:
+def _draws_of(subject: Subject, noise: SecureNoise, fits: int) -> list[Floats]:
     return [standard_draws(subject, noise) for _ in range(fits)]
 
 
-def grid(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
-    """Noisy sums are whole numbers, and no bit below their noise depends on the batch.
-
-    Each batch is judged by itself, so both meet the same noise.
-    """
-    seen, kept, source = GaussianRelease(subject), True, Replayed(noise)
+def grid(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
+    """Noisy sums are whole numbers, and no bit below their noise depends on the batch."""
+    kept = True
     first, _ = subject.worst_pair()
     rows, columns = np.triu_indices(subject.dimension + 1)
     steps_in_one = GRID**2 * (1.0 if subject.stretched else 2.0)
     least = subject.calibrated.gram * math.sqrt(0.5) * steps_in_one
-    for batch in (seen.read.batch(), first):
-        source.rewind()
-        release = subject.fit(batch, Trials(source, RELEASES))
+    for batch in (releases_of(subject).batch(), first):
+        release = subject.fit(batch, Trials(noise, RELEASES))
         gram = release.statistics.gram if subject.stretched else release.gram.values
         steps = (gram * steps_in_one)[..., rows, columns]
         kept &= bool((steps == np.rint(steps)).all())
@@ -270,7 +265,7 @@ def no_gaps(sizes: Floats, alpha: float) -> bool:
     return bool(abs(cosines.mean()) <= limit) if sizes.size else True
 
 
-def choice(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
+def choice(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
     """The first function is chosen as often as its probability requires, in two worlds."""
     kept, rates = [], []
     for world in subject.worst_pair():

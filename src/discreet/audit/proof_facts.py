@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from discreet.audit.finding import (
     flat,
     listed,
 )
-from discreet.audit.gaussian import SLOTS, GaussianRelease, reader_of, shift_of
+from discreet.audit.gaussian import SLOTS, GaussianRelease, releases_of, shift_of
 from discreet.audit.noise_sources import Chosen
 from discreet.audit.second_accountant import AGREE, agree, epsilon_of
 from discreet.audit.subjects import JOINT, Subject, constants
@@ -41,8 +42,8 @@ MANY_ROWS = 120_001
 
 def isometry(subject: Subject) -> Finding:
     """In svec coordinates the noise has one variance in every direction, and no correlation."""
-    seen = GaussianRelease(subject)
-    sigma = seen.read.sigma
+    seen = releases_of(subject)
+    sigma = seen.sigma
     error = np.abs(seen.covariance / np.outer(sigma, sigma) - np.eye(len(sigma))).max()
     said = f"covariance differs from the declared one by {error:.0e}"
     return computed(subject, "equal noise in all directions (svec)", error <= ROUNDING, said)
@@ -71,7 +72,7 @@ def hostile(subject: Subject) -> Finding:
     """Illegal rows (huge, infinite, not numbers, several actions) move a release no further."""
     rng = np.random.default_rng(1)
     A, p = subject.n_actions, subject.dimension + 1
-    seen, worst = GaussianRelease(subject), 0.0
+    seen, worst = releases_of(subject), 0.0
     for _ in range(HOSTILE):
         pair = [_wild(rng, 1, A, p, 10.0 ** rng.uniform(-3, 200)) for _ in range(2)]
         try:
@@ -128,9 +129,9 @@ def rows_as_published(subject: Subject) -> Finding:
         for number, size in enumerate(10.0 ** rng.uniform(-6.0, 1.0, size=RECORDS)):
             context = size * rng.normal(size=subject.dimension)
             record = subject.record(context, rng.random(subject.n_actions))
-            slots, p = (1, SLOTS)[number % 2], subject.dimension + 1
-            batch = reader_of(subject.calibrated, slots, subject.n_actions, p).batch(record)
-            seen = subject.calibrated.fit(batch, Chosen(), earlier).statistics
+            after = GaussianRelease(subject.calibrated, (1, SLOTS)[number % 2], earlier)
+            batch = after.batch(record)
+            seen: Any = after.fit(batch).statistics
             if seen.matrix is None or seen.matrix.tobytes() != matrix.tobytes():
                 wrong.append("a release names another matrix than the one published before it")
             if np.trace(seen.gram[0]) > 1.0:  # a whole number of steps, and exact
