@@ -1,6 +1,6 @@
 """The geometry of a structured release: svec is an isometry, and blocks never meet."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -9,11 +9,7 @@ from discreet.batch import Batch
 from discreet.features.unit_ball import with_bias
 from discreet.oracles.mechanisms.legal_rows import legal_rows
 from discreet.oracles.mechanisms.moments import Moments, exact_moments
-from discreet.oracles.mechanisms.perturb import (
-    noisy_gram,
-    noisy_outcome_sums,
-    noisy_response,
-)
+from discreet.oracles.mechanisms.perturb import noisy_gram, noisy_sums
 from tolerances import EXACT
 
 SIGMA = 3.0
@@ -54,13 +50,13 @@ def test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks(blocks, p):
     np.testing.assert_array_equal(matrices, np.swapaxes(matrices, -1, -2))
 
 
-def test_unit_draws_of_responses_and_outcome_sums_are_orthonormal_up_to_sigma():
-    moved = moved_by_draws(noisy_response, empty(1, 2, 3), 6)
-    np.testing.assert_allclose(moved @ moved.T, SIGMA**2 * np.eye(6), atol=EXACT)
-    sums = replace(empty(3, 2, 3), outcome_sums=np.zeros(8))
-    moved = moved_by_draws(noisy_outcome_sums, sums, 8)
-    np.testing.assert_allclose(moved, SIGMA * np.eye(8), atol=EXACT)
-    assert noisy_outcome_sums(empty(3, 2, 3), SIGMA, UnitDraw(0)) is None
+@pytest.mark.parametrize("shape", [(3, 2), (8,)])
+def test_unit_draws_of_responses_and_outcome_sums_are_orthonormal_up_to_sigma(shape):
+    def noisy(sums, sigma, noise):
+        return noisy_sums("any", sums, len(shape), sigma, 1.0, noise)
+
+    moved = moved_by_draws(noisy, np.zeros(shape), np.prod(shape))
+    np.testing.assert_allclose(moved, SIGMA * np.eye(len(moved)), atol=EXACT)
 
 
 def some_batch(n=50, n_actions=3, seed=0, several=False):

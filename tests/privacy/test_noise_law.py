@@ -1,7 +1,7 @@
 """The noise that ridge oracles actually add: its scale, shape, independence and support.
 
-Draws are the difference between the statistics before and after ``noisy_gram``,
-``noisy_response`` and ``noisy_outcome_sums`` inside a fit. The fixtures ``draws`` and ``many`` have
+Draws are the difference between the statistics before and after ``noisy_gram`` and ``noisy_sums``
+inside a fit. The fixtures ``draws`` and ``many`` have
 OpenDP's own sampler where their source is exact, so their tests have a false-alarm rate of at most
 1e-10 together. All other draws are seeded, and are judged at 1e-6.
 """
@@ -61,19 +61,22 @@ def calibrated(oracle):
 @contextmanager
 def statistics():
     """Statistics of each fit before and after their noise, by part, and their unit."""
-    kept = {"gram": [], "response": [], "outcome_sums": []}
+    kept = {"gram": [], "response": [], "told": []}
+    noisy_gram, noisy_sums = perturb.noisy_gram, perturb.noisy_sums
+
+    def spy_gram(moments, *rest):
+        noisy, unit = noisy_gram(moments, *rest), moments.gram_unit
+        kept["gram"].append((moments.gram * unit, noisy, unit))
+        return noisy
+
+    def spy_sums(name, sums, axes, sigma, unit, noise):
+        noisy = noisy_sums(name, sums, axes, sigma, unit, noise)
+        kept[name].append((sums * unit, noisy, unit))
+        return noisy
+
     with pytest.MonkeyPatch.context() as patch:
-        for part in kept:
-            original = getattr(perturb, f"noisy_{part}")
-
-            def spy(moments, *rest, part=part, original=original):
-                noisy = original(moments, *rest)
-                if noisy is not None:
-                    unit = moments.response_unit if part == "response" else moments.gram_unit
-                    kept[part].append((getattr(moments, part) * unit, noisy, unit))
-                return noisy
-
-            patch.setattr(perturb, f"noisy_{part}", spy)
+        patch.setattr(perturb, "noisy_gram", spy_gram)
+        patch.setattr(perturb, "noisy_sums", spy_sums)
         yield kept
 
 
@@ -100,12 +103,12 @@ def draws(request):
     rows, columns = np.triu_indices(P)
     packed = noise["gram"][..., rows, columns]
     off = rows != columns
-    assert ("outcome_sums" in noise) == (name == "pooled")
+    assert ("told" in noise) == (name == "pooled")
     return {
         "diagonal": packed[..., ~off] / sigma,
         "off-diagonal": packed[..., off] * math.sqrt(2.0) / sigma,
         "response": weight * noise["response"] / sigma,
-        **({"told": noise["outcome_sums"] / sigma} if "outcome_sums" in noise else {}),
+        **({"told": noise["told"] / sigma} if "told" in noise else {}),
     }
 
 
@@ -275,7 +278,7 @@ def test_noisy_statistics_lie_on_the_grid_and_their_low_bits_say_nothing(source,
                 oracle.fit(batch, SOURCES[source])
         steps, told = (
             np.array([noisy / unit for _, noisy, unit in kept[part]])
-            for part in ("gram", "outcome_sums")
+            for part in ("gram", "told")
         )
         np.testing.assert_array_equal(steps, np.rint(steps))
         np.testing.assert_array_equal(told, np.rint(told))

@@ -143,7 +143,7 @@ FAULTS = (
         "response noise with the magnitude of the Gram's",
         "every coordinate has noise of its own",
         (
-            Edit("noisy_statistics", "moments, response, noise", "moments, response, Echo(noise)"),
+            Edit("noisy_statistics", "response_unit, noise)", "response_unit, Echo(noise))"),
             Edit(
                 "noisy_gram",
                 '("gram", (blocks, law.size), sigma * law / moments.gram_unit)',
@@ -321,9 +321,9 @@ FAULTS = (
         "the noise of the first action copied to all",
         "every coordinate has noise of its own",
         Edit(
-            "noisy_response",
-            "sigma / moments.response_unit)",
-            "sigma / moments.response_unit)\n        drawn[:] = drawn[..., :1, :]",
+            "noisy_sums",
+            "sigma / unit)",
+            "sigma / unit)\n        drawn[:] = drawn[..., :1, :] if axes == 2 else drawn",
         ),
         "privacy/test_noise_law.py::test_all_pairs_of_coordinates_are_independent_in_size_too",
         ("ridge-structured", "noise"),
@@ -757,7 +757,7 @@ FAULTS = (
     fault(
         "how people fared is told without noise",
         "everything that is released is noisy",
-        Edit("noisy_outcome_sums", ".outcome_sums, drawn,", ".outcome_sums, 0 * drawn,"),
+        Edit("noisy_sums", "(sums, drawn,", "(sums, drawn * (axes == 2),"),
         "audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",
         ("default-plan", "exact"),
     ),
@@ -802,13 +802,10 @@ FAULTS = (
         "noise on the totals of all actions alone",
         "everything that is released is noisy",
         Edit(
-            "noisy_outcome_sums",
-            "_exact_sum(moments.outcome_sums, drawn, moments.gram_unit)",
-            "_exact_sum(\n"
-            "            moments.outcome_sums,\n"
-            "            np.where(np.arange(drawn.shape[-1]) < 2, drawn, 0),\n"
-            "            moments.gram_unit,\n"
-            "        )",
+            "noisy_sums",
+            "return _exact_sum",
+            "drawn = np.where((axes == 2) | (np.arange(drawn.shape[-1]) < 2), drawn, 0)\n"
+            "        return _exact_sum",
         ),
         "privacy/test_noise_law.py::test_what_is_told_has_as_much_noise_as_the_gram",
         ("default-plan", "exact"),
