@@ -145,25 +145,6 @@ def test_one_block_alone_keeps_the_tolerance(seed):
     assert true_norm(theta, legal.grid, weights, labels, 1e-2 * MANY, tilt) <= TOLERANCE
 
 
-def test_distinct_contexts_by_longdouble_and_fsum(solved):
-    """No two rows alike: every term of the gradient in extended precision, then an exact sum."""
-    fitted, records = oracle("gamma"), 2**15
-    fitted.fit(batch(5, "sorted by label", records, contexts=records), dc.SecureNoise())
-    x = solved["rows"].astype(np.longdouble) / (GRID * np.sqrt(np.longdouble(2)))
-    slope = 1 / (1 + np.exp(-(x @ solved["theta"].T.astype(np.longdouble)))) - solved["labels"]
-    terms = (solved["weights"] * slope)[:, :, None] * x[:, None, :]
-    gradient = [
-        math.fsum([*column.tolist(), float(solved["ridge"]) * theta, tilt])
-        for column, theta, tilt in zip(
-            terms.reshape(records, -1).T.astype(float),
-            solved["theta"].reshape(-1).tolist(),
-            solved["tilt"].reshape(-1).tolist(),
-            strict=True,
-        )
-    ]
-    assert math.hypot(*gradient) <= TOLERANCE
-
-
 def test_the_order_of_rows_changes_neither_answer_nor_work(solved, monkeypatch):
     evaluations, honest = [], newton.LogisticObjective.at
 

@@ -331,42 +331,6 @@ def test_matrices_stay_well_conditioned(columns, epsilon, exact, feedback):
         earlier = (*earlier, made.statistics)
 
 
-def pooled_error(geometry, scales, epsilon, seed):
-    """Root mean squared error of predicted losses after twelve batches of one action."""
-    rng = np.random.default_rng([7, seed])
-    mechanism = dc.PooledRidge(geometry=geometry).calibrate(
-        dc.Problem(1, len(scales) + 1), dc.Budget(epsilon, 1e-5)
-    )
-    slopes = np.full(len(scales), 0.15)
-    predictor, earlier, error = None, (), math.nan
-    for number, n in enumerate(lengths(12, 1.7), start=1):
-        features = rows_of(scales, n, [8, seed, number])
-        even = features[:, 1:] * math.sqrt(2.0) * np.linalg.norm(scales) / scales  # in [−1, 1]
-        chance = 0.5 + even @ slopes
-        if predictor is not None:  # of rows that no fit has seen
-            error = math.sqrt(np.mean((predictor.losses(features)[:, 0] - chance) ** 2))
-        losses = (rng.random(n) < chance).astype(float)[:, None]
-        data = Batch(features, losses, np.ones((n, 1), dtype=bool))
-        made = mechanism.fit(data, dc.SeededNoise(seed, number), earlier)
-        predictor, earlier = made.predictor, (*earlier, made.statistics)
-    return error
-
-
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
-def test_columns_on_different_scales_are_predicted_better_than_without_geometry(epsilon):
-    """Three columns, two of them below the noise; 40 seeds, each with the same rows and draws."""
-    scales = np.array([1.0, 0.05, 0.02])
-    errors = np.array(
-        [
-            [pooled_error(geometry, scales, epsilon, seed) for geometry in ("learned", "plain")]
-            for seed in range(40)
-        ]
-    )
-    gain = errors[:, 1] - errors[:, 0]
-    assert gain.mean() > 5.0 * gain.std() / math.sqrt(len(gain))
-    assert errors[:, 0].mean() < 0.75 * errors[:, 1].mean()
-
-
 # Many runs at once
 
 

@@ -7,8 +7,6 @@ import discreet as dc
 from discreet.batch import Batch
 from discreet.oracles.mechanisms.moments import NORMALISED
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.releases.release import Release
-from discreet.releases.released import Released
 
 ACTIONS, COLUMNS = 3, 3
 SPACE = dc.UnitBall(COLUMNS)
@@ -57,15 +55,6 @@ def differences(fits, scale=1.0):
     """Predicted losses (releases, rows, A) less the mean of all actions, in units of ``scale``."""
     predicted = np.array([fit.predictor.scores(PROBES) for fit in fits]) / scale
     return predicted - predicted.mean(axis=-1, keepdims=True)
-
-
-def probabilities(fits):
-    """Decisions of AdaptivePO after all releases, none of which found contexts to be clear."""
-    released = Released(ACTIONS)
-    for number, (fit, records) in enumerate(zip(fits, LENGTHS, strict=True), start=1):
-        assert fit.statistics.signal[0] == 0.0
-        released = released.add(Release.of(fit, number, records))
-    return dc.AdaptivePO().probabilities(released, PROBES)
 
 
 CHANGES = [

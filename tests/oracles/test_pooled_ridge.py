@@ -182,30 +182,6 @@ def all_clear(pool, _):
     return 1.0 + 0.0 * pool.offset
 
 
-@pytest.mark.parametrize("lengths", [(40,), (40, 20), (50, 7, 80), (60, 1, 3, 40, 7)], ids=str)
-@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
-def test_without_a_budget_learned_geometry_only_weighs_rows(feedback, losses, lengths, monkeypatch):
-    """Rows and losses are divided by max(1, ‖M b‖): least squares, weighted by its squared inverse.
-
-    Least squares without these weights would differ by far more.
-    """
-    monkeypatch.setattr(geometry.Pool, "clear", all_clear)
-    case = OracleCase(dc.PooledRidge(), NONE, feedback, losses)
-    batches = batches_for(case, lengths)
-    fits, data = chain(case.calibrated, batches), joined(batches)
-    weights = np.concatenate(
-        [
-            1.0 / np.maximum(1.0, ((each.features @ fit.statistics.matrix.T) ** 2).sum(axis=-1))
-            for each, fit in zip(batches, fits, strict=True)
-        ]
-    )
-    found = fits[-1].predictor.weights
-    assert_close(found, least_squares(data, weights, losses), 1e-6)
-    if len(lengths) > 1:
-        plain = least_squares(data, np.ones(data.records), losses)
-        assert np.abs(found - plain).max() > 1e-3
-
-
 def least_squares(data, weights, losses):
     """θ_a of plain features that minimises Σ w·(y − φᵀθ)² over the rows that tell of action a."""
     middle, found = literal.middle(losses, ACTIONS), []
@@ -430,65 +406,6 @@ def test_releases_follow_from_published_numbers_alone(form):
         matrix = public["following"]
 
 
-class Sealable(Batch):
-    """Rows that can be sealed: shapes stay, since they are public."""
-
-    sealed = False
-    records = 0
-    n_actions = ACTIONS
-
-    def __getattribute__(self, name):
-        if name in PARTS and object.__getattribute__(self, "sealed"):
-            raise AssertionError(f"{name} was read after the noise was drawn")
-        return object.__getattribute__(self, name)
-
-
-def sealed_after_noise(oracle, data, noise, monkeypatch, earlier=()):
-    """A fit whose rows raise, and are not numbers, as soon as its noisy statistics exist."""
-    batch = Sealable(data.features.copy(), data.losses.copy(), data.observed.copy())
-    object.__setattr__(batch, "records", data.records)
-    original = perturb.noisy_statistics
-
-    def then_seal(given, *rest, **named):
-        found = original(given, *rest, **named)
-        given.features[:] = given.losses[:] = np.nan
-        given.observed[:] = False
-        object.__setattr__(given, "sealed", True)
-        return found
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pooled_statistics, "noisy_statistics", then_seal)
-        return oracle.fit(batch, noise, earlier)
-
-
-@pytest.mark.parametrize("radii", [False, True])
-@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
-def test_nothing_reads_a_row_after_the_noise(feedback, losses, radii, monkeypatch):
-    case = OracleCase(dc.PooledRidge(), PRIVATE, feedback, losses, radii)
-    data, noise = batch_for(case, 30), dc.SeededNoise(SEED, 1)
-    before = (case.calibrated.fit(batch_for(case, 20), dc.SecureNoise(fast=True)).statistics,)
-    for earlier in ((), before):
-        expected = case.calibrated.fit(data, noise, earlier)
-        found = sealed_after_noise(case.calibrated, data, noise, monkeypatch, earlier)
-        np.testing.assert_array_equal(found.predictor.weights, expected.predictor.weights)
-        for name in SUMS:
-            one, two = (getattr(each.statistics, name) for each in (found, expected))
-            np.testing.assert_array_equal(one, two)
-        sealed_after_noise(case.calibrated, data, dc.SecureNoise(), monkeypatch, earlier)
-
-
-@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
-def test_rows_are_stretched_by_what_was_published_before_them(feedback, losses):
-    """Whatever the rows: their matrix is the one of the release before, and no other object."""
-    case = OracleCase(dc.PooledRidge(), PRIVATE, feedback, losses)
-    first = case.calibrated.fit(batch_for(case, 20), dc.SecureNoise(fast=True)).statistics
-    np.testing.assert_array_equal(first.matrix, np.eye(WIDTH))
-    for seed in range(3):
-        later = case.calibrated.fit(batch_for(case, 30, seed), dc.SecureNoise(fast=True), (first,))
-        assert later.statistics.matrix is first.following
-        assert (later.statistics.following != first.following).any()
-
-
 def test_void_slots_count_in_the_weight():
     """n is the number of slots: a batch of silence weighs as much as one of answers."""
     case = OracleCase(dc.PooledRidge(), PRIVATE)
@@ -501,28 +418,6 @@ def test_void_slots_count_in_the_weight():
     assert (one.records, one.noise) == (two.records, two.noise)
     # What was heard is read off the noisy count, and off nothing else.
     assert [each.observed_count for each in sums] == [each.outcome_sums[0] for each in sums]
-
-
-def test_few_answers_do_not_shrink_a_predictor():
-    """A floor under each count, an eighth of the slots, would make all weights 2.5 times smaller.
-
-    One person in fifty answers. Seeded; the weights are found within a third.
-    """
-    rng, width = np.random.default_rng(0), 2
-    plan = dc.Plan(n_actions=2, features=dc.UnitBall(width), budget=dc.Budget(8.0, 1e-5))
-    learner = dc.Learner(plan, noise=dc.SeededNoise(1), draws=np.random.default_rng(2))
-    for _ in range(100):
-        contexts = rng.uniform(-0.7, 0.7, size=(2_000, width))
-        made = learner.decide(contexts)
-        side = np.where(made.action_index == 0, 0.6, -0.6)
-        answered = rng.random(2_000) < 0.02
-        lost = (rng.random(2_000) < 0.5 + side * contexts[:, 0]).astype(float)
-        learner.observe(np.asarray(made.id)[answered], lost[answered])
-    probes = plan.features.map(np.array([[0.5, 0.0], [-0.5, 0.0]]))
-    weights = learner.released.items[-1].predictor.weights
-    found = probes @ weights.T
-    assert found[0, 0] - found[1, 0] == pytest.approx(0.6, rel=1 / 3)
-    assert found[0, 1] - found[1, 1] == pytest.approx(-0.6, rel=1 / 3)
 
 
 @pytest.mark.parametrize(

@@ -277,8 +277,7 @@ def test_noisy_statistics_lie_on_the_grid_and_their_low_bits_say_nothing(source,
             for _ in range(12):
                 oracle.fit(batch, SOURCES[source])
         steps, told = (
-            np.array([noisy / unit for _, noisy, unit in kept[part]])
-            for part in ("gram", "told")
+            np.array([noisy / unit for _, noisy, unit in kept[part]]) for part in ("gram", "told")
         )
         np.testing.assert_array_equal(steps, np.rint(steps))
         np.testing.assert_array_equal(told, np.rint(told))

@@ -676,7 +676,7 @@ FAULTS = (
         "losses of joint rows that are not shortened as the rows are",
         "rows and losses are divided by one number",
         Edit("_integer_sums", "* shrink[part])", "* shrink[part] ** 0.0)"),
-        "oracles/test_joint_features.py::test_exact_sums_are_the_floating_ones",
+        "oracles/test_geometry.py::test_exact_and_floating_sums_agree_within_the_grid",
         ("ridge-joint", "exact"),
     ),
     fault(
@@ -785,7 +785,7 @@ FAULTS = (
         "whole counts of actions in place of halves",
         "(svec G, ω·q, told) has the declared sensitivity",
         Edit("_integer_sums", "counts * (GRID**2 // 2)", "counts * GRID**2"),
-        "privacy/test_sensitivities.py::test_sabotage_two_actions_exceed_the_bound_of_one",
+        "privacy/test_arithmetic.py::test_sums_are_those_of_unbounded_integers",
         ("default-plan", "exact"),
     ),
     fault(
