@@ -807,7 +807,8 @@ FAULTS = (
             "drawn = np.where((axes == 2) | (np.arange(drawn.shape[-1]) < 2), drawn, 0)\n"
             "        return _exact_sum",
         ),
-        "privacy/test_noise_law.py::test_what_is_told_has_as_much_noise_as_the_gram",
+        "privacy/test_noise_law.py::test_scale_is_accepted_and_two_thirds_and_three_halves"
+        "_are_rejected",
         ("default-plan", "exact"),
     ),
     fault(
