@@ -9,7 +9,7 @@ from discreet.batch import Batch
 from discreet.features.unit_ball import with_bias
 from discreet.oracles.mechanisms.legal_rows import legal_rows
 from discreet.oracles.mechanisms.moments import Moments, exact_moments
-from discreet.oracles.mechanisms.perturb import noisy_gram, noisy_sums
+from discreet.oracles.mechanisms.perturb import noisy_gram, noisy_totals
 from tolerances import EXACT
 
 SIGMA = 3.0
@@ -53,7 +53,7 @@ def test_unit_draws_are_an_orthogonal_frame_of_symmetric_blocks(blocks, p):
 @pytest.mark.parametrize("shape", [(3, 2), (8,)])
 def test_unit_draws_of_responses_and_outcome_sums_are_orthonormal_up_to_sigma(shape):
     def noisy(sums, sigma, noise):
-        return noisy_sums("any", sums, len(shape), sigma, 1.0, noise)
+        return noisy_totals("any", sums, len(shape), sigma, 1.0, noise)
 
     moved = moved_by_draws(noisy, np.zeros(shape), np.prod(shape))
     np.testing.assert_allclose(moved, SIGMA * np.eye(len(moved)), atol=EXACT)

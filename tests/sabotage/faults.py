@@ -209,7 +209,7 @@ FAULTS = (
                 f"step = expected + 1e-12 * {ANSWERS}",
             ),
         ),
-        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("ridge-structured", "exact"),
     ),
     fault(
@@ -223,7 +223,7 @@ FAULTS = (
             ),
             Edit("pooled_statistics.py", "import math\n", "import math\n\nimport numpy as np\n"),
         ),
-        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("ridge-pooled", "exact"),
     ),
     fault(
@@ -234,7 +234,7 @@ FAULTS = (
             "math.sqrt(2 * problem.p) + 1e-12 * batch.records",
             f"math.sqrt(2 * problem.p) + 1e-12 * {ANSWERS}",
         ),
-        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("logistic-gaussian", "exact"),
     ),
     fault(
@@ -250,7 +250,7 @@ FAULTS = (
                 "import numpy as np\n\nfrom discreet.plan.plan",
             ),
         ),
-        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("ridge-structured", "exact"),
     ),
     fault(
@@ -321,7 +321,7 @@ FAULTS = (
         "the noise of the first action copied to all",
         "every coordinate has noise of its own",
         Edit(
-            "noisy_sums",
+            "noisy_totals",
             "sigma / unit)",
             "sigma / unit)\n        drawn[:] = drawn[..., :1, :] if axes == 2 else drawn",
         ),
@@ -527,7 +527,7 @@ FAULTS = (
         "silence is not charged",
         "a charge does not depend on answers",
         Edit("release_batch", "is not None)", "is not None) if batch.observed.any() else ledger"),
-        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("default-plan", "exact"),
     ),
     fault(
@@ -757,7 +757,7 @@ FAULTS = (
     fault(
         "how people fared is told without noise",
         "everything that is released is noisy",
-        Edit("noisy_sums", "(sums, drawn,", "(sums, drawn * (axes == 2),"),
+        Edit("noisy_totals", "(sums, drawn,", "(sums, drawn * (axes == 2),"),
         "audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",
         ("default-plan", "exact"),
     ),
@@ -802,7 +802,7 @@ FAULTS = (
         "noise on the totals of all actions alone",
         "everything that is released is noisy",
         Edit(
-            "noisy_sums",
+            "noisy_totals",
             "return _exact_sum",
             "drawn = np.where((axes == 2) | (np.arange(drawn.shape[-1]) < 2), drawn, 0)\n"
             "        return _exact_sum",

@@ -53,8 +53,8 @@ def noisy_statistics(
     sums = moments.outcome_sums
     return (
         noisy_gram(moments, gram, noise),
-        noisy_sums("response", moments.response, 2, response, moments.response_unit, noise),
-        None if sums is None else noisy_sums("told", sums, 1, gram, moments.gram_unit, noise),
+        noisy_totals("response", moments.response, 2, response, moments.response_unit, noise),
+        None if sums is None else noisy_totals("told", sums, 1, gram, moments.gram_unit, noise),
     )
 
 
@@ -81,7 +81,7 @@ def _svec_law(p: int) -> NumpyArray:
     return np.where(rows == columns, 1.0, np.sqrt(0.5))
 
 
-def noisy_sums(
+def noisy_totals(
     name: str, sums: Array, axes: int, sigma: Numbers, unit: float, noise: Noise
 ) -> Array:
     """Sums in multiples of ``unit`` plus independent noise of standard deviation σ.
