@@ -42,8 +42,6 @@ RIVALS: dict[str, Rival] = {
     "rival-coded": rivals.CodedBandit(),
 }
 """A shuffled report is attacked as its person sends it."""
-
-
 Record = tuple[NumpyArray, float, int]
 """Features, loss and action."""
 UPPER = np.triu_indices(DIMENSION + 1)
@@ -152,14 +150,20 @@ class RivalSubject:
 
 def exact_move(subject: RivalSubject) -> finding.Finding:
     """The ε that the furthest neighbours imply, compared with the claim; tight noise is used up."""
-    claimed = subject.claimed.epsilon
-    exact = finding.gaussian_epsilon(subject.shift, subject.claimed.delta)
-    verdict = finding.exact_verdict(exact, claimed)
-    if verdict == finding.HOLDS and "published" not in subject.mechanism and exact < 0.99 * claimed:
-        verdict = finding.WEAK
+    tight = "published" not in subject.mechanism
     said = f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units"
+    return _move(subject, subject.shift, subject.claimed, said, 0.99 if tight else 0.0)
+
+
+def _move(
+    subject: Any, shift: float, claimed: Budget, said: str, least: float = 0.0
+) -> finding.Finding:
+    exact, most = finding.gaussian_epsilon(shift, claimed.delta), claimed.epsilon
+    verdict = finding.exact_verdict(exact, most)
+    if verdict == finding.HOLDS and exact < least * most:
+        verdict = finding.WEAK
     question = "largest move by one record"
-    return finding.computed(subject, question, verdict, said, exact=exact, claimed=claimed)
+    return finding.computed(subject, question, verdict, said, exact=exact, claimed=most)
 
 
 def read_record(subject: RivalSubject) -> finding.Finding:
@@ -210,47 +214,36 @@ CROWDS = 40
 """Grams of others in whose batch a record is replaced: smallest eigenvalues depend on them."""
 
 
-@dataclass(frozen=True)
-class AdaSSPSubject:
-    """The oracle with tight constants at one ε; two actions."""
+def adassp_move(subject: RivalSubject) -> finding.Finding:
+    """The ε that the furthest neighbours imply, over crowds, angles, losses and actions.
 
-    epsilon: float
-    mechanism: str = ADASSP
+    A world has smallest eigenvalues, Grams (svec) and responses of a crowd and one record.
+    """
+    made = adassp(subject.budget)
+    law = np.where(UPPER[0] == UPPER[1], 1.0, math.sqrt(0.5)) * made.gram
 
-    @property
-    def name(self) -> str:
-        return f"{self.mechanism}, bandit"
-
-    @property
-    def calibrated(self) -> Any:
-        problem = Problem(2, DIMENSION + 1)
-        return rivals.AdaSSP().calibrate(problem, Budget(self.epsilon, DELTA))
-
-    def parts(self, crowd: NumpyArray, b: NumpyArray, loss: float, action: int) -> NumpyArray:
-        """Smallest eigenvalues, Grams (svec) and responses of a crowd and one record."""
-        mechanism = self.calibrated
+    def world(crowd: NumpyArray, b: NumpyArray, loss: float, action: int) -> NumpyArray:
         grams, (_, responses) = crowd.copy(), sums_of(b, loss - 0.5, action)
         grams[action] += np.outer(b, b)
-        law = np.where(UPPER[0] == UPPER[1], 1.0, math.sqrt(0.5)) * mechanism.gram
-        smallest = np.linalg.eigvalsh(grams)[:, 0] / mechanism.eigenvalue
+        smallest = np.linalg.eigvalsh(grams)[:, 0] / made.eigenvalue
         packed = grams[:, UPPER[0], UPPER[1]] / law
-        return np.concatenate([smallest, packed.ravel(), (responses / mechanism.response).ravel()])
+        return np.concatenate([smallest, packed.ravel(), (responses / made.response).ravel()])
 
-
-def adassp_move(subject: AdaSSPSubject) -> finding.Finding:
-    """The ε that the furthest neighbours imply, over crowds, angles, losses and actions."""
     rng, most = np.random.default_rng(0), 0.0
     for number in range(CROWDS):
         spread = np.exp2(rng.uniform(-2.0, 12.0, size=(2, DIMENSION + 1)))
         axes = np.linalg.qr(rng.normal(size=(2, DIMENSION + 1, DIMENSION + 1)))[0]
         crowd = (axes * spread[:, None, :]) @ axes.mT * (number > 0)
-        for pair in neighbours(21):
-            one, two = (subject.parts(crowd, *each) for each in pair)
-            most = max(most, float(np.linalg.norm(one - two)))
-    exact = finding.gaussian_epsilon(most, DELTA)
-    verdict = finding.exact_verdict(exact, subject.epsilon)
+        for one, two in neighbours(21):
+            moved = world(crowd, *one) - world(crowd, *two)
+            most = max(most, float(np.linalg.norm(moved)))
     said = f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds"
-    return finding.computed(subject, "largest move by one record", verdict, said, exact=exact)
+    return _move(subject, most, subject.budget, said)
+
+
+def adassp(budget: Budget) -> Any:
+    """The mechanism of AdaSSP with tight constants for two actions."""
+    return rivals.AdaSSP().calibrate(Problem(ACTIONS, DIMENSION + 1), budget)
 
 
 TRIALS = 10_000
@@ -267,9 +260,13 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
     )
     about, hits = ("black box", subject.name, "which of two records was it"), (first, second)
     expected = finding.expected_of_gaussian(subject.shift, trials)
-    level = subject.epsilon
     return finding.hits_finding(
-        about, finding.Hits(*hits, trials), subject.claimed, alpha, expected, level=level
+        about,
+        finding.Hits(*hits, trials),
+        subject.claimed,
+        alpha,
+        expected,
+        level=subject.epsilon,
     )
 
 

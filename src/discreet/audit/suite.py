@@ -29,7 +29,7 @@ from discreet.audit.entropy import entropy_alone
 from discreet.audit.finding import FAILS, WEAK, Finding, worst
 from discreet.audit.neighbouring_runs import SCENARIOS
 from discreet.audit.noise_sources import FAST
-from discreet.audit.rival_audits import ADASSP, RIVALS, AdaSSPSubject, RivalSubject
+from discreet.audit.rival_audits import ADASSP, RIVALS, RivalSubject
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
 from discreet.text import duration, epsilon_text
 from discreet.types import JsonMapping, JsonObject
@@ -97,12 +97,9 @@ def checks(
         attack = partial(black_box, noise=FAST) if fast else black_box
         attacks = [attack, *[which_life] * (subject.mechanism == DEFAULT_PLAN)]
         listed += [Check("black box", each, subject, _TWO_SIDED) for each in attacks]
-    for epsilon, rival in itertools.product(effort.epsilons, RIVALS):
+    for epsilon, rival in itertools.product(effort.epsilons, (*RIVALS, ADASSP)):
         if rival in mechanisms:
             listed += _rival(RivalSubject(rival, epsilon))
-    if ADASSP in mechanisms:
-        move = rival_audits.adassp_move
-        listed += [Check("exact", move, AdaSSPSubject(each)) for each in effort.epsilons]
     played = [scenario for scenario in SCENARIOS if scenario.mechanism in mechanisms]
     for (epsilon, runs), scenario in itertools.product(effort.runs, played):
         enters = partial(neighbouring_runs.enters_once, epsilon=epsilon)
@@ -115,6 +112,8 @@ def checks(
 def _rival(subject: RivalSubject) -> list[Check]:
     if subject.mechanism == "rival-coded":
         return [Check("exact", rival_audits.crowds, subject)]
+    if subject.mechanism == ADASSP:
+        return [Check("exact", rival_audits.adassp_move, subject)]
     asked = [rival_audits.exact_move]
     asked += [rival_audits.amplification] * (subject.mechanism == "rival-shuffled")
     attack = Check("black box", rival_audits.black_box_rival, subject, _TWO_SIDED)
