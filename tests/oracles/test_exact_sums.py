@@ -133,18 +133,6 @@ def test_a_plain_float_sum_is_caught(noise, solved, monkeypatch):
         check_seeds(solved, noise, "sorted by label", range(4))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_one_block_alone_keeps_the_tolerance(seed):
-    """A product with a single column is where common matrix libraries add row after row."""
-    data = batch(seed, "sorted by label")
-    legal = legal_rows(data, "bandit", "general")
-    weights, labels = np.ones((MANY, 1)), legal.targets[:, :1]
-    tilt = 5.0 * np.random.default_rng(seed).normal(size=(1, WIDTH))
-    given = (weights, labels, np.array([1e-2 * MANY]), tilt, 0.5 * TOLERANCE)
-    theta = newton.minimise(legal.features, *given, legal.grid)
-    assert true_norm(theta, legal.grid, weights, labels, 1e-2 * MANY, tilt) <= TOLERANCE
-
-
 def test_the_order_of_rows_changes_neither_answer_nor_work(solved, monkeypatch):
     evaluations, honest = [], newton.LogisticObjective.at
 
@@ -334,9 +322,3 @@ def test_secure_draws_have_a_largest_size(word, monkeypatch):
     size = np.linalg.norm(extreme.ball("any", (5,)))
     assert size <= 5 * noise_module.LARGEST_EXPONENTIAL
     assert word or size > 5 * 36.0
-
-
-def test_a_batch_beyond_the_proof_is_refused_before_data_are_read(monkeypatch):
-    monkeypatch.setattr("discreet.oracles.mechanisms.legal_rows.LARGEST_BATCH", 100)
-    with pytest.raises(dc.InvalidInput, match="at most 100 records"):
-        oracle("gamma").fit(batch(0, "random", 102), dc.SecureNoise())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from catalogue import ACTIONS, DIMENSION, FEATURES, SHAPES, WIDTH, batch
+from catalogue import ACTIONS, SHAPES, WIDTH, batch
 from discreet.batch import Batch
 from discreet.errors import PrivateData
 from discreet.features.unit_ball import with_bias
@@ -23,7 +23,6 @@ from discreet.oracles.mechanisms.legal_rows import (
 from discreet.oracles.mechanisms.moments import NORMALISED, exact_moments, floating_moments
 from discreet.privacy.sensitivities import centre
 from discreet.releases.statistics import Statistics
-from discreet.simulate.engine import Machine, run
 from tolerances import EXACT
 
 BOUNDS = [NORMALISED, (1.0, 1.0), (0.8, 2.5)]
@@ -329,34 +328,3 @@ def test_matrices_stay_well_conditioned(columns, epsilon, exact, feedback):
         assert np.isfinite(made.predictor.weights).all()
         assert np.linalg.cond(made.statistics.following) <= 2.0**17
         earlier = (*earlier, made.statistics)
-
-
-# Many runs at once
-
-
-def test_runs_at_once_are_the_runs_alone():
-    """Budgets, floors, geometries and seeds, in the engine and one by one."""
-    rng = np.random.default_rng(4)
-    contexts = rng.normal(size=(150, DIMENSION)) * [1.0, 0.1, 0.01]
-    labels = (contexts[:, 0] > 0).astype(int) + (contexts[:, 1] > 0.05)
-    plans = [
-        dc.Plan(
-            n_actions=ACTIONS,
-            features=FEATURES,
-            budget=dc.Budget.none() if epsilon is None else dc.Budget(epsilon, 1e-5),
-            oracle=dc.PooledRidge(floor=floor, geometry=geometry),
-            feedback=feedback,
-        )
-        for feedback in ("bandit", "full")
-        for geometry in ("learned", "plain")
-        for epsilon, floor in ((1.0, 0.6), (30.0, 0.6), (30.0, 0.3), (None, 0.6))
-    ]
-    seeds = (0, 3, 4)
-    ends = np.array([16, 40, 76, 130, 150])
-    expected = [
-        [dc.evaluate(plan, contexts, labels, seed=seed).curve[ends - 1] for seed in seeds]
-        for plan in plans
-    ]
-    for memory in (2**31, 100_000):
-        made = run(plans, FEATURES.map(contexts), labels, seeds, Machine(memory=memory))
-        np.testing.assert_allclose(made, expected, rtol=0, atol=EXACT)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalogue import ACTIONS, WIDTH, batch, features
+from catalogue import ACTIONS, WIDTH, batch
 from discreet.oracles.mechanisms import newton
 from discreet.oracles.mechanisms.newton import minimise
 from reference.logistic import gradient_norm, minimiser
@@ -129,17 +129,3 @@ def test_a_step_is_taken_again_only_where_it_was_worse():
     )
     for ours, theirs in pairs:
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=EXACT)
-
-
-def test_void_rows_count_for_nothing():
-    data = batch(10, "bandit", 6)
-    observed = data.observed.copy()
-    observed[::2] = False
-    void = type(data)(data.features, data.losses, observed)
-    kept = type(data)(data.features[1::2], data.losses[1::2], data.observed[1::2])
-    tilt = np.zeros((ACTIONS, WIDTH))
-    np.testing.assert_allclose(
-        solve(void, 0.5, tilt), solve(kept, 0.5, tilt), rtol=0, atol=4 * TOLERANCE
-    )
-    nothing = type(data)(features(4), np.ones((4, ACTIONS)), np.zeros((4, ACTIONS), dtype=bool))
-    np.testing.assert_array_equal(solve(nothing, 0.5, tilt), 0.0)
