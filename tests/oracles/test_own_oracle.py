@@ -10,12 +10,10 @@ import pytest
 import discreet as dc
 from catalogue import ACTIONS, FEATURES, contexts
 from discreet.oracles.mechanisms.legal_rows import legal_rows
-from discreet.privacy.accounting import epsilon
 from discreet.privacy.calibration import gaussian_multiplier, smallest_scale
 from discreet.privacy.events import NO_BUDGET, STACKED, Event, Gaussian
 from discreet.releases.release import Fit, Predictor
 from discreet.simulate.engine import run
-from discreet.simulate.plan_forecast import plan_forecast
 
 
 @dataclass(frozen=True)
@@ -79,27 +77,6 @@ def test_it_meets_the_contract_and_a_string_does_not():
     assert isinstance(NoisyMeans(), dc.Oracle)
     assert not isinstance("NoisyMeans", dc.Oracle)
     assert not isinstance(plan_of().mechanism, dc.Oracle)
-
-
-def test_a_learner_saves_loads_and_releases(tmp_path):
-    learner = dc.Learner(plan_of())
-    for context in contexts(3):
-        learner.observe(learner.decide(context).id, 0.25)
-    learner.save(tmp_path / "state")
-    learner = dc.Learner.load(tmp_path / "state")
-    learner.decide(contexts(1)[0])
-    assert [each.event for each in learner.released.items] == [plan_of().event] * 2
-    assert "NoisyMeans is not audited by discreet" in learner.ledger.spent().assumptions
-    assert learner.ledger.spent().epsilon == epsilon(plan_of().mechanism.event, 1e-5)
-
-
-def test_plans_are_written_read_and_described():
-    plan = plan_of(prior=3)
-    assert dc.Plan.from_config(plan.to_config()) == plan
-    assert "NoisyMeans(prior=3.0), as given." in plan.explain()
-    found = plan_forecast(plan, rows=200)
-    assert found["noise"]["scales"] == {"sigma": plan.mechanism.sigma}
-    assert found["noise"]["expected_norm"] == plan.mechanism.noise_norm
 
 
 def test_runs_stack_like_those_of_any_oracle():
