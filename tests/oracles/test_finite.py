@@ -6,7 +6,7 @@ from scipy.stats import chi2
 
 import discreet as dc
 from catalogue import ACTIONS, FINITE, NONE, ORACLES, PURE, SHAPES, OracleCase, batch_for
-from discreet.audit import HOLDS
+from discreet.audit import HOLDS, Chosen
 from discreet.audit.noise_law import choice
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms import finite_choice
@@ -51,23 +51,13 @@ def test_ties_go_to_the_first():
         np.testing.assert_array_equal(chosen, below)
 
 
-class Recorder:
-    """Noise that keeps what it was asked for."""
-
-    def __init__(self, exact):
-        self.exact = exact
-
-    def choose(self, name, scores, scale):  # noqa: ARG002
-        self.scores, self.scale = np.asarray(scores), float(np.squeeze(scale))
-        return 0
-
-
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 @pytest.mark.parametrize("exact", [False, True])
 def test_scores_and_scale_give_the_exponential_mechanism(exact, feedback, losses):
     case = OracleCase(dc.FiniteClass(FINITE), PURE, feedback, losses)
     data = batch_for(case, 40)
-    asked = Recorder(exact)
+    asked = Chosen()
+    asked.exact = exact
     case.calibrated.fit(data, asked)
     sensitivity = ACTIONS if feedback == "full" else 1
     grid = finite_choice.GRID if exact else 1.0
@@ -107,7 +97,7 @@ def test_rows_are_summed_in_chunks(chunk, monkeypatch):
     """A large class limits how many rows are predicted at once; the sums are the same."""
     case = ORACLES["FiniteClass-private"]
     data = batch_for(case, 40)
-    whole, parts = Recorder(True), Recorder(True)
+    whole, parts = Chosen(), Chosen()
     case.calibrated.fit(data, whole)
     monkeypatch.setattr(
         finite_choice, "max", lambda *values: min(chunk, max(values)), raising=False
