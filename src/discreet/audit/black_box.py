@@ -27,7 +27,7 @@ from discreet.oracles import Mechanism
 from discreet.plan.plan import Plan
 from discreet.privacy.accounting import person_event
 from discreet.privacy.budget import Participation
-from discreet.privacy.noise import Noise, SecureNoise
+from discreet.privacy.noise import Noise, SecureNoise, SeededNoise
 from discreet.releases.statistics import Statistics
 from discreet.types import NumpyArray
 
@@ -35,8 +35,7 @@ TRIALS = 10_000
 """Releases of each world at ε = 2; worlds of a smaller ε lie closer, and need more."""
 _AT_ONCE = 10_000
 _POINTS = 2**15
-"""Quasi-random points for the rates of objective perturbation, with at most the error of as many
-draws."""
+"""Seeded draws from which the rates of objective perturbation are estimated."""
 OFTEN = Participation(batches=3, records=2)
 Score = Callable[[finding.Published], NumpyArray]
 
@@ -163,7 +162,8 @@ def _gaussian_plan(
 def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
     objective = Objective(subject, 1)
     first, second = subject.worst_pair()
-    draws = _spread_draws(objective)
+    draw = SeededNoise(0).normal if objective.gaussian else SeededNoise(0).ball
+    draws = draw(objective.tilt, (_POINTS, *objective.names[objective.tilt]))
 
     def ratios(world: Batch, share: float) -> NumpyArray:
         theta = objective.fit(world, {objective.tilt: share * draws})
@@ -178,22 +178,6 @@ def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
     expected = _expected(declared, threshold, trials), _expected(halved, threshold, trials)
     batches = [(first, second, score)]
     return AttackPlan(subject.calibrated, batches, expected, gaussian=False, points=_POINTS)
-
-
-def _spread_draws(objective: Objective) -> NumpyArray:
-    """Draws of the objective's noise that fill its law evenly, the same at every call."""
-    from scipy.special import gammaincinv, ndtri
-    from scipy.stats import qmc
-
-    shape = objective.names[objective.tilt]
-    blocks, size = math.prod(shape[:-1]), shape[-1]
-    points = qmc.Sobol(blocks * (size + 1), seed=0).random(_POINTS)
-    points = np.clip(points.reshape(_POINTS, blocks, size + 1), 1e-12, 1 - 1e-12)
-    normal = ndtri(points[..., :size])
-    if not objective.gaussian:
-        radius = gammaincinv(size, points[..., size:])
-        normal = normal / np.linalg.norm(normal, axis=-1, keepdims=True) * radius
-    return np.asarray(normal.reshape(_POINTS, *shape))
 
 
 def _best_threshold(cases: Sequence[list[NumpyArray]], subject: Subject, trials: int) -> float:
