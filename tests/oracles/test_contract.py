@@ -166,23 +166,6 @@ def test_a_void_row_only_counts(case):
     )
 
 
-@pytest.mark.parametrize(
-    "case", [each for each in regressions if not each.values[0].budget.private]
-)
-def test_relabelling_actions_permutes_the_predictor(case):
-    """Without noise; and a finite class knows its actions by number."""
-    order = np.array([2, 0, 1])
-    data = batch_for(case, 30)
-    relabelled = Batch(data.features, data.losses[:, order], data.observed[:, order])
-    plain = case.calibrated.fit(data, NOISE).predictor.weights
-    np.testing.assert_allclose(
-        case.calibrated.fit(relabelled, NOISE).predictor.weights,
-        plain[order],
-        rtol=SOLVER,
-        atol=SOLVER,
-    )
-
-
 def stackable():
     """(name, cases) of one structure: three ridges, or three budgets, or both."""
     for name, case in ORACLES.items():

@@ -96,6 +96,7 @@ def test_no_row_is_longer_than_the_grid(p):
     """In Python's integers, and with every product formed in them too."""
     for seed in range(3 if p < 300 else 1):
         rows = grid_rows(300 if p < 300 else 30, p, seed)
+        assert ((whole(rows)[:, 1:] ** 2).sum(axis=-1) <= GRID**2).all()
         for name, matrix in matrices(p, seed).items():
             for bounds in BOUNDS:
                 z, factors = shortened_rows(rows, matrix, *bounds)
