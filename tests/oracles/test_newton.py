@@ -108,3 +108,24 @@ def test_single_precision_ends_where_no_step_improves(monkeypatch):
     assert size.max() > 20
     assert (np.linalg.norm(made - exact, axis=-1) < 1e-4 * size).all()
     assert len(steps) < 20
+
+
+def test_a_step_is_taken_again_only_where_it_was_worse():
+    rng = np.random.default_rng(1)
+    data = batch(25, "bandit", 3)
+    theta = rng.normal(size=(1, 4, ACTIONS, WIDTH))
+    weights = np.repeat(data.observed[None, None], 4, axis=1)
+    given = data.features[None, None], weights, data.losses[None, None]
+    ridge, tilt = np.ones((1, 4, ACTIONS, 1)), rng.normal(size=theta.shape)
+    objective = newton.LogisticObjective.of(*given, ridge, tilt)
+    other = theta.copy()
+    other[:, 2] *= 0.5
+    made = newton._again(objective, objective.at(theta), other, np.arange(4) == 2)
+    wanted = objective.at(other)
+    pairs = zip(
+        (made.theta, *made.means, *made[2:]),
+        (wanted.theta, *wanted.means, *wanted[2:]),
+        strict=True,
+    )
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=EXACT)
