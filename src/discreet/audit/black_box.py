@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet.audit import finding
 from discreet.audit.gaussian import GaussianRelease, shift_of
-from discreet.audit.noise_sources import EXACT, FAST, Chosen, Trials, sampler
+from discreet.audit.noise_sources import EXACT, FAST, Trials, choice_of, sampler
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
@@ -203,9 +203,7 @@ def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
     first, second = subject.worst_pair()
 
     def rate(world: Batch, sharper: float) -> float:
-        noise = Chosen()
-        subject.fit(world, noise)
-        return math.exp(noise.log_law(sharper)[0])
+        return math.exp(choice_of(subject.calibrated, world).log_law(sharper)[0])
 
     def score(release: finding.Published) -> NumpyArray:
         return np.asarray(0.5 - release.predictor.weights[..., 0, 0])

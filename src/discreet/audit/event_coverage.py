@@ -24,7 +24,7 @@ from discreet.audit.finding import (
     worst,
 )
 from discreet.audit.gaussian import GaussianRelease, distance_verdict, releases_of, shift_of
-from discreet.audit.noise_sources import Chosen
+from discreet.audit.noise_sources import Chosen, choice_of
 from discreet.audit.objective import Objective
 from discreet.audit.second_accountant import AGREE, epsilon_of
 from discreet.audit.subjects import Subject
@@ -99,12 +99,10 @@ def _sampler_is_paid(subject: Subject, mechanism: Any) -> bool:
 
 def _choice_cost(subject: Subject, mechanism: Mechanism) -> float:
     """Twice the largest move of a score over the scale of the choice."""
-    fits = []
-    for batch in (*subject.worst_pair(), subject.record([0.0], 0.0, None)):
-        fits.append(Chosen())
-        mechanism.fit(batch, fits[-1])
-    moved = max(float(np.abs(one.scores - two.scores).max()) for one in fits for two in fits)
-    return 2.0 * moved / min(each.scale for each in fits)
+    batches = *subject.worst_pair(), subject.record([0.0], 0.0, None)
+    made = [choice_of(mechanism, batch) for batch in batches]
+    moved = max(float(np.abs(one.scores - two.scores).max()) for one in made for two in made)
+    return 2.0 * moved / min(each.scale for each in made)
 
 
 def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:

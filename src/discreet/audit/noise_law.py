@@ -13,13 +13,7 @@ import numpy as np
 
 from discreet.audit.finding import Finding, clopper_pearson, computed
 from discreet.audit.gaussian import releases_of
-from discreet.audit.noise_sources import (
-    EXACT,
-    Chosen,
-    Trials,
-    in_fresh_process,
-    sampler,
-)
+from discreet.audit.noise_sources import EXACT, Trials, choice_of, in_fresh_process, sampler
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms.legal_rows import GRID
@@ -269,8 +263,7 @@ def choice(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Findin
     """The first function is chosen as often as its probability requires, in two worlds."""
     kept, rates = [], []
     for world in subject.worst_pair():
-        fitted = Chosen()
-        subject.fit(world, fitted)
+        fitted = choice_of(subject.calibrated, world)
         drawn = Trials(noise, 2 * RELEASES).choose(
             "finite class", fitted.scores, np.asarray(fitted.scale)
         )

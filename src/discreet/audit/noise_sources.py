@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.batch import Batch
+from discreet.oracles import Mechanism
 from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.types import Array, NumpyArray
@@ -97,6 +99,13 @@ class Chosen:
         from scipy.special import log_softmax
 
         return np.asarray(log_softmax(-sharper * self.scores / self.scale))
+
+
+def choice_of(mechanism: Mechanism, batch: Batch) -> Chosen:
+    """The scores, and the scale, with which the fit of a batch chooses."""
+    noise = Chosen()
+    mechanism.fit(batch, noise)
+    return noise
 
 
 @dataclass

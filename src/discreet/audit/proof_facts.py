@@ -20,20 +20,19 @@ from discreet.audit.finding import (
     listed,
 )
 from discreet.audit.gaussian import SLOTS, GaussianRelease, releases_of, shift_of
-from discreet.audit.noise_sources import Chosen
+from discreet.audit.noise_sources import Chosen, choice_of
 from discreet.audit.second_accountant import AGREE, agree, epsilon_of
 from discreet.audit.subjects import JOINT, Subject, constants
 from discreet.batch import Batch
 from discreet.errors import PrivateData
 from discreet.features.unit_ball import UnitBall
-from discreet.oracles import FiniteClass, Mechanism
+from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import event_json
 from discreet.privacy.sensitivities import centre
 from discreet.releases.statistics import Statistics
-from discreet.types import NumpyArray
 
 HOSTILE = 200
 MANY_ROWS = 120_001
@@ -203,13 +202,6 @@ MANY = 20_000
 """Copies of one function, which fix the normaliser: then the ratio comes close to ε."""
 
 
-def log_probabilities(mechanism: Mechanism, batch: Batch) -> NumpyArray:
-    """The probability of each function, from the scores and the scale of a fit."""
-    noise = Chosen()
-    mechanism.fit(batch, noise)
-    return noise.log_law()
-
-
 def exact_choice(subject: Subject) -> Finding:
     """The largest log ratio of probabilities over pairs of records, for two classes."""
     rng = np.random.default_rng(0)
@@ -220,7 +212,7 @@ def exact_choice(subject: Subject) -> Finding:
     found = 0.0
     for weights in (random, hard):
         mechanism = FiniteClass(weights).calibrate(subject.problem, subject.budget)
-        laws = [log_probabilities(mechanism, subject.record([c], y, a)) for c, y, a in corners]
+        laws = [choice_of(mechanism, subject.record([c], y, a)).log_law() for c, y, a in corners]
         found = max(found, *(float((one - two).max()) for one in laws for two in laws))
     verdict = exact_verdict(found, subject.epsilon)
     if verdict == HOLDS and found < 0.99 * subject.epsilon:
