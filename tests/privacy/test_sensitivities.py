@@ -161,7 +161,6 @@ CASES = [
     *(("full", "general", A) for A in (2, 5, 8)),
 ]
 
-
 WEIGHTED = [
     *((*case, 1.0) for case in CASES),
     *(("bandit", "general", 3, weight) for weight in (0.3, 1.7, 2.0, math.sqrt(8.0))),

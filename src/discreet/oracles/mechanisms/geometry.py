@@ -30,7 +30,6 @@ NONE = 2.0**-20
 LEAST = 2.0**-32
 """No variance is believed below this share of a row's: directions without any stay bounded."""
 
-
 CLEAR_SPREAD = 0.06
 """A spread of predicted losses between actions from which on contexts count as clear, and twice
 this is fully clear. [docs/results/rewards.md]"""
