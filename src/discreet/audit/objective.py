@@ -119,6 +119,16 @@ class Objective:
         theta[:, 0] = plane
         return self.log_densities(theta, batch)[:, 0]
 
+    def law_of_two(self, plane: Floats, batch: Batch) -> Floats:
+        """log p of two actions' weights over all pairs of points (k, 2) of a plane, (k, k)."""
+        b, volume = self.noise_and_volume(np.repeat(plane[:, None], 2, axis=1), batch)
+        square = (b**2).sum(axis=-1)
+        if self.joint:
+            norm = np.sqrt(square[:, None, 0] + square[None, :, 1])
+        else:
+            norm = np.sqrt(square[:, None, 0]) + np.sqrt(square[None, :, 1])
+        return np.asarray(volume[:, None, 0] + volume[None, :, 1] - norm / self.scale)
+
     def noise_and_volume(self, theta: Floats, batch: Batch) -> tuple[Floats, Floats]:
         """b(θ) (..., A, p) and log det of the Hessian of each action (..., A), for p = 2."""
         from scipy.special import expit
@@ -137,62 +147,30 @@ class Objective:
         return self.log_density(theta, second) - self.log_density(theta, first)
 
 
-_ANGLES = np.linspace(0.0, 2 * math.pi, 72, endpoint=False)
-_RADII = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 60)])
-PLANE = np.outer(_RADII, np.exp(1j * _ANGLES)).reshape(-1, 1).view(np.float64)
+_ANGLES = np.exp(2j * math.pi * np.arange(16) / 16)
+_RADII = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 40)])
+PLANE = np.outer(_RADII, _ANGLES).reshape(-1, 1).view(np.float64)
 """Weights of one action at which densities are compared."""
 _OTHERS: list[list[tuple[float, float]]] = [[], [(1.0, 0.0)], [(-1.0, 1.0), (0.5, 0.3)]]
 """Records (context, loss) that both worlds share."""
 
 
 def exact_pure(subject: Subject) -> Finding:
-    """The largest log-likelihood ratio over a grid of weights and all pairs of records."""
+    """The largest log-likelihood ratio over pairs of weights, and over all pairs of records."""
     worst = share = 0.0
+    contents = itertools.product((-1.0, 0.0, 1.0), (0.0, 0.4, 1.0), (0, 1))
+    records = [subject.record([c], y, action) for c, y, action in contents]
+    records.append(subject.record([0.0], 0.0, None))
     for others in _OTHERS:
         objective = Objective(subject, len(others) + 1)
         shared = [subject.record([context], loss, 0) for context, loss in others]
-        search = _joint_worst if objective.joint else _separate_worst
-        worst = max(worst, search(objective, shared))
+        laws = [objective.law_of_two(PLANE, joined(*shared, record)) for record in records]
+        worst = max(worst, *(float((one - two).max()) for one in laws for two in laws))
         share = max(share, objective.solver_share)
     exact = worst + share
     verdict = exact_verdict(exact, subject.epsilon)
     said = f"the objective shows at most {worst:.4f}, the solver's error {share:.4f}"
     return computed(subject, "largest likelihood ratio", verdict, said, exact=exact)
-
-
-def _separate_worst(objective: Objective, shared: list[Batch]) -> float:
-    """Actions have noise of their own, so ratios of different actions add up."""
-    subject = objective.subject
-    same = silent = moved = 0.0
-    alone, *single = (
-        objective.block_law(PLANE, joined(*shared, record))
-        for record in (subject.record([0.0], 0.0, None), *_records(subject, 0))
-    )
-    for one in single:
-        same = max(same, *(float((one - two).max()) for two in single))
-        # The record leaves this action and enters another one, which is independent of it.
-        ratios = one - alone
-        silent = max(silent, float(np.abs(ratios).max()))
-        moved = max(moved, float(ratios.max() - ratios.min()))
-    if subject.feedback == "full":
-        return subject.n_actions * max(same, silent)
-    return max(same, silent, moved)
-
-
-def _records(subject: Subject, action: int) -> list[Batch]:
-    pairs = itertools.product((-1.0, 0.0, 1.0), (0.0, 0.4, 1.0))
-    return [subject.record([context], loss, action) for context, loss in pairs]
-
-
-def _joint_worst(objective: Objective, shared: list[Batch]) -> float:
-    """One norm over two actions: a grid of pairs of weights."""
-    theta, parts = np.repeat(PLANE[:: len(PLANE) // 400, None], 2, axis=1), []
-    for record in (each for action in (0, 1) for each in _records(objective.subject, action)):
-        b, volume = objective.noise_and_volume(theta, joined(*shared, record))
-        square = (b**2).sum(axis=-1)
-        norm = np.sqrt(square[:, None, 0] + square[None, :, 1])
-        parts.append(volume[:, None, 0] + volume[None, :, 1] - norm / objective.scale)
-    return max(float((one - two).max()) for one in parts for two in parts)
 
 
 def exact_gaussian_objective(subject: Subject) -> Finding:
