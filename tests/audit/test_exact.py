@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.audit import gaussian
 from discreet.audit.finding import FAILS, HOLDS, gaussian_epsilon
 from discreet.audit.gaussian import (
     exact_gram,
@@ -70,10 +71,10 @@ def test_the_reader_gets_back_the_noise_of_a_thousand_repaired_releases(feedback
     ("mechanism", "weight"),
     [("ridge-structured", 1.0), ("ridge-pooled", 2.0), ("ridge-stretched", 2.0)],
 )
-def test_the_optimiser_finds_the_constant_of_the_proof(mechanism, weight):
+def test_the_search_finds_the_constant_of_the_proof(mechanism, weight):
     subject = replace(RIDGE, mechanism=mechanism)
     release = releases_of(subject)
-    found = largest_distance(subject, release.distance, starts=1) * subject.calibrated.gram
+    found = largest_distance(subject, release) * subject.calibrated.gram
     proven = ridge_sensitivity("bandit", 2, weight=weight, normalised=subject.stretched)
     assert found == pytest.approx(proven, rel=1e-4)
 
@@ -83,12 +84,13 @@ def test_the_optimiser_finds_the_constant_of_the_proof(mechanism, weight):
     # Bounds are nearly zero and infinite with one record, and close to one with two thousand.
     [(1.0, 1), (0.5, 600), (0.0, 2_000)],
 )
-def test_no_bounds_of_rows_move_the_constant(clear, records):
+def test_no_bounds_of_rows_move_the_constant(clear, records, monkeypatch):
     """Shortened rows and losses are legal ones: unit rows attain the constant, none exceeds it."""
     subject = Subject("ridge-stretched", "bandit", "general", 2.0)
     subject.__dict__["earlier"] = subject.past(subject.earlier[-1].following, clear)
     release = releases_of(subject, records)
-    found = largest_distance(subject, release.distance, starts=1) * subject.calibrated.gram
+    monkeypatch.setattr(gaussian, "ANGLES", 8)
+    found = largest_distance(subject, release) * subject.calibrated.gram
     proven = ridge_sensitivity("bandit", 2, weight=2.0, normalised=True)
     assert found == pytest.approx(proven, rel=1e-4)
     assert found <= (1.0 + 1e-9) * proven
@@ -107,12 +109,12 @@ def test_movement_without_noise_is_an_infinite_distance(monkeypatch):
 def test_the_gram_for_radii_is_tight(mechanism, feedback, monkeypatch):
     """√2 for blocks, √(2A) for A equal blocks of a dense matrix; half its noise is noticed."""
     subject = Subject(mechanism, feedback, "general", 2.0)
-    finding = exact_gram(subject, starts=1)
+    finding = exact_gram(subject)
     assert finding.verdict == HOLDS
     assert "share of 1.00000" in finding.said
     halved = replace(subject.calibrated_with_gram, gram=subject.calibrated_with_gram.gram / 2)
     monkeypatch.setitem(subject.__dict__, "calibrated_with_gram", halved)
-    assert exact_gram(subject, starts=1).verdict == FAILS
+    assert exact_gram(subject).verdict == FAILS
 
 
 @pytest.mark.parametrize("mechanism", ["logistic-gamma", "logistic-gaussian", "logistic-paper"])

@@ -6,7 +6,7 @@ gives offset and Λ. A pooled mechanism publishes the noisy statistics of each b
 
 The noise of a release is a linear function of standard draws, so the shipped fit with one draw
 at a time gives the covariance of these statistics. Without noise it gives the mean.
-An optimiser over neighbouring records then looks for the largest distance: both feedbacks, equal
+A search over neighbouring records then looks for the largest distance: both feedbacks, equal
 and different actions, void slots, through the integers of a private release.
 """
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -31,11 +31,10 @@ from discreet.releases.release import Fit, Release
 from discreet.releases.statistics import Statistics
 from discreet.types import NumpyArray
 
-Distance = Callable[[Batch, Batch], float]
 TIGHT = 0.999
-"""An optimiser that finds less than this share of the declared distance has failed."""
-_STEP = 1e-4
-"""Finite differences: far above the grid of 2^−20, far below the size of a context."""
+"""A search that finds less than this share of the declared distance has failed."""
+ANGLES = 64
+"""Of contexts on a circle: 0.1 apart, so that the grid finds 0.9994 of any distance."""
 SLOTS = 600
 """Slots of a batch after a past: so many that the bounds of rows depend on the signal."""
 INSIDE = (0.25, 0.42, 0.5, 0.58, 0.75)
@@ -62,7 +61,6 @@ class GaussianRelease:
     mechanism: Any
     records: int = 1
     earlier: Sequence[Statistics] = ()
-    _means: dict[tuple[bytes, ...], NumpyArray] = field(default_factory=dict)
 
     def batch(self, *records: Batch) -> Batch:
         """Some records, and void slots for the rest of the batch."""
@@ -138,14 +136,8 @@ class GaussianRelease:
         return declared
 
     def mean(self, record: Batch) -> NumpyArray:
-        """The statistics of a batch with this record, without noise.
-
-        They are cached: a search moves one of two records at a time, and needs both.
-        """
-        key = (record.features.tobytes(), record.losses.tobytes(), record.observed.tobytes())
-        if key not in self._means:
-            self._means[key] = self.read(self.fit(self.batch(record)))
-        return self._means[key]
+        """The statistics of a batch with this record, without noise."""
+        return self.read(self.fit(self.batch(record)))
 
     @cached_property
     def covariance(self) -> NumpyArray:
@@ -167,11 +159,17 @@ class GaussianRelease:
 
     def distance(self, first: Batch, second: Batch) -> float:
         """Standard deviations between two worlds; ∞ if they differ where there is no noise."""
-        moved = self.mean(first) - self.mean(second)
+        return self.diameter([self.mean(first), self.mean(second)])
+
+    def diameter(self, means: Sequence[NumpyArray]) -> float:
+        """The largest distance between any two of these statistics."""
+        from scipy.spatial.distance import pdist
+
         noisy, still = self._whitening
-        if np.linalg.norm(moved @ still) > _UNNOISED * math.sqrt(np.trace(self.covariance)):
+        moved = np.ptp(np.stack(means) @ still, axis=0)
+        if np.linalg.norm(moved) > _UNNOISED * math.sqrt(np.trace(self.covariance)):
             return math.inf
-        return float(np.linalg.norm(moved @ noisy))
+        return float(pdist(np.stack(means) @ noisy).max())
 
 
 def releases_of(subject: Subject, records: int = 1) -> GaussianRelease:
@@ -204,76 +202,39 @@ def _side_by_side(
     return np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in parts], axis=-1)
 
 
-def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed: int = 0) -> float:
-    """The largest distance between neighbouring records that an optimiser finds.
+def largest_distance(subject: Subject, release: GaussianRelease) -> float:
+    """The largest distance between neighbouring records: the known pair, and a fine grid of others.
 
-    Contexts are free numbers, which the features project. The ends of losses are tried in all
-    combinations, and losses inside where their squares are released: there a squared distance is
-    not convex in them.
+    Contexts lie on two circles, or on a line; losses are the ends of [0, 1] in all combinations,
+    also where one label was declared, since a mechanism that was promised such rows must enforce
+    them. Where squares of losses are released a squared distance is not convex in losses, so losses
+    inside are tried too.
     """
-    from scipy.optimize import minimize
-
-    rng = np.random.default_rng(seed)
-    best, size = 0.0, subject.dimension
-    actions = [(0, 0), (0, None)] if subject.feedback == "full" else [(0, 0), (0, 1), (0, None)]
-
-    def apart(x: NumpyArray, y: NumpyArray, pair: tuple[int | None, ...]) -> float:
-        one, two = map(subject.record, x.reshape(2, size), y, pair)
-        return -min(distance(one, two), 1e6)
-
-    def furthest(x: NumpyArray, *rest: Any, steps: int) -> NumpyArray:
-        options = {"eps": _STEP, "maxiter": steps}
-        return np.asarray(minimize(apart, x, rest, "L-BFGS-B", options=options).x)
-
-    for pair, start in itertools.product(actions, range(starts)):
-        contexts = rng.normal(size=2 * size)
-        losses = _first_losses(subject, rng, start)
-        for _ in range(2):
-            contexts, before = furthest(contexts, losses, pair, steps=30), losses
-            for each in _loss_choices(subject):
-                if apart(contexts, each, pair) < apart(contexts, losses, pair):
-                    losses = each
-            if losses is before:
-                break
-        contexts = furthest(contexts, losses, pair, steps=60)
-        best = max(best, -apart(contexts, losses, pair))
-    return math.inf if best >= 1e6 else best
-
-
-def _first_losses(subject: Subject, rng: np.random.Generator, start: int) -> NumpyArray:
-    if subject.losses == "one_label":
-        return (1.0 - np.eye(subject.n_actions))[[0, start % 2]]
-    if start == 0:  # opposite: equal ones are a local maximum where losses are published too
-        return np.repeat([[1.0], [0.0]], subject.n_actions, axis=1)
-    return rng.random((2, subject.n_actions))
-
-
-def _loss_choices(subject: Subject) -> list[NumpyArray]:
-    """Losses of two records to be tried; general rows too where one label was declared.
-
-    A mechanism that was promised one-label rows must enforce them, so it is tried with others.
-    """
-    rows: Any = itertools.product((0.0, 1.0), repeat=subject.n_actions)
+    angles = np.linspace(0.0, 2.0 * math.pi, ANGLES, endpoint=False)
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    contexts = np.concatenate([circle, 0.5 * circle])[:, : subject.dimension]
+    losses: Any = itertools.product((0.0, 1.0), repeat=subject.n_actions)
+    actions: tuple[int | None, ...] = (0, None)
     if subject.feedback == "bandit":
-        inside = INSIDE if subject.stretched else ()
-        rows = [[each] * subject.n_actions for each in (0.0, 1.0, *inside)]
-    return [np.array(pair) for pair in itertools.product(rows, repeat=2)]
+        losses, actions = (0.0, 1.0, *(INSIDE if subject.stretched else ())), (0, 1, None)
+    tried = [subject.record(*each) for each in itertools.product(contexts, losses, actions)]
+    return release.diameter([release.mean(record) for record in (*subject.worst_pair(), *tried)])
 
 
-def exact_gaussian(subject: Subject, starts: int = 3) -> finding.Finding:
+def exact_gaussian(subject: Subject) -> finding.Finding:
     """The largest distance compared with the declared one, and the ε that it implies."""
     release = releases_of(subject, SLOTS if subject.earlier else 1)
-    found = largest_distance(subject, release.distance, starts)
+    found = largest_distance(subject, release)
     exact = finding.gaussian_epsilon(found, subject.budget.delta)
     verdict, said = _compared(found, shift_of(subject.calibrated.event))
     verdict = finding.worst([finding.exact_verdict(exact, subject.epsilon), verdict])
     return finding.computed(subject, "largest move by one record", verdict, said, exact=exact)
 
 
-def exact_gram(subject: Subject, starts: int = 3) -> finding.Finding:
+def exact_gram(subject: Subject) -> finding.Finding:
     """The largest distance of a perturbed objective's Gram, at its share of the budget."""
     release = GaussianRelease(subject.calibrated_with_gram)
-    found = largest_distance(subject, release.distance, starts)
+    found = largest_distance(subject, release)
     compared = _compared(found, 1.0 / release.mechanism.event.events[-1].multiplier)
     return finding.computed(subject, "largest move of the Gram, with radii", *compared)
 
