@@ -23,7 +23,13 @@ from discreet.audit.finding import (
     gaussian_epsilon,
     worst,
 )
-from discreet.audit.gaussian import GaussianRelease, distance_verdict, releases_of, shift_of
+from discreet.audit.gaussian import (
+    GaussianRelease,
+    diameter,
+    distance_verdict,
+    releases_of,
+    shift_of,
+)
 from discreet.audit.noise_sources import Chosen, choice_of
 from discreet.audit.objective import Objective
 from discreet.audit.second_accountant import AGREE, epsilon_of
@@ -101,8 +107,8 @@ def _choice_cost(subject: Subject, mechanism: Mechanism) -> float:
     """Twice the largest move of a score over the scale of the choice."""
     batches = *subject.worst_pair(), subject.record([0.0], 0.0, None)
     made = [choice_of(mechanism, batch) for batch in batches]
-    moved = max(float(np.abs(one.scores - two.scores).max()) for one in made for two in made)
-    return 2.0 * moved / min(each.scale for each in made)
+    moved = np.ptp([each.scores for each in made], axis=0).max()
+    return float(2.0 * moved / min(each.scale for each in made))
 
 
 def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
@@ -166,8 +172,7 @@ def exact_parts(
     # One record is replaced, in its part.
     policy = [_part_sums(plan, each, records[0]) for each in records]
     control = [_part_sums(plan, records[0], each) for each in records]
-    moves = itertools.chain(*(itertools.combinations(each, 2) for each in (policy, control)))
-    found = max(_distance(covariance, one - two) for one, two in moves)
+    found = max(diameter(policy, covariance), diameter(control, covariance))
     sums = [each.event for each in (plan.guardrail_sums, plan.loss_sums) if each is not None]
     declared = math.hypot(*map(shift_of, sums))
     exact = gaussian_epsilon(math.hypot(shift_of(plan.mechanism.event), found), plan.budget.delta)
@@ -199,10 +204,3 @@ def _part_sums(
     made, _ = release_batch(plan, noise or Chosen(), batch, plan.nothing_released(), unpaid)
     found = [each.sums for each in (made.part_losses, made.guardrails) if each is not None]
     return np.concatenate([np.asarray(sums).reshape(-1) for sums in found])
-
-
-def _distance(covariance: NumpyArray, moved: NumpyArray) -> float:
-    """Standard deviations; ∞ if something moves that has no noise."""
-    if np.linalg.matrix_rank(covariance) < len(moved):
-        return math.inf if np.any(moved) else 0.0
-    return float(math.sqrt(moved @ np.linalg.solve(covariance, moved)))

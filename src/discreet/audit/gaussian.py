@@ -151,25 +151,21 @@ class GaussianRelease:
             total += moved.T @ moved
         return total
 
-    @cached_property
-    def _whitening(self) -> tuple[NumpyArray, NumpyArray]:
-        values, vectors = np.linalg.eigh(self.covariance)
-        noisy = values > 1e-9 * values[-1]
-        return vectors[:, noisy] / np.sqrt(values[noisy]), vectors[:, ~noisy]
-
     def distance(self, first: Batch, second: Batch) -> float:
-        """Standard deviations between two worlds; ∞ if they differ where there is no noise."""
-        return self.diameter([self.mean(first), self.mean(second)])
+        """Standard deviations between two worlds."""
+        return diameter([self.mean(first), self.mean(second)], self.covariance)
 
-    def diameter(self, means: Sequence[NumpyArray]) -> float:
-        """The largest distance between any two of these statistics."""
-        from scipy.spatial.distance import pdist
 
-        noisy, still = self._whitening
-        moved = np.ptp(np.stack(means) @ still, axis=0)
-        if np.linalg.norm(moved) > _UNNOISED * math.sqrt(np.trace(self.covariance)):
-            return math.inf
-        return float(pdist(np.stack(means) @ noisy).max())
+def diameter(means: Sequence[NumpyArray], covariance: NumpyArray) -> float:
+    """The largest distance between two worlds; ∞ if some differ where there is no noise."""
+    from scipy.spatial.distance import pdist
+
+    values, vectors = np.linalg.eigh(covariance)
+    noisy = values > 1e-9 * values[-1]
+    along = np.stack(means) @ vectors
+    if np.linalg.norm(np.ptp(along[:, ~noisy], axis=0)) > _UNNOISED * math.sqrt(values.sum()):
+        return math.inf
+    return float(pdist(along[:, noisy] / np.sqrt(values[noisy])).max())
 
 
 def releases_of(subject: Subject, records: int = 1) -> GaussianRelease:
@@ -218,7 +214,8 @@ def largest_distance(subject: Subject, release: GaussianRelease) -> float:
     if subject.feedback == "bandit":
         losses, actions = (0.0, 1.0, *(INSIDE if subject.stretched else ())), (0, 1, None)
     tried = [subject.record(*each) for each in itertools.product(contexts, losses, actions)]
-    return release.diameter([release.mean(record) for record in (*subject.worst_pair(), *tried)])
+    means = [release.mean(record) for record in (*subject.worst_pair(), *tried)]
+    return diameter(means, release.covariance)
 
 
 def exact_gaussian(subject: Subject) -> finding.Finding:

@@ -165,7 +165,7 @@ def exact_pure(subject: Subject) -> Finding:
         objective = Objective(subject, len(others) + 1)
         shared = [subject.record([context], loss, 0) for context, loss in others]
         laws = [objective.law_of_two(PLANE, joined(*shared, record)) for record in records]
-        worst = max(worst, *(float((one - two).max()) for one in laws for two in laws))
+        worst = max(worst, float(np.ptp(laws, axis=0).max()))
         share = max(share, objective.solver_share)
     exact = worst + share
     verdict = exact_verdict(exact, subject.epsilon)

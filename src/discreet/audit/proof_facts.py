@@ -213,7 +213,7 @@ def exact_choice(subject: Subject) -> Finding:
     for weights in (random, hard):
         mechanism = FiniteClass(weights).calibrate(subject.problem, subject.budget)
         laws = [choice_of(mechanism, subject.record([c], y, a)).log_law() for c, y, a in corners]
-        found = max(found, *(float((one - two).max()) for one in laws for two in laws))
+        found = max(found, float(np.ptp(laws, axis=0).max()))
     verdict = exact_verdict(found, subject.epsilon)
     if verdict == HOLDS and found < 0.99 * subject.epsilon:
         verdict = WEAK

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist, pdist
 
 from discreet.audit import finding
 from discreet.features.unit_ball import UnitBall
@@ -47,15 +47,12 @@ Record = tuple[NumpyArray, float, int]
 UPPER = np.triu_indices(DIMENSION + 1)
 
 
-def neighbours(angles: int) -> Iterator[tuple[Record, Record]]:
-    """Pairs of records: one against others at many angles, with hard losses and both actions."""
+def records(angles: int) -> list[Record]:
+    """Records at many angles, with hard losses and both actions."""
     cosines = np.linspace(-1.0, 1.0, angles)
     contexts = np.stack([cosines, np.sqrt(np.maximum(0.0, 1.0 - cosines**2))], axis=1)
-    first, *others = UnitBall(DIMENSION).map(np.vstack([[1.0, 0.0], contexts]))
-    for other, losses, action in itertools.product(
-        others, ((1.0, 0.0), (0.0, 0.0), (1.0, 1.0)), (0, 1)
-    ):
-        yield (first, losses[0], 0), (other, losses[1], action)
+    rows = UnitBall(DIMENSION).map(contexts)
+    return list(itertools.product(rows, (0.0, 1.0), range(ACTIONS)))
 
 
 def sums_of(b: NumpyArray, response: float, action: int) -> tuple[NumpyArray, NumpyArray]:
@@ -133,19 +130,19 @@ class RivalSubject:
         gram, responses = sums_of(b, loss - self.scales.centre, action)
         return np.hstack([gram / self.law, responses / self.scales.response]).reshape(-1)
 
-    def distance(self, one: Record, two: Record) -> float:
-        """Standard deviations between two records in one unit."""
-        return float(np.linalg.norm(self.statistics(*one) - self.statistics(*two)))
-
     @cached_property
     def worst_records(self) -> tuple[Record, Record]:
         """Neighbours that lie furthest apart, of a fine search over angles, losses and actions."""
-        return max(neighbours(201), key=lambda pair: self.distance(*pair))
+        tried = records(201)
+        rows = np.stack([self.statistics(*each) for each in tried])
+        one, two = np.unravel_index(cdist(rows, rows).argmax(), (len(tried), len(tried)))
+        return tried[one], tried[two]
 
     @property
     def shift(self) -> float:
         """Standard deviations between the worlds, over all units that hold the person."""
-        return self.distance(*self.worst_records) * math.sqrt(self.units)
+        one, two = (self.statistics(*record) for record in self.worst_records)
+        return float(np.linalg.norm(one - two)) * math.sqrt(self.units)
 
 
 def exact_move(subject: RivalSubject) -> finding.Finding:
@@ -234,9 +231,8 @@ def adassp_move(subject: RivalSubject) -> finding.Finding:
         spread = np.exp2(rng.uniform(-2.0, 12.0, size=(2, DIMENSION + 1)))
         axes = np.linalg.qr(rng.normal(size=(2, DIMENSION + 1, DIMENSION + 1)))[0]
         crowd = (axes * spread[:, None, :]) @ axes.mT * (number > 0)
-        for one, two in neighbours(21):
-            moved = world(crowd, *one) - world(crowd, *two)
-            most = max(most, float(np.linalg.norm(moved)))
+        worlds = np.stack([world(crowd, *record) for record in records(21)])
+        most = max(most, float(pdist(worlds).max()))
     said = f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds"
     return _move(subject, most, subject.budget, said)
 
