@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from scipy.special import betaincinv, ndtr, ndtri
+from scipy.stats import binom
 
 from discreet.errors import InvalidInput
 from discreet.privacy.budget import Budget
@@ -128,8 +130,6 @@ def clopper_pearson(hits: int, trials: int, alpha: float) -> tuple[float, float]
     >>> [round(limit, 4) for limit in clopper_pearson(50, 100, 0.005)]
     [0.3689, 0.6311]
     """
-    from scipy.special import betaincinv
-
     low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, alpha))
     high = 1.0 if hits == trials else float(betaincinv(hits + 1, trials - hits, 1.0 - alpha))
     return low, high
@@ -154,8 +154,6 @@ def epsilon_bound(hits: Hits, delta: float, alpha: float) -> float:
 
 def shift_bound(hits: Hits, alpha: float) -> float:
     """μ that a Gaussian mechanism must have; 0 if the hits prove nothing."""
-    from scipy.special import ndtri
-
     first, second = limits(hits, alpha)
     if second <= 0.0 or first >= 1.0:
         return 0.0
@@ -189,8 +187,6 @@ def expected_hits(first_rate: float, second_rate: float, trials: int) -> Hits:
 
 def gaussian_hits(shift: float, trials: int) -> Hits:
     """Expected hits of the midpoint threshold between two Gaussian worlds."""
-    from scipy.special import ndtr
-
     return expected_hits(float(ndtr(-shift / 2)), float(ndtr(shift / 2)), trials)
 
 
@@ -207,8 +203,6 @@ def unlucky(
     Exact binomial tails of both worlds share ``alpha``, so their hits may depend on each other.
     Declared rates that were averaged over so many ``points`` have a tail of their own.
     """
-    from scipy.stats import binom
-
     n, tail = declared.trials, alpha / (4 if points else 2)
     # Expected hits are rounded to whole numbers.
     first, second = min(1.0, (declared.first + 1) / n), max(0.0, (declared.second - 1) / n)

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from discreet.arrays.linear_algebra import triangle
 from discreet.audit import finding
@@ -158,8 +159,6 @@ class GaussianRelease:
 
 def diameter(means: Sequence[NumpyArray], covariance: NumpyArray) -> float:
     """The largest distance between two worlds; ∞ if some differ where there is no noise."""
-    from scipy.spatial.distance import pdist
-
     values, vectors = np.linalg.eigh(covariance)
     noisy = values > 1e-9 * values[-1]
     along = np.stack(means) @ vectors

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import gammaincc, gammainccinv, ndtr, ndtri
+from scipy.stats import binom, chi2, poisson, t
 
 from discreet.audit.finding import Finding, clopper_pearson, computed
 from discreet.audit.gaussian import releases_of
@@ -59,8 +61,6 @@ def normal_scores(subject: Subject, draws: Floats) -> Floats:
     """
     if subject.mechanism not in ("logistic-gamma", "logistic-paper"):
         return draws
-    from scipy.special import gammaincc, gammainccinv
-
     size = draws.shape[-1] if subject.mechanism == "logistic-paper" else subject.dimension + 1
     vectors = draws.reshape(len(draws), -1, size)
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
@@ -70,9 +70,6 @@ def normal_scores(subject: Subject, draws: Floats) -> Floats:
 
 def scale_and_shape(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
     """Variance by the chi-square law, fourth moment, and the whole law by the DKW inequality."""
-    from scipy.special import ndtr
-    from scipy.stats import chi2
-
     values = normal_scores(subject, standard_draws(subject, noise)).reshape(-1)
     n, square = values.size, float((values**2).sum())
     low, high = chi2.ppf(alpha / 2, n), chi2.isf(alpha / 2, n)
@@ -94,8 +91,6 @@ def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
     Chernoff's bound, with α/2 for either side. x⁴ has no exponential moment, so the upper limit
     spends half of its share on draws so large that none is expected.
     """
-    from scipy.special import ndtri
-
     largest = -float(ndtri(alpha / 8 / n))
     x = np.linspace(0.0, largest, 4001)
     density = math.sqrt(2.0 / math.pi) * np.exp(-(x**2) / 2)
@@ -132,8 +127,6 @@ def independence(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> 
 
 def magnitudes(draws: Floats) -> Floats:
     """Standard normals that are functions of |x| alone, for standard normal x."""
-    from scipy.special import ndtr, ndtri
-
     scores = -ndtri(2.0 * ndtr(-np.abs(draws)))
     return np.asarray(np.clip(scores, -9.0, 9.0))  # finite where there is no noise at all
 
@@ -144,16 +137,12 @@ def unrelated(given: Floats, draws: Floats, alpha: float) -> bool:
     If they are, Σ given·draws is exactly normal with standard deviation ‖given‖. Neighbouring
     releases are judged by every second one, given the sum of the two beside it.
     """
-    from scipy.special import ndtri
-
     limit = -float(ndtri(alpha / 2)) * float(np.linalg.norm(given))
     return bool(abs(float((given * draws).sum())) <= limit)
 
 
 def uncorrelated(draws: Floats, alpha: float) -> bool:
     """Every pair of columns by the law of a sample correlation, shared by all pairs."""
-    from scipy.stats import t
-
     n, width = draws.shape
     pairs = width * (width - 1) // 2
     if pairs == 0:
@@ -172,9 +161,6 @@ def tails(subject: Subject, alpha: float, count: int, noise: SecureNoise = EXACT
     has probability 1e-7. Beyond five 0.2 are expected: that count sees tails that are too heavy.
     On a grid the far draws must also lie anywhere on it.
     """
-    from scipy.special import ndtr
-    from scipy.stats import poisson
-
     width = normal_scores(subject, standard_draws(subject, noise, 1)).size
     drawn, found = 0, []
     while drawn < count:
@@ -224,8 +210,6 @@ def uniform_bits(steps: Floats, scale: float, alpha: float) -> bool:
 
     The count of each of the 16 values is binomial; all tails share ``alpha``.
     """
-    from scipy.stats import binom
-
     whole = steps.astype(np.int64).reshape(-1)
     shifts = range(0, max(1, int(math.log2(scale)) - 4), 4)
     tail = alpha / (2 * 16 * len(shifts))
@@ -252,8 +236,6 @@ def no_gaps(sizes: Floats, alpha: float) -> bool:
     There 2^52·Φ(−|x|) is a whole number and a half; on all integers its fraction is uniform, and
     the mean of n cosines exceeds √(log(2/α)/n) with probability α at most.
     """
-    from scipy.special import ndtr
-
     cosines = np.cos(2.0 * math.pi * ((ndtr(-sizes) * 2.0**52) % 1.0))
     limit = math.sqrt(math.log(2.0 / alpha) / max(1, sizes.size))
     return bool(abs(cosines.mean()) <= limit) if sizes.size else True

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 
 from discreet.batch import Batch
 from discreet.oracles import Mechanism
@@ -96,8 +97,6 @@ class Chosen:
 
     def log_law(self, sharper: float = 1.0) -> NumpyArray:
         """Log probabilities of the choice that was requested, or of a ``sharper`` one."""
-        from scipy.special import log_softmax
-
         return np.asarray(log_softmax(-sharper * self.scores / self.scale))
 
 

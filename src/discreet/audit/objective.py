@@ -16,6 +16,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
 
 from discreet.audit.finding import Finding, computed, exact_verdict
 from discreet.audit.noise_sources import Chosen
@@ -64,8 +66,6 @@ class Objective:
     @cached_property
     def ridge(self) -> float:
         """Λ from one record without noise: Λθ = (y − μ)x."""
-        from scipy.special import expit
-
         theta = self.fit(self.subject.record([1.0], 1.0))[0]
         x = np.full(2, math.sqrt(0.5))
         return float((1.0 - expit(x @ theta)) * np.linalg.norm(x) / np.linalg.norm(theta))
@@ -131,8 +131,6 @@ class Objective:
 
     def noise_and_volume(self, theta: Floats, batch: Batch) -> tuple[Floats, Floats]:
         """b(θ) (..., A, p) and log det of the Hessian of each action (..., A), for p = 2."""
-        from scipy.special import expit
-
         x, weights = batch.features, np.asarray(batch.observed, dtype=float)
         mean = expit(theta @ x.T)
         slope = (mean - batch.losses.T) * weights.T
@@ -220,8 +218,6 @@ def _sum_of(laws: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
 
 
 def _smallest_epsilon(losses: Floats, weights: Floats, delta: float) -> float:
-    from scipy.optimize import brentq
-
     def excess(epsilon: float) -> float:
         return float((weights * np.maximum(-np.expm1(epsilon - losses), 0.0)).sum()) - delta
 
