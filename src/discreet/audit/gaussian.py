@@ -99,25 +99,14 @@ class GaussianRelease:
 
     @cached_property
     def _offset_and_ridge(self) -> tuple[NumpyArray, float]:
-        """The weights of an empty batch without noise, and Λ.
-
-        One record b with loss 1 or 0 for the first action moves its weights by b/(‖b‖² + Λ).
-        """
-        problem = self.mechanism.problem
-        row = np.zeros((1, problem.p))
-        row[:, :2] = math.sqrt(0.5)
-        observed = np.arange(problem.n_actions)[None] < 1
-        observed |= problem.feedback == "full"
-        one, zero = (
-            self.fit(self.batch(Batch(row, losses[None], observed)))
-            for losses in 1.0 - np.eye(problem.n_actions)[[1, 0]]
-        )
-        gram: Any = one.gram
-        values = gram.values if gram.dense else gram.values[0]
-        square = float(np.trace(values[: problem.p, : problem.p]))
-        moved = (one.predictor.weights - zero.predictor.weights)[0]
-        offset = self.fit(self.batch()).predictor.weights
-        return offset, math.sqrt(square) / float(np.linalg.norm(moved)) - square
+        """The weights of an empty batch without noise, and Λ: a draw z moves them by σz/Λ."""
+        silence = Chosen()
+        offset = self.mechanism.fit(self.batch(), silence, self.earlier).predictor.weights
+        name = next(each for each in silence.requested if each.endswith("response"))
+        draw = np.zeros(silence.requested[name])
+        draw.flat[0] = 1.0
+        moved = self.fit(self.batch(), {name: draw}).predictor.weights - offset
+        return offset, self.mechanism.response / float(np.linalg.norm(moved))
 
     @cached_property
     def parts(self) -> tuple[slice, ...]:
