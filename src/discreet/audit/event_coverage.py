@@ -56,19 +56,19 @@ _BEND = 0.25
 def covered(subject: Subject) -> Finding:
     """Compare the cost of a record, from the noise it meets, with the event and the claim."""
     subject = replace(subject, actions=MANY)
-    largest, kept = 0.0, True
+    largest, holds = 0.0, True
     for policy in subject.policies:
         plan = subject.plan(policy)
         delta = plan.budget.delta
         declared = epsilon_of([event_json(plan.mechanism.event)], delta)
         found = _cost(subject, plan.mechanism, delta)
-        kept &= found <= min(declared, subject.epsilon) * (1.0 + AGREE)
-        kept &= _sampler_is_paid(subject, plan.mechanism)
+        holds &= found <= min(declared, subject.epsilon) * (1.0 + AGREE)
+        holds &= _sampler_is_paid(subject, plan.mechanism)
         largest = max(largest, found)
     return computed(
         subject,
         f"cost of all that a record touches, of {MANY} actions",
-        kept,
+        holds,
         f"a record costs, by the blocks that it moves and their noise, {largest:.4f}",
         exact=largest,
     )
@@ -135,8 +135,8 @@ def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
         pure += objective.solver_share or math.inf
     if mechanism.problem.radii:  # features at right angles lie furthest apart
         records = subject.record([1.0], 1.0), subject.record([-1.0], 1.0)
-        apart = GaussianRelease(subject.calibrated_with_gram).distance(*records)
-        parts.append(_gaussian_event(apart))
+        distance = GaussianRelease(subject.calibrated_with_gram).distance(*records)
+        parts.append(_gaussian_event(distance))
     return pure + (epsilon_of(parts, delta) if parts else 0.0)
 
 

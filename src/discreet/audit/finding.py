@@ -75,7 +75,7 @@ def computed(
     subject: Any,
     question: str,
     verdict: str | bool,
-    said: str,
+    text: str,
     *,
     part: str = "exact",
     **numbers: Any,
@@ -87,15 +87,15 @@ def computed(
     words = verdict if isinstance(verdict, str) else HOLDS if verdict else FAILS
     if "exact" in numbers:
         numbers = {"claimed": subject.epsilon, **numbers}
-    return Finding(part, subject.name, question, words, said, level=subject.epsilon, **numbers)
+    return Finding(part, subject.name, question, words, text, level=subject.epsilon, **numbers)
 
 
 def listed(
-    subject: Any, question: str, wrong: Sequence[str], kept: str, part: str = "exact"
+    subject: Any, question: str, wrong: Sequence[str], correct: str, part: str = "exact"
 ) -> Finding:
-    """A finding that names what is wrong, each once; ``kept`` if nothing is."""
-    said = "; ".join(list(dict.fromkeys(wrong))[:3]) or kept
-    return computed(subject, question, not wrong, said, part=part)
+    """A finding that names what is wrong, each once; ``correct`` if nothing is."""
+    text = "; ".join(list(dict.fromkeys(wrong))[:3]) or correct
+    return computed(subject, question, not wrong, text, part=part)
 
 
 def worst(verdicts: Collection[str]) -> str:
@@ -201,7 +201,7 @@ def unlucky(
     """The bound that the attack proves of the declared mechanism with probability 1 − ``alpha``.
 
     Exact binomial tails of both worlds share ``alpha``, so their hits may depend on each other.
-    Declared rates that were averaged over so many ``points`` have a tail of their own.
+    Declared rates that were averaged over so many ``points`` have a separate tail.
     """
     n, tail = declared.trials, alpha / (4 if points else 2)
     # Expected hits are rounded to whole numbers.
@@ -310,14 +310,14 @@ def hits_finding(
         enough = min(POWER * attainable, unlucky(expected[0], proven, alpha, points))
     verdict = measured_verdict(measured, budget.epsilon, enough)
     comparison = {HOLDS: "within the claim", WEAK: "less than it should", FAILS: "above the claim"}
-    said = (
+    text = (
         f"{before}hits {hits.first:,} and {hits.second:,} of {hits.trials:,} prove ε ≥ "
         f"{epsilon_text(measured, 3)}, wrong once in {1 / alpha:,.0f}: "
         f"{comparison[verdict]} of {epsilon_text(budget.epsilon)}"
     )
     numbers: dict[str, Any] = {"measured": measured, "attainable": attainable, "halved": halved}
     numbers |= {"claimed": budget.epsilon, "exact": exact, "level": level or budget.epsilon}
-    return Finding(*about, verdict, said, trials=hits.trials, alpha=alpha, **numbers)
+    return Finding(*about, verdict, text, trials=hits.trials, alpha=alpha, **numbers)
 
 
 def learnt_rule(first: Iterable[Published], second: Iterable[Published]) -> Rule:

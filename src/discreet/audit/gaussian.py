@@ -211,9 +211,9 @@ def exact_gaussian(subject: Subject) -> finding.Finding:
     release = releases_of(subject, SLOTS if subject.earlier else 1)
     found = largest_distance(subject, release)
     exact = finding.gaussian_epsilon(found, subject.budget.delta)
-    verdict, said = _compared(found, shift_of(subject.calibrated.event))
+    verdict, text = _compared(found, shift_of(subject.calibrated.event))
     verdict = finding.worst([finding.exact_verdict(exact, subject.epsilon), verdict])
-    return finding.computed(subject, "largest move by one record", verdict, said, exact=exact)
+    return finding.computed(subject, "largest move by one record", verdict, text, exact=exact)
 
 
 def exact_gram(subject: Subject) -> finding.Finding:
@@ -232,8 +232,8 @@ def distance_verdict(found: float, declared: float) -> str:
 
 
 def _compared(found: float, declared: float) -> tuple[str, str]:
-    said = (
+    text = (
         f"worlds lie {found:.5f} standard deviations apart at most, {declared:.5f} are declared: "
         f"a share of {found / declared:.5f}"
     )
-    return distance_verdict(found, declared), said
+    return distance_verdict(found, declared), text

@@ -1,7 +1,7 @@
 """Whole runs of a learner on neighbouring streams: what its releases reveal about one record.
 
 The attacker knows the plan, the action draws and every record but one, of which two versions are
-possible. From the releases so far follow the actions of every slot, hence the statistics of every
+possible. From the releases so far follow the actions of every slot, and so the statistics of every
 batch but for that record. The rest of each release is projected on the difference of the versions.
 
 Exactly: with noise that the auditor knows taken away, a record shows in the release of its own
@@ -258,8 +258,8 @@ def enters_once(scenario: Scenario, epsilon: float) -> finding.Finding:
             expected = own if number == play.batch else np.zeros_like(residual)
             if np.abs(residual - expected).max() > finding.ROUNDING:
                 wrong.append(f"release {number} shows more, or less, than its records and noise")
-    kept = "it shows in the release of its batch alone, and so does the noise of each release"
-    return finding.listed(play, f"{scenario.name}: enters once", wrong, kept, part="transcript")
+    correct = "it shows in the release of its batch alone, and so does the noise of each release"
+    return finding.listed(play, f"{scenario.name}: enters once", wrong, correct, part="transcript")
 
 
 def transcript(scenario: Scenario, alpha: float, epsilon: float, trials: int) -> finding.Finding:

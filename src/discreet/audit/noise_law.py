@@ -36,7 +36,7 @@ STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 4, "choice": 2, "
 def standard_draws(subject: Subject, noise: SecureNoise, releases: int = 0) -> Floats:
     """Noise of many releases (T, k), in declared standard deviations.
 
-    A release with a number that is not finite is an error, whatever the question.
+    A release with a number that is not finite is an error, for any question.
     """
     first, _ = subject.worst_pair()
     releases = releases or RELEASES * (1 if subject.ridge else 4)  # a few numbers per release
@@ -75,14 +75,14 @@ def scale_and_shape(subject: Subject, alpha: float, noise: SecureNoise = EXACT) 
     low, high = chi2.ppf(alpha / 2, n), chi2.isf(alpha / 2, n)
     fourth, (least, most) = float((values**4).mean()), fourth_moment_limits(n, alpha)
     ordered, steps = np.sort(ndtr(values)), np.arange(n + 1) / n
-    apart = max(float((steps[1:] - ordered).max()), float((ordered - steps[:-1]).max()))
-    kept = low <= square <= high and least <= fourth <= most
-    kept &= apart <= math.sqrt(math.log(2.0 / alpha) / (2 * n))
-    said = (
+    gap = max(float((steps[1:] - ordered).max()), float((ordered - steps[:-1]).max()))
+    holds = low <= square <= high and least <= fourth <= most
+    holds &= gap <= math.sqrt(math.log(2.0 / alpha) / (2 * n))
+    text = (
         f"{n:,} draws: variance {square / n:.3f} of the declared one (accepted within "
         f"{low / n:.3f} and {high / n:.3f}), fourth moment {fourth:.2f} of 3"
     )
-    return _finding(subject, f"scale and shape of the noise{sampler(noise)}", kept, said, alpha)
+    return _finding(subject, f"scale and shape of the noise{sampler(noise)}", holds, text, alpha)
 
 
 def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
@@ -105,7 +105,7 @@ def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
 def independence(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
     """No correlation between entries, between releases, between fits or between processes.
 
-    Neither of the draws nor of their magnitudes: noise with a sign of its own and the size of
+    Neither of the draws nor of their magnitudes: noise with an independent sign and the size of
     another's is uncorrelated, and has that size.
     """
     # Two fits in one process, and one in another that begins in the same state.
@@ -113,16 +113,16 @@ def independence(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> 
     seen, failed = [normal_scores(subject, each) for each in fits], []
     for what, change in (("", np.asarray), ("magnitudes of ", magnitudes)):
         one, two, there = map(change, seen)
-        kept = {
+        checks = {
             "entries": uncorrelated(one, alpha),
             "releases": unrelated(one[:-2:2] + one[2::2], one[1:-1:2], alpha),
             "fits": unrelated(one, two, alpha),
             "processes": unrelated(one, there, alpha),
         }
-        failed += [what + name for name, holds in kept.items() if not holds]
-    said = "entries, releases, fits and processes are uncorrelated, and so are their magnitudes"
-    said = f"not independent: {', '.join(failed)}" if failed else said
-    return _finding(subject, f"independence of the noise{sampler(noise)}", not failed, said, alpha)
+        failed += [what + name for name, holds in checks.items() if not holds]
+    text = "entries, releases, fits and processes are uncorrelated, and so are their magnitudes"
+    text = f"not independent: {', '.join(failed)}" if failed else text
+    return _finding(subject, f"independence of the noise{sampler(noise)}", not failed, text, alpha)
 
 
 def magnitudes(draws: Floats) -> Floats:
@@ -135,7 +135,7 @@ def unrelated(given: Floats, draws: Floats, alpha: float) -> bool:
     """Return whether standard normal ``draws`` look independent of ``given`` numbers.
 
     If they are, Σ given·draws is exactly normal with standard deviation ‖given‖. Neighbouring
-    releases are judged by every second one, given the sum of the two beside it.
+    releases are judged by every second one, given the sum of the two next to it.
     """
     limit = -float(ndtri(alpha / 2)) * float(np.linalg.norm(given))
     return bool(abs(float((given * draws).sum())) <= limit)
@@ -172,13 +172,13 @@ def tails(subject: Subject, alpha: float, count: int, noise: SecureNoise = EXACT
     far = np.array([int((large > beyond).sum()) for beyond in TAILS])
     expected = 2.0 * drawn * ndtr(-np.asarray(TAILS))
     # Counts of rare events are below Poisson's law in both tails, entries being independent.
-    kept = (poisson.cdf(far, expected) > alpha) & (poisson.sf(far - 1, expected) > alpha)
+    holds = (poisson.cdf(far, expected) > alpha) & (poisson.sf(far - 1, expected) > alpha)
     gaps = subject.pooled and not no_gaps(large, alpha)
     counted = zip(TAILS, far, expected, strict=True)
-    text = ", ".join(f"{n} beyond {at:g}σ ({mean:.1f} expected)" for at, n, mean in counted)
-    said = f"{drawn:,} draws: {text}{', with gaps between them' * gaps}"
+    counts = ", ".join(f"{n} beyond {at:g}σ ({mean:.1f} expected)" for at, n, mean in counted)
+    text = f"{drawn:,} draws: {counts}{', with gaps between them' * gaps}"
     question = f"tails of the noise{sampler(noise)}"
-    return _finding(subject, question, bool(kept.all()) and not gaps, said, alpha)
+    return _finding(subject, question, bool(holds.all()) and not gaps, text, alpha)
 
 
 def _draws_of(subject: Subject, noise: SecureNoise, fits: int) -> list[Floats]:
@@ -187,7 +187,7 @@ def _draws_of(subject: Subject, noise: SecureNoise, fits: int) -> list[Floats]:
 
 def grid(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
     """Noisy sums are whole numbers, and no bit below their noise depends on the batch."""
-    kept = True
+    holds = True
     first, _ = subject.worst_pair()
     rows, columns = np.triu_indices(subject.dimension + 1)
     steps_in_one = GRID**2 * (1.0 if subject.stretched else 2.0)
@@ -196,13 +196,13 @@ def grid(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
         release = subject.fit(batch, Trials(noise, RELEASES))
         gram = release.statistics.gram if subject.stretched else release.gram.values
         steps = (gram * steps_in_one)[..., rows, columns]
-        kept &= bool((steps == np.rint(steps)).all())
-        kept &= uniform_bits(steps, least, alpha)
-        kept &= no_value_twice(steps.reshape(RELEASES, -1), least, alpha)
-    said = "noisy sums repeat, or their low bits depend on the batch"
-    if kept:
-        said = "noisy sums are whole numbers of steps; their low bits say nothing of the batch"
-    return _finding(subject, f"noise on the grid of the sums{sampler(noise)}", kept, said, alpha)
+        holds &= bool((steps == np.rint(steps)).all())
+        holds &= uniform_bits(steps, least, alpha)
+        holds &= no_value_twice(steps.reshape(RELEASES, -1), least, alpha)
+    text = "noisy sums repeat, or their low bits depend on the batch"
+    if holds:
+        text = "noisy sums are whole numbers of steps; their low bits say nothing of the batch"
+    return _finding(subject, f"noise on the grid of the sums{sampler(noise)}", holds, text, alpha)
 
 
 def uniform_bits(steps: Floats, scale: float, alpha: float) -> bool:
@@ -243,7 +243,7 @@ def no_gaps(sizes: Floats, alpha: float) -> bool:
 
 def choice(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
     """The first function is chosen as often as its probability requires, in two worlds."""
-    kept, rates = [], []
+    holds, rates = [], []
     for world in subject.worst_pair():
         fitted = choice_of(subject.calibrated, world)
         drawn = Trials(noise, 2 * RELEASES).choose(
@@ -251,11 +251,11 @@ def choice(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Findin
         )
         rate, hits = math.exp(fitted.log_law()[0]), int((drawn == 0).sum())
         low, high = clopper_pearson(hits, drawn.size, alpha / 2)
-        kept.append(low <= rate <= high)
+        holds.append(low <= rate <= high)
         rates.append(f"{hits:,} times of {drawn.size:,}, expected {rate * drawn.size:,.0f}")
     text = f"the first function: {'; '.join(rates)}"
-    return _finding(subject, "how often a function is chosen", all(kept), text, alpha)
+    return _finding(subject, "how often a function is chosen", all(holds), text, alpha)
 
 
-def _finding(subject: Subject, question: str, kept: bool, said: str, alpha: float) -> Finding:
-    return computed(subject, question, kept, said, part="noise", trials=RELEASES, alpha=alpha)
+def _finding(subject: Subject, question: str, holds: bool, text: str, alpha: float) -> Finding:
+    return computed(subject, question, holds, text, part="noise", trials=RELEASES, alpha=alpha)

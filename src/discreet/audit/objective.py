@@ -167,8 +167,8 @@ def exact_pure(subject: Subject) -> Finding:
         share = max(share, objective.solver_share)
     exact = worst + share
     verdict = exact_verdict(exact, subject.epsilon)
-    said = f"the objective shows at most {worst:.4f}, the solver's error {share:.4f}"
-    return computed(subject, "largest likelihood ratio", verdict, said, exact=exact)
+    text = f"the objective shows at most {worst:.4f}, the solver's error {share:.4f}"
+    return computed(subject, "largest likelihood ratio", verdict, text, exact=exact)
 
 
 def exact_gaussian_objective(subject: Subject) -> Finding:
@@ -176,8 +176,8 @@ def exact_gaussian_objective(subject: Subject) -> Finding:
     laws = _privacy_losses(Objective(subject, 1))
     exact = max(_smallest_epsilon(*law, subject.budget.delta) for law in laws)
     verdict = exact_verdict(exact, subject.epsilon)
-    said = f"the worst pair of records needs {guarantee_text(exact, subject.budget.delta)}"
-    return computed(subject, "hockey-stick integral", verdict, said, exact=exact)
+    text = f"the worst pair of records needs {guarantee_text(exact, subject.budget.delta)}"
+    return computed(subject, "hockey-stick integral", verdict, text, exact=exact)
 
 
 _BINS = 4001
@@ -241,5 +241,5 @@ def certificate(subject: Subject, count: int = 2000) -> Finding:
         gradient = (b - objective.scale * draws.reshape(b.shape)).reshape(count, -1)
         worst = max(worst, float(np.linalg.norm(gradient, axis=-1).max()))
     # Λ and the scale were read off fits that are themselves within the tolerance.
-    said = f"{3 * count:,} fits with chosen noise; gradient norm at most {worst:.1e}"
-    return computed(subject, "every fit is a minimiser", worst <= 10 * TOLERANCE, said)
+    text = f"{3 * count:,} fits with chosen noise; gradient norm at most {worst:.1e}"
+    return computed(subject, "every fit is a minimiser", worst <= 10 * TOLERANCE, text)

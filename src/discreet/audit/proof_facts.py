@@ -44,8 +44,8 @@ def isometry(subject: Subject) -> Finding:
     seen = releases_of(subject)
     sigma = seen.sigma
     error = np.abs(seen.covariance / np.outer(sigma, sigma) - np.eye(len(sigma))).max()
-    said = f"covariance differs from the declared one by {error:.0e}"
-    return computed(subject, "equal noise in all directions (svec)", error <= ROUNDING, said)
+    text = f"covariance differs from the declared one by {error:.0e}"
+    return computed(subject, "equal noise in all directions (svec)", error <= ROUNDING, text)
 
 
 def blocks(subject: Subject) -> Finding:
@@ -53,18 +53,18 @@ def blocks(subject: Subject) -> Finding:
     rng = np.random.default_rng(0)
     A, p = subject.n_actions, subject.dimension + 1
     inside = np.kron(np.eye(A), np.ones((p, p))) > 0
-    kept = True
+    holds = True
     for rows in [3] * 20 + [1] * 20:
         gram = subject.fit(_wild(rng, rows, A, p, 1.0), Chosen()).gram
         values = np.asarray(gram.values)
         if gram.dense:
-            kept &= not values[~inside].any()
+            holds &= not values[~inside].any()
             values = values.reshape(A, p, A, p)[range(A), :, range(A)]
         if subject.feedback == "bandit" and rows == 1:
-            kept &= int(values.any(axis=(-1, -2)).sum()) <= 1
-    said = "off-block entries are exactly zero, and one row enters one block"
-    said = said if kept else "a record reaches more than its own block"
-    return computed(subject, "zero outside the blocks", kept, said)
+            holds &= int(values.any(axis=(-1, -2)).sum()) <= 1
+    text = "off-block entries are exactly zero, and one row enters one block"
+    text = text if holds else "a record reaches more than its own block"
+    return computed(subject, "zero outside the blocks", holds, text)
 
 
 def hostile(subject: Subject) -> Finding:
@@ -79,8 +79,8 @@ def hostile(subject: Subject) -> Finding:
         except (ArithmeticError, ValueError):  # NumPy's LinAlgError is a ValueError
             worst = math.inf  # an error is a release that nothing covers
     share = worst / shift_of(subject.calibrated.event)
-    said = f"{HOSTILE} hostile pairs reach {share:.3f} of the declared distance"
-    return computed(subject, "rows that break the rules", share <= 1.0 + ROUNDING, said)
+    text = f"{HOSTILE} hostile pairs reach {share:.3f} of the declared distance"
+    return computed(subject, "rows that break the rules", share <= 1.0 + ROUNDING, text)
 
 
 def exact_sums(subject: Subject) -> Finding:
@@ -93,18 +93,18 @@ def exact_sums(subject: Subject) -> Finding:
     rows = UnitBall(p - 1).map(contexts), losses, observed
     ordered = [part[np.argsort(contexts[:, 0])] for part in rows]
     one, two = (flat(subject.fit(Batch(*parts), Chosen())) for parts in (rows, ordered))
-    said = f"{MANY_ROWS:,} rows in two orders have releases that differ by "
-    said += f"{np.abs(one - two).max():.0e}"
-    return computed(subject, "the same sums in any order", np.array_equal(one, two), said)
+    text = f"{MANY_ROWS:,} rows in two orders have releases that differ by "
+    text += f"{np.abs(one - two).max():.0e}"
+    return computed(subject, "the same sums in any order", np.array_equal(one, two), text)
 
 
 def calibration(subject: Subject) -> Finding:
     """The cost of its event, computed a second time by dp_accounting, is within the claim."""
     event, delta = subject.calibrated.event, subject.budget.delta
     ours, theirs = epsilon(event, delta), epsilon_of([event_json(event)], delta)
-    kept = agree(ours, theirs) and theirs <= subject.epsilon * (1.0 + AGREE)
-    said = f"ledger {ours:.5f}, recomputed {theirs:.5f}"
-    return computed(subject, "cost of its event, recomputed", kept, said, claimed=subject.epsilon)
+    holds = agree(ours, theirs) and theirs <= subject.epsilon * (1.0 + AGREE)
+    text = f"ledger {ours:.5f}, recomputed {theirs:.5f}"
+    return computed(subject, "cost of its event, recomputed", holds, text, claimed=subject.epsilon)
 
 
 def _wild(rng: np.random.Generator, rows: int, A: int, p: int, size: float) -> Batch:
@@ -141,9 +141,9 @@ def rows_as_published(subject: Subject) -> Finding:
         wrong.append("a matrix with more bits than a release publishes is used")
     except PrivateData:
         pass
-    kept = f"{RECORDS} records after each of {len(pasts)} pasts: rows and losses between the "
-    kept += "published bounds, and no norm above one"
-    return listed(subject, "rows stretched by the published matrix", wrong, kept)
+    correct = f"{RECORDS} records after each of {len(pasts)} pasts: rows and losses between the "
+    correct += "published bounds, and no norm above one"
+    return listed(subject, "rows stretched by the published matrix", wrong, correct)
 
 
 def row_bounds(
@@ -217,5 +217,5 @@ def exact_choice(subject: Subject) -> Finding:
     verdict = exact_verdict(found, subject.epsilon)
     if verdict == HOLDS and found < 0.99 * subject.epsilon:
         verdict = WEAK
-    said = f"found {found:.4f} over {len(corners) ** 2:,} pairs of records and two classes"
-    return computed(subject, "largest ratio of probabilities", verdict, said, exact=found)
+    text = f"found {found:.4f} over {len(corners) ** 2:,} pairs of records and two classes"
+    return computed(subject, "largest ratio of probabilities", verdict, text, exact=found)

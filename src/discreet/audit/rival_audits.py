@@ -114,7 +114,7 @@ class RivalSubject:
 
     @property
     def ends(self) -> list[int]:
-        """After how many people sums are read: each holds the first person in a unit of its own."""
+        """After how many people sums are read: each holds the first person in another unit."""
         if isinstance(self.rival, rivals.TreeLinUCB):
             return [2**level for level in range(self.units)]
         return self.rival.clock(self.rounds).ends(self.rounds)[:1]
@@ -148,19 +148,19 @@ class RivalSubject:
 def exact_move(subject: RivalSubject) -> finding.Finding:
     """The ε that the furthest neighbours imply, compared with the claim; tight noise is used up."""
     tight = "published" not in subject.mechanism
-    said = f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units"
-    return _move(subject, subject.shift, subject.claimed, said, 0.99 if tight else 0.0)
+    text = f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units"
+    return _move(subject, subject.shift, subject.claimed, text, 0.99 if tight else 0.0)
 
 
 def _move(
-    subject: Any, shift: float, claimed: Budget, said: str, least: float = 0.0
+    subject: Any, shift: float, claimed: Budget, text: str, least: float = 0.0
 ) -> finding.Finding:
     exact, most = finding.gaussian_epsilon(shift, claimed.delta), claimed.epsilon
     verdict = finding.exact_verdict(exact, most)
     if verdict == finding.HOLDS and exact < least * most:
         verdict = finding.WEAK
     question = "largest move by one record"
-    return finding.computed(subject, question, verdict, said, exact=exact, claimed=most)
+    return finding.computed(subject, question, verdict, text, exact=exact, claimed=most)
 
 
 def read_record(subject: RivalSubject) -> finding.Finding:
@@ -179,9 +179,9 @@ def read_record(subject: RivalSubject) -> finding.Finding:
     action = int(np.abs(left).sum((1, 2)).argmax())
     found = left[action][0] * math.sqrt(2.0)  # the first feature is 1/√2
     error = float(np.linalg.norm(found - rows[0]))
-    said = f"a row of length {np.linalg.norm(rows[0]):.3f} is found up to {error:.1e}"
+    text = f"a row of length {np.linalg.norm(rows[0]):.3f} is found up to {error:.1e}"
     read = action == actions[0] and error < 1e-6
-    return finding.computed(subject, "one record, all others known", not read, said)
+    return finding.computed(subject, "one record, all others known", not read, text)
 
 
 def amplification(subject: RivalSubject) -> finding.Finding:
@@ -192,18 +192,18 @@ def amplification(subject: RivalSubject) -> finding.Finding:
         found = amplified(local.epsilon, subject.rounds, delta / 2)
         grown = (math.exp(subject.epsilon) + 1) * (1 + math.exp(-local.epsilon) / 2)
         spent = delta / 2 + grown * subject.rounds * local.delta
-    kept = found <= subject.epsilon and spent <= delta * (1 + 1e-9)
-    said = f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}"
-    return finding.computed(subject, "amplification by shuffling", kept, said, exact=found)
+    holds = found <= subject.epsilon and spent <= delta * (1 + 1e-9)
+    text = f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}"
+    return finding.computed(subject, "amplification by shuffling", holds, text, exact=found)
 
 
 def crowds(subject: RivalSubject) -> finding.Finding:
     """δ of one report more in a crowd, or less, each at half of the budget."""
     share, threshold = sampling(subject.budget, "tight")
     found = crowd_delta(share, threshold, subject.epsilon / 2)
-    said = f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2"
+    text = f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2"
     question, claimed = "one report more in a crowd, or less", subject.epsilon
-    return finding.computed(subject, question, found <= DELTA / 2, said, claimed=claimed)
+    return finding.computed(subject, question, found <= DELTA / 2, text, claimed=claimed)
 
 
 ADASSP = "rival-adassp"
@@ -233,8 +233,8 @@ def adassp_move(subject: RivalSubject) -> finding.Finding:
         crowd = (axes * spread[:, None, :]) @ axes.mT * (number > 0)
         worlds = np.stack([world(crowd, *record) for record in records(21)])
         most = max(most, float(pdist(worlds).max()))
-    said = f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds"
-    return _move(subject, most, subject.budget, said)
+    text = f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds"
+    return _move(subject, most, subject.budget, text)
 
 
 def adassp(budget: Budget) -> Any:

@@ -113,16 +113,16 @@ def _rival(subject: RivalSubject) -> list[Check]:
         return [Check("exact", rival_audits.crowds, subject)]
     if subject.mechanism == ADASSP:
         return [Check("exact", rival_audits.adassp_move, subject)]
-    asked = [rival_audits.exact_move]
-    asked += [rival_audits.amplification] * (subject.mechanism == "rival-shuffled")
+    exact = [rival_audits.exact_move]
+    exact += [rival_audits.amplification] * (subject.mechanism == "rival-shuffled")
     attack = Check("black box", rival_audits.black_box_rival, subject, _TWO_SIDED)
-    return [*(Check("exact", each, subject) for each in asked), attack]
+    return [*(Check("exact", each, subject) for each in exact), attack]
 
 
 def _exact(subject: Subject) -> list[Check]:
     mechanism, ridge = subject.mechanism, subject.ridge
     logistic, default = mechanism.startswith("logistic"), mechanism == DEFAULT_PLAN
-    asked: list[tuple[Callable[..., Finding], bool]] = [
+    questions: list[tuple[Callable[..., Finding], bool]] = [
         (proof_facts.calibration, True),
         (event_coverage.covered, True),
         # The documents of ridge-joint are those of ridge-stretched.
@@ -143,7 +143,7 @@ def _exact(subject: Subject) -> list[Check]:
         (gaussian.exact_gaussian, ridge),
         (gaussian.exact_gram, logistic and mechanism != "logistic-gamma"),
     ]
-    return [Check("exact", ask, subject) for ask, asks in asked if asks]
+    return [Check("exact", ask, subject) for ask, applies in questions if applies]
 
 
 def _noise(subject: Subject, effort: Effort) -> list[Check]:
@@ -214,7 +214,7 @@ def answers(
 
 
 def _one_thread() -> None:
-    """Processes share out the cores: with threads of their own they would wait for each other."""
+    """Processes share the cores: with several threads each, they would wait for each other."""
     for library in ("OMP", "OPENBLAS", "MKL"):  # for what is loaded later
         os.environ[f"{library}_NUM_THREADS"] = "1"
     if find_spec("threadpoolctl") is not None:  # an extra; for what is loaded already
@@ -228,9 +228,9 @@ def _answer(check: Check, alpha: float) -> Finding:
     try:
         return check.finding(alpha)
     except Exception as error:
-        said = f"the question ended in an error: {type(error).__name__}: {error}"
+        text = f"the question ended in an error: {type(error).__name__}: {error}"
         question = check.name.replace("_", " ")
-        return Finding(check.part, check.subject.name, question, FAILS, said)
+        return Finding(check.part, check.subject.name, question, FAILS, text)
 
 
 FORMAT = "discreet-audit/1"
