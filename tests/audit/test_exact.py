@@ -32,14 +32,14 @@ RIDGE = Subject("ridge-structured", "bandit", "general", 2.0)
     "subject", [pytest.param(s, id=s.name) for s in subjects(MECHANISMS, [2.0]) if s.ridge]
 )
 def test_worst_pairs_attain_the_declared_distance(subject):
-    apart = releases_of(subject).distance(*subject.worst_pair())
+    distance = releases_of(subject).distance(*subject.worst_pair())
     near = 1e-5 if subject.earlier else 1e-6  # stretched rows are cut off at 20 bits twice
-    assert apart == pytest.approx(shift_of(subject.calibrated.event), rel=near)
+    assert distance == pytest.approx(shift_of(subject.calibrated.event), rel=near)
 
 
 @pytest.mark.parametrize("mechanism", ["ridge-structured", "ridge-pooled", "default-plan"])
 def test_the_reader_gets_back_what_was_summed(mechanism):
-    """Statistics read from a release without noise are those of its records, and what is told."""
+    """Statistics read from a release without noise are those of its records, and outcome sums."""
     subject = replace(RIDGE, mechanism=mechanism)
     seen = releases_of(subject, records=3)
     context, loss = np.array([0.6, 0.8]), 1.0
@@ -47,8 +47,8 @@ def test_the_reader_gets_back_what_was_summed(mechanism):
     b = np.array([1.0, 0.6, 0.8]) / math.sqrt(2)
     rows, columns = np.triu_indices(3)
     svec = np.outer(b, b)[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
-    told = [1.0, 0.5, 0.0, 0.0, 0.25, 0.5] if subject.stretched else []
-    expected = np.concatenate([np.zeros(6), svec, np.zeros(3), 0.5 * b, told])
+    outcomes = [1.0, 0.5, 0.0, 0.0, 0.25, 0.5] if subject.stretched else []
+    expected = np.concatenate([np.zeros(6), svec, np.zeros(3), 0.5 * b, outcomes])
     np.testing.assert_allclose(read, expected, atol=2e-6)
 
 

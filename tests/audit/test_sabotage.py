@@ -2,7 +2,7 @@
 
 Each meets questions that a quick audit asks of the mechanism it touches, with the error rate of all
 such questions. What is caught by computation is caught always. What is caught by sampling has
-seeded draws, or, in processes of its own, faults that correlate draws fully.
+seeded draws, or, in separate processes, faults that correlate draws fully.
 """
 
 from dataclasses import replace
@@ -24,9 +24,9 @@ RUNS_ALONE = {"effort": replace(QUICK, epsilons=()), "only": ""}
 def caught(mechanism, part, question, *, effort=NO_RUNS, only="feedback='bandit'", **fewer):
     """Whether a question fails, by the name of its function, where its subject has ``only``."""
     listed = [each for each in checks(effort, [mechanism], [part]) if only in repr(each.subject)]
-    asked = [check for check in listed if check.name == question]
-    assert asked
-    return any(check.finding(error_rate(listed), **fewer).failed for check in asked)
+    chosen = [check for check in listed if check.name == question]
+    assert chosen
+    return any(check.finding(error_rate(listed), **fewer).failed for check in chosen)
 
 
 @pytest.fixture

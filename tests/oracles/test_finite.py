@@ -56,17 +56,17 @@ def test_ties_go_to_the_first():
 def test_scores_and_scale_give_the_exponential_mechanism(exact, feedback, losses):
     case = OracleCase(dc.FiniteClass(FINITE), PURE, feedback, losses)
     data = batch_for(case, 40)
-    asked = Chosen()
-    asked.exact = exact
-    case.calibrated.fit(data, asked)
+    choice_made = Chosen()
+    choice_made.exact = exact
+    case.calibrated.fit(data, choice_made)
     sensitivity = ACTIONS if feedback == "full" else 1
     grid = finite_choice.GRID if exact else 1.0
-    assert asked.scale == pytest.approx(2 * sensitivity * grid / PURE.epsilon, rel=EXACT)
+    assert choice_made.scale == pytest.approx(2 * sensitivity * grid / PURE.epsilon, rel=EXACT)
     # On the grid each of the terms is rounded once, and rows move by 2^-20 beforehand.
     terms = 40 * sensitivity
     slack = terms * 40 / grid if exact else terms * EXACT
-    np.testing.assert_allclose(asked.scores / grid, totals_of(data), rtol=0, atol=slack)
-    assert (asked.scores.dtype == np.int64) == exact
+    np.testing.assert_allclose(choice_made.scores / grid, totals_of(data), rtol=0, atol=slack)
+    assert (choice_made.scores.dtype == np.int64) == exact
 
 
 def chi_square(counts, probabilities):

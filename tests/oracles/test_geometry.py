@@ -42,7 +42,7 @@ def matrices(p, seed=0):
         "huge": normal * 1e150,
         "tiny": normal * 1e-150,
         "huge and tiny": normal * 10.0 ** rng.choice([-150.0, 150.0], size=(p, p)),
-        "all alike": np.ones((p, p)),
+        "all equal": np.ones((p, p)),
         "one direction": np.outer(normal[0], normal[-1]),
         "below a power of two": np.where(np.eye(p), 1.0 - 2.0**-45, normal / 9.0),
         "largest": np.full((p, p), np.finfo(float).max),
@@ -67,7 +67,7 @@ def whole(array):
 
 
 def joined(made):
-    """Rows and the factors of losses beside them."""
+    """Rows and the factors of their losses."""
     return np.concatenate(made, axis=-1)
 
 
@@ -135,7 +135,7 @@ def test_rows_and_losses_are_divided_by_the_lengths_between_the_bounds(p, bounds
 
 
 def test_rows_that_the_matrix_makes_nothing_of_are_void():
-    """M b = 0: no Gram, no response, and nobody heard."""
+    """M b = 0: no Gram, no response, and no answer."""
     away = np.zeros((3, 3))
     away[1:, 1:] = [[1.0, 1.0], [1.0, 1.0]]
     contexts = np.array([[0.5, -0.5], [0.0, 0.0], [0.5, 0.25]])
@@ -193,7 +193,7 @@ def test_exact_and_floating_sums_agree_within_the_grid(feedback, losses, rows, b
     same = Batch(legal.features, legal.targets, data.observed)
     off = 3.0 * math.sqrt(WIDTH) * 2.0**-20
     for name, matrix in matrices(WIDTH).items():
-        if name in ("huge and tiny", "one direction", "all alike", "largest", "smallest"):
+        if name in ("huge and tiny", "one direction", "all equal", "largest", "smallest"):
             continue  # floats of a simulation are for matrices that have an inverse
         if name == "tiny" and bounds[0] > 0.0:
             continue  # rows of no length are void where they are exact
@@ -208,14 +208,14 @@ def test_exact_and_floating_sums_agree_within_the_grid(feedback, losses, rows, b
             (exact.outcome_sums is None) == (floating.outcome_sums is None) == (feedback == "full")
         )
         if feedback == "bandit":
-            told = exact.outcome_sums * exact.gram_unit
-            assert told.shape == floating.outcome_sums.shape == (2 + 2 * ACTIONS,)
-            assert told[0] == floating.outcome_sums[0] == rows
-            assert abs(told[1] - floating.outcome_sums[1]) <= rows * 2.0**-19 + rows * EXACT
-            half_sums = np.abs(told[2::2] - floating.outcome_sums[2::2])
+            outcomes = exact.outcome_sums * exact.gram_unit
+            assert outcomes.shape == floating.outcome_sums.shape == (2 + 2 * ACTIONS,)
+            assert outcomes[0] == floating.outcome_sums[0] == rows
+            assert abs(outcomes[1] - floating.outcome_sums[1]) <= rows * 2.0**-19 + rows * EXACT
+            half_sums = np.abs(outcomes[2::2] - floating.outcome_sums[2::2])
             assert half_sums.max() <= rows * 2.0**-21 + rows * EXACT
-            np.testing.assert_array_equal(told[3::2], floating.outcome_sums[3::2])
-            np.testing.assert_array_equal(told[3::2], 0.5 * legal.weights.sum(axis=0))
+            np.testing.assert_array_equal(outcomes[3::2], floating.outcome_sums[3::2])
+            np.testing.assert_array_equal(outcomes[3::2], 0.5 * legal.weights.sum(axis=0))
 
 
 @pytest.mark.parametrize("bounds", [*BOUNDS, (100.0, 300.0)], ids=str)
@@ -238,8 +238,8 @@ def test_floating_sums_are_those_of_a_loop(feedback, losses, bounds):
             if feedback == "bandit" or action == 0:
                 gram[action] += np.outer(v, v)
     if feedback == "bandit":
-        told = [*totals, *by_action.ravel()]
-        np.testing.assert_allclose(made.outcome_sums, told, rtol=0, atol=60 * EXACT)
+        outcomes = [*totals, *by_action.ravel()]
+        np.testing.assert_allclose(made.outcome_sums, outcomes, rtol=0, atol=60 * EXACT)
     np.testing.assert_allclose(made.gram, gram, rtol=0, atol=60 * EXACT)
     np.testing.assert_allclose(made.response, response, rtol=0, atol=60 * EXACT)
 
@@ -256,8 +256,10 @@ def test_a_published_matrix_is_published_as_it_is(p):
         if name == "largest":
             continue  # no document holds such numbers
         gram, response = np.zeros((1, p, p)), np.zeros((1, p))
-        told = Statistics(gram, response, 4, 1.0, matrix, matrix.T, np.array([3.0, 2.0, 1.0, 1.5]))
-        read = Statistics.from_json(json.loads(json.dumps(told.to_json())))
+        outcomes = Statistics(
+            gram, response, 4, 1.0, matrix, matrix.T, np.array([3.0, 2.0, 1.0, 1.5])
+        )
+        read = Statistics.from_json(json.loads(json.dumps(outcomes.to_json())))
         np.testing.assert_array_equal(read.matrix, matrix, err_msg=name)
         np.testing.assert_array_equal(read.following, matrix.T, err_msg=name)
 
@@ -275,7 +277,7 @@ def test_publishing_moves_a_matrix_by_less_than_its_last_bit():
 COLUMNS = {
     "a column of zeros": np.array([1.0, 0.3, 0.0, 0.1]),
     "scales from 1e-6 to 1e6": 10.0 ** np.linspace(-6.0, 6.0, 4),
-    "alike": np.ones(4),
+    "equal": np.ones(4),
 }
 
 

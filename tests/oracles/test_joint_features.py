@@ -12,7 +12,7 @@ P = 5
 
 
 def test_a_linear_truth_is_found_whatever_the_matrix(monkeypatch):
-    """Rows and losses shortened alike are least squares with other weights: no bias."""
+    """Rows and losses shortened by one factor are least squares with other weights: no bias."""
     rng = np.random.default_rng(0)
     x = dc.UnitBall(P - 1).map(rng.normal(size=(4000, P - 1)) * 0.5)
     theta = np.array([0.7, 0.3, -0.2, 0.1, 0.05])
@@ -25,7 +25,7 @@ def test_a_linear_truth_is_found_whatever_the_matrix(monkeypatch):
         fit = mechanism.fit(batch, dc.SeededNoise(1), [fit.statistics])
     predicted = fit.predictor.scores(x)
     assert np.abs(predicted - losses).max() < 0.02
-    # Rows that are normalised, beside losses that are not shortened, have a bias.
+    # Rows that are normalised, next to losses that are not shortened, have a bias.
     monkeypatch.setattr(PooledStatistics, "row_bounds", lambda *_: NORMALISED)
     biased = mechanism.fit(batch, dc.SeededNoise(0))
     for _ in range(3):

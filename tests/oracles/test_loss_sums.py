@@ -166,7 +166,7 @@ def test_each_value_is_clamped_before_it_is_added():
 def test_guardrails_of_a_void_record_count_nowhere():
     void = guarded([[1.0, 1.0, 1.0]], [False], [math.nan])
     assert not guardrail_sums(void).any()
-    assert not guardrail_sums(batch([0.5], [False])).any()  # nobody reported any
+    assert not guardrail_sums(batch([0.5], [False])).any()  # none was reported
 
 
 @EITHER

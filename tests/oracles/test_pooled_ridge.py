@@ -59,13 +59,13 @@ def uncentred(theta, middle):
 
 
 def standard_draws(feedback, batches):
-    """What each fit of a chain draws: for the Gram, the response, and what is told."""
+    """What each fit of a chain draws: for the Gram, the response, and outcome sums."""
     blocks, draws = 1 if feedback == "full" else ACTIONS, []
     for number in range(1, len(batches) + 1):
         noise = dc.SeededNoise(SEED, number)
         packed = noise.normal("gram", (blocks, WIDTH * (WIDTH + 1) // 2))
-        told = () if feedback == "full" else (noise.normal("told", (2 + 2 * ACTIONS,)),)
-        draws.append((packed, noise.normal("response", (ACTIONS, WIDTH)), *told))
+        outcomes = () if feedback == "full" else (noise.normal("told", (2 + 2 * ACTIONS,)),)
+        draws.append((packed, noise.normal("response", (ACTIONS, WIDTH)), *outcomes))
     return draws
 
 
@@ -136,15 +136,15 @@ def check_chain(feedback, losses, numbers, budget, geometry, clicks=False):
     for data, fit, drawn, found in zip(batches, fits, draws, expected, strict=True):
         assert_close(fit.predictor.weights, uncentred(found.theta, middle))
         assert fit.predictor.link == "clip"
-        told = fit.statistics
-        assert (told.records, told.variance) == (data.records, scales.gram**2)
-        assert_close(told.matrix, matrix)
-        assert_close(told.following, found.following)
+        seen = fit.statistics
+        assert (seen.records, seen.variance) == (data.records, scales.gram**2)
+        assert_close(seen.matrix, matrix)
+        assert_close(seen.following, found.following)
         sums = None
         if stretched and feedback == "bandit":
-            sums = literal.told_sums(data.losses, data.observed, 0.5) + scales.gram * drawn[2]
-        assert_close(told.outcome_sums, sums)
-        assert_close(told.signal, found.signal)
+            sums = literal.outcome_sums(data.losses, data.observed, 0.5) + scales.gram * drawn[2]
+        assert_close(seen.outcome_sums, sums)
+        assert_close(seen.signal, found.signal)
         matrix = found.following
     return [each.signal for each in expected]
 
@@ -162,7 +162,7 @@ def joined(batches):
 @pytest.mark.parametrize("lengths", [(1,), (1, 2), (2, 4, 8), LENGTHS], ids=str)
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 def test_without_a_budget_it_is_least_squares_on_the_whole_past(feedback, losses, lengths):
-    """The ridge of 1e-6 only decides what no record has told: there a loss is the middle one."""
+    """The ridge of 1e-6 only decides what no record shows: there a loss is the middle one."""
     case = OracleCase(dc.PooledRidge(geometry="plain"), NONE, feedback, losses)
     batches = batches_for(case, lengths)
     data = joined(batches)
@@ -179,10 +179,10 @@ def least_squares(data, weights, losses):
     """θ_a of plain features that minimises Σ w·(y − φᵀθ)² over the rows that tell of action a."""
     middle, found = literal.middle(losses, ACTIONS), []
     for action in range(ACTIONS):
-        told = data.observed[:, action]
-        root = np.sqrt(weights[told])
-        centred = root * (data.losses[told, action] - middle)
-        theta = np.linalg.lstsq(root[:, None] * data.features[told], centred, rcond=1e-3)[0]
+        shown = data.observed[:, action]
+        root = np.sqrt(weights[shown])
+        centred = root * (data.losses[shown, action] - middle)
+        theta = np.linalg.lstsq(root[:, None] * data.features[shown], centred, rcond=1e-3)[0]
         found.append(uncentred(theta, middle))
     return np.array(found)
 
@@ -357,7 +357,7 @@ def test_void_slots_count_in_the_weight():
     assert sums[0].variance == sums[1].variance
     one, two = (geometry.pooled([each], 10.0) for each in sums)
     assert (one.records, one.noise) == (two.records, two.noise)
-    # What was heard is read off the noisy count, and off nothing else.
+    # The number of answers is read off the noisy count, and off nothing else.
     assert [each.observed_count for each in sums] == [each.outcome_sums[0] for each in sums]
 
 

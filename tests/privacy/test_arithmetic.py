@@ -89,10 +89,10 @@ def test_sums_of_many_squares_are_those_of_unbounded_integers():
     for first in (0.5, 0.5 + 2.0**-20):  # one of the two sums is odd, which no such float is
         losses[0] = first
         batch = Batch(with_bias(np.zeros((n, 1))), losses, np.ones((n, 1), dtype=bool))
-        told = exact_moments(batch, "bandit", "general", np.eye(2)).outcome_sums
+        outcomes = exact_moments(batch, "bandit", "general", np.eye(2)).outcome_sums
         centred = [int(each) for each in np.trunc((losses[:, 0] - 0.5) * GRID)]
         squares = 2 * sum(each**2 for each in centred)
-        assert list(told) == [n * 2**40, squares, sum(centred) * 2**19, n * 2**39]
+        assert list(outcomes) == [n * 2**40, squares, sum(centred) * 2**19, n * 2**39]
         assert squares > 2**55
 
 

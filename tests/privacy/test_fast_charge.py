@@ -52,10 +52,10 @@ def test_what_is_charged_is_what_was_drawn(oracle, radii, feedback):
     observed = np.eye(ACTIONS, dtype=bool)[[0, 1]] | (feedback == "full")
     rows = Batch(dc.UnitBall(WIDTH - 1).map(np.eye(2, WIDTH - 1)), np.ones((2, ACTIONS)), observed)
     made.fit(rows, noise)
-    told = noise.shapes.pop("told", ())  # the count, squares, and two numbers of each action
-    beside = isinstance(oracle, PooledRidge) and feedback == "bandit"
-    assert told == ((2 + 2 * ACTIONS,) if beside else ())
-    drawn = (2 + 2 * 2 if beside else 0) + sum(
+    sums = noise.shapes.pop("told", ())  # the count, squares, and two numbers of each action
+    with_sums = isinstance(oracle, PooledRidge) and feedback == "bandit"
+    assert sums == ((2 + 2 * ACTIONS,) if with_sums else ())
+    drawn = (2 + 2 * 2 if with_sums else 0) + sum(
         (2 if feedback == "bandit" else blocks) * each for blocks, each in noise.shapes.values()
     )
     event = made.event

@@ -35,7 +35,7 @@ from seeded_sources import SOURCES as SEEDED
 FALSE_ALARM = 1e-6
 """Of a statement about seeded draws: it holds or fails for good."""
 SECRET = 1e-12
-"""Of each of fewer than five hundred statements about draws that nobody can repeat."""
+"""Of each of fewer than five hundred statements about draws that no one can repeat."""
 RELEASES = 600
 SUBJECTS = {
     name: Subject(name, "bandit", "general", 1.0)
@@ -210,7 +210,7 @@ def test_sums_of_table_draws_are_discrete_gaussians():
 
 
 def test_fast_sampler_never_asks_for_less_noise(monkeypatch):
-    """The scales of its parts add up, in squares, to at least the scale asked for."""
+    """The scales of its parts add up, in squares, to at least the requested scale."""
     for scale in (2.0**20, 3.3e11, 5.936 * 2.0**41, 2.0**50):
         used = []
 

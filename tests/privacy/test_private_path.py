@@ -1,7 +1,7 @@
 """Static guards: the code that touches private rows cannot speak about them.
 
 Three ways to find that code: modules that are known to hold rows, functions that take or give
-``Batch`` or ``Fit``, and whatever a release of each oracle calls, traced. None of it logs, prints,
+``Batch`` or ``Fit``, and all that a release of each oracle calls, traced. None of it logs, prints,
 warns, formats a private value into an error or draws from a seeded generator, and the batch
 itself has no printable, picklable or copyable form.
 """
@@ -42,7 +42,7 @@ SPEAKING = {"print", "repr", "breakpoint", "warn"}
 SEEDED = {"default_rng", "RandomState", "Generator", "seed", "SeedSequence", "SeededNoise"}
 PRIVATE_TYPES = {"Batch", "Fit", "Moments", "LegalRows", "Sums", "PartSums"}
 SIMULATED = ("audit/", "lab/theory/", "simulate/")
-"""Packages whose batches are made up: nobody's records are in them."""
+"""Packages whose batches are made up: no person's records are in them."""
 PUBLIC_PARTS = {
     "n_actions": "the plan",
     "p": "the plan",
@@ -158,8 +158,8 @@ def typed():
 
 
 def test_functions_of_private_types_are_silent():
-    said = {(where, node.lineno): complaints(node) for where, node in typed()}
-    assert {place: each for place, each in said.items() if each} == {}
+    found = {(where, node.lineno): complaints(node) for where, node in typed()}
+    assert {place: each for place, each in found.items() if each} == {}
     named = {(where, node.name) for where, node in typed()}
     assert ("oracles/mechanisms/ridge.py", "fit") in named
     assert ("batches/release_batch.py", "release_batch") in named

@@ -45,13 +45,15 @@ def record(context, losses, action, n_actions):
 
 
 def half_vectors(moments, weight):
-    """(svec of every block, response, told) as one vector: the statistic that a release noises."""
+    """(svec of every block, response, outcome sums) as one vector, to which a release adds noise."""
     gram = moments.gram * moments.gram_unit
     rows, columns = np.triu_indices(gram.shape[-1])
     root = np.where(rows == columns, 1.0, math.sqrt(2.0))
     response = weight * moments.response * moments.response_unit
-    told = np.zeros(0) if moments.outcome_sums is None else moments.outcome_sums * moments.gram_unit
-    return np.concatenate([(gram[..., rows, columns] * root).ravel(), response.ravel(), told])
+    outcomes = (
+        np.zeros(0) if moments.outcome_sums is None else moments.outcome_sums * moments.gram_unit
+    )
+    return np.concatenate([(gram[..., rows, columns] * root).ravel(), response.ravel(), outcomes])
 
 
 def structured(feedback, losses, weight=1.0, *rows):
@@ -59,7 +61,7 @@ def structured(feedback, losses, weight=1.0, *rows):
     return lambda batch: half_vectors(exact_moments(batch, feedback, losses, *rows), weight)
 
 
-def apart(statistic, first, second):
+def distance_of(statistic, first, second):
     return float(np.linalg.norm(statistic(first) - statistic(second)))
 
 
@@ -249,7 +251,7 @@ def test_exact_statistics_of_random_and_illegal_records_stay_inside(
         bounds = (0.0, math.inf), (low, 1.0 / low), (1.0, 1.0)
         for rows in [(matrix, each) for each in bounds] if stretched else [()]:
             statistic = structured(feedback, losses, weight, *rows)
-            assert apart(statistic, first, second) <= HIGH * declared
+            assert distance_of(statistic, first, second) <= HIGH * declared
 
 
 def wild_record(rng, n_actions):
@@ -268,7 +270,7 @@ def test_the_declared_constants_are_those_of_the_proof():
     assert squares == pytest.approx([25 / 8, 169 / 32, 8.0, 12.0])
     squares = [ridge_sensitivity("bandit", 7, weight=w) ** 2 for w in (1.0, 2.0, math.sqrt(8.0))]
     assert squares == pytest.approx([81 / 32, 9 / 2, 8.0])
-    # Stretched rows: what is told costs a quarter more, and one label has no v·v' ≥ 0.
+    # Stretched rows: outcome sums cost a quarter more, and one label has no v·v' ≥ 0.
     assert ridge_sensitivity("bandit", 7, weight=2.0, normalised=True) ** 2 == pytest.approx(4.75)
     assert ridge_sensitivity("bandit", 7, normalised=True) ** 2 == pytest.approx(3.125)
     assert (different_actions(1.0), different_actions(0.25), same_action_sums(1.0)) == (
@@ -296,7 +298,7 @@ def test_sabotage_without_the_bias_column_the_response_reaches_two():
     assert found == pytest.approx(2.0, rel=1e-3)
     assert found > 1.4 * paper_sensitivities("bandit", 2)[1]
     # The exact statistics put the column back, so the same rows are harmless there.
-    distance = apart(structured("bandit", "general"), *map(without_bias, pair))
+    distance = distance_of(structured("bandit", "general"), *map(without_bias, pair))
     assert distance <= HIGH * ridge_sensitivity("bandit", 2)
 
 
@@ -305,7 +307,7 @@ def test_sabotage_general_losses_exceed_the_one_label_sensitivity_unless_enforce
     declared = ridge_sensitivity("full", n_actions, one_zero=True)
     found, pair = furthest(structured("full", "general"), "full", "general", n_actions)
     assert found > 1.01 * declared
-    assert apart(structured("full", "one_label"), *pair) <= HIGH * declared
+    assert distance_of(structured("full", "one_label"), *pair) <= HIGH * declared
     for batch in pair:
         targets = legal_rows(batch, "full", "one_label").targets
         assert (targets == 0.0).sum() == 1
