@@ -1,4 +1,4 @@
-"""What is computed: distances, densities, choices, costs; known answers, and faults."""
+"""Computed answers: distances, densities, choices and costs, and faults in them."""
 
 import math
 from dataclasses import replace

@@ -239,7 +239,7 @@ def test_a_file_of_releases_cannot_tell_what_users_spent(tmp_path, call):
 
 
 def test_releases_of_users_tell_what_a_person_spent(tmp_path, document):
-    """Where the plan bounds a person's batches, files and chains are priced by the dearest ones."""
+    """Files and chains are priced by the dearest batches of a person where the plan bounds them."""
     plan = planned(unit="user", batches_per_user=2, records_per_batch=3)
     released = plan.nothing_released()
     ledger = Ledger(plan.budget, unit="user", participation=plan.participation)

@@ -1,4 +1,4 @@
-"""What every oracle promises, checked over the catalogue."""
+"""The promises of every oracle, checked over the catalogue."""
 
 import warnings
 from dataclasses import FrozenInstanceError, fields, replace

@@ -78,7 +78,7 @@ def true_norm(theta, rows, weights, labels, ridge, tilt):
 
 @pytest.fixture
 def solved(monkeypatch):
-    """What the solver was given and what it returned."""
+    """Arguments and results of the solver."""
     seen = {}
     honest = newton.minimise
 

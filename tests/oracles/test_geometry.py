@@ -256,10 +256,9 @@ def test_a_published_matrix_is_published_as_it_is(p):
         if name == "largest":
             continue  # no document holds such numbers
         gram, response = np.zeros((1, p, p)), np.zeros((1, p))
-        outcomes = Statistics(
-            gram, response, 4, 1.0, matrix, matrix.T, np.array([3.0, 2.0, 1.0, 1.5])
-        )
-        read = Statistics.from_json(json.loads(json.dumps(outcomes.to_json())))
+        sums = np.array([3.0, 2.0, 1.0, 1.5])
+        made = Statistics(gram, response, 4, 1.0, matrix, matrix.T, sums)
+        read = Statistics.from_json(json.loads(json.dumps(made.to_json())))
         np.testing.assert_array_equal(read.matrix, matrix, err_msg=name)
         np.testing.assert_array_equal(read.following, matrix.T, err_msg=name)
 

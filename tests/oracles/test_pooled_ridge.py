@@ -59,7 +59,7 @@ def uncentred(theta, middle):
 
 
 def standard_draws(feedback, batches):
-    """What each fit of a chain draws: for the Gram, the response, and outcome sums."""
+    """Draws of each fit of a chain: for the Gram, the response, and outcome sums."""
     blocks, draws = 1 if feedback == "full" else ACTIONS, []
     for number in range(1, len(batches) + 1):
         noise = dc.SeededNoise(SEED, number)

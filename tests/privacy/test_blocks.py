@@ -35,7 +35,7 @@ def empty(blocks, p, n_actions):
 
 
 def moved_by_draws(noisy, statistics, count):
-    """What each coordinate of the noise adds to statistics that are zero."""
+    """Noise that each coordinate of a draw adds to statistics that are zero."""
     return np.stack([noisy(statistics, SIGMA, UnitDraw(k)).reshape(-1) for k in range(count)])
 
 

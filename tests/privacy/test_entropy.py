@@ -1,7 +1,7 @@
 """Privacy noise is a function of the operating system's entropy and of nothing else.
 
 Two ways to be sure: what the module may import, call and keep is written down here; and with a
-known stream in place of entropy every draw repeats, for every state of clock, process and generators.
+known stream in place of entropy every draw repeats, for all clocks, processes and generators.
 """
 
 import ast

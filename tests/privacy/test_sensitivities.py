@@ -45,15 +45,15 @@ def record(context, losses, action, n_actions):
 
 
 def half_vectors(moments, weight):
-    """(svec of every block, response, outcome sums) as one vector, to which a release adds noise."""
+    """(svec of every block, response, outcome sums) as one vector."""
     gram = moments.gram * moments.gram_unit
     rows, columns = np.triu_indices(gram.shape[-1])
     root = np.where(rows == columns, 1.0, math.sqrt(2.0))
     response = weight * moments.response * moments.response_unit
-    outcomes = (
-        np.zeros(0) if moments.outcome_sums is None else moments.outcome_sums * moments.gram_unit
-    )
-    return np.concatenate([(gram[..., rows, columns] * root).ravel(), response.ravel(), outcomes])
+    parts = [(gram[..., rows, columns] * root).ravel(), response.ravel()]
+    if moments.outcome_sums is not None:
+        parts.append(moments.outcome_sums * moments.gram_unit)
+    return np.concatenate(parts)
 
 
 def structured(feedback, losses, weight=1.0, *rows):

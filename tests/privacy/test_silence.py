@@ -25,7 +25,7 @@ def plan(rule):
 
 
 def view(rule, waiting, silent):
-    """What everybody else can see of 60 people, decision by decision: the number of the release
+    """View of everybody else of 60 people, decision by decision: the number of the release
     that decided, the slot, whether it was stored, the status, and why nothing is released."""
     named = rule == "user"
     noise, draws = dc.SecureNoise(fast=True), np.random.default_rng(1)

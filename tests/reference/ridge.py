@@ -183,7 +183,7 @@ def outcome_sums(losses, observed, middle):
 
 
 def conclusion(history, floor, ridge, clear, half_life=None):
-    """What follows from the releases of ``history``, as ``Found``."""
+    """Conclusion from the releases of ``history``, as ``Found``."""
     newest, p = history[-1], history[-1].response.shape[1]
     blocks, actions = len(newest.gram), len(newest.response)
     M = np.eye(p) if newest.matrix is None else newest.matrix
@@ -387,10 +387,10 @@ def with_longer_constant(matrix, share):
 def pooled(
     batches, draws, middle, floor, ridge, clear, sigma, response_sigma, geometry, half_life=None
 ):
-    """What follows after each batch from all noisy statistics so far, as ``Found``.
+    """Conclusion after each batch from all noisy statistics so far, as ``Found``.
 
     ``batches`` are (features, losses, observed), ``draws`` standard normal: those of the Gram, the
-    response and, with bandit feedback, of the outcome sums. ``geometry``: whether rows are stretched.
+    response and, with bandit feedback, of outcome sums. ``geometry``: whether rows are stretched.
     """
     history, found = [], []
     matrix = np.eye(batches[0][0].shape[1]) if geometry else None
