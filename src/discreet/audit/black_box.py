@@ -55,8 +55,16 @@ class AttackPlan:
     gaussian: bool = True
     points: int = 0
 
-    def hits(self, trials: int, noise: Noise) -> finding.Hits:
-        """Count the answers "second world" over trials in both worlds."""
+    def finding(
+        self,
+        subject: Subject,
+        question: str,
+        trials: int,
+        noise: Noise,
+        alpha: float,
+        before: str = "",
+    ) -> finding.Finding:
+        """Return the finding that follows from so many trials in both worlds."""
         hits = [0, 0]
         for start in range(0, trials, _AT_ONCE):
             source = Trials(noise, min(_AT_ONCE, trials - start))
@@ -65,15 +73,9 @@ class AttackPlan:
                 for *worlds, score in self.batches:
                     total += score(self.mechanism.fit(worlds[world], source, self.earlier))
                 hits[world] += int((total > 0.0).sum())
-        return finding.Hits(hits[0], hits[1], trials)
-
-    def finding(
-        self, subject: Subject, question: str, hits: finding.Hits, alpha: float, before: str = ""
-    ) -> finding.Finding:
-        """Return the finding that follows from hits."""
         return finding.hits_finding(
             ("black box", subject.name, question),
-            hits,
+            finding.Hits(hits[0], hits[1], trials),
             subject.budget,
             alpha,
             self.expected,
@@ -102,8 +104,8 @@ def black_box(
         plan = _choice_plan(subject, trials)
     else:
         plan = _objective_plan(subject, trials)
-    hits, question = plan.hits(trials, noise), f"which of two batches was it{sampler(noise)}"
-    return plan.finding(subject, question, hits, alpha)
+    question = f"which of two batches was it{sampler(noise)}"
+    return plan.finding(subject, question, trials, noise, alpha)
 
 
 def which_life(subject: Subject, alpha: float, trials: int = 0) -> finding.Finding:
@@ -112,8 +114,8 @@ def which_life(subject: Subject, alpha: float, trials: int = 0) -> finding.Findi
     made = user_plan(subject)
     shift = shift_of(person_event(made.event, OFTEN))
     plan = _gaussian_plan(subject, made.mechanism, lives(subject), shift, trials)
-    hits, question = plan.hits(trials, FAST), "which of two lives did a person have"
-    return plan.finding(subject, question, hits, alpha, before=f"{OFTEN.text}; ")
+    question, before = "which of two lives did a person have", f"{OFTEN.text}; "
+    return plan.finding(subject, question, trials, FAST, alpha, before)
 
 
 def user_plan(subject: Subject) -> Plan:
