@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit
 
 from discreet.audit.finding import Finding, computed, exact_verdict
@@ -174,56 +173,45 @@ def exact_pure(subject: Subject) -> Finding:
 def exact_gaussian_objective(subject: Subject) -> Finding:
     """The smallest ε with ∫(p − e^ε q)₊ ≤ δ over pairs of records, by the privacy loss itself."""
     laws = _privacy_losses(Objective(subject, 1))
-    exact = max(_smallest_epsilon(*law, subject.budget.delta) for law in laws)
+    exact = max(_smallest_epsilon(law, subject.budget.delta) for law in laws)
     verdict = exact_verdict(exact, subject.epsilon)
     text = f"the worst pair of records needs {guarantee_text(exact, subject.budget.delta)}"
     return computed(subject, "hockey-stick integral", verdict, text, exact=exact)
 
 
-_BINS = 4001
-"""Steps of the grid on which privacy losses are rounded up and summed."""
+_LOSSES = np.linspace(-40.0, 40.0, 8001)
+"""Privacy losses of a block, each rounded up to one of these."""
 
 
-def _privacy_losses(objective: Objective) -> list[tuple[Floats, Floats]]:
-    """Laws (loss, probability) of the privacy loss for pairs that keep or change the action."""
-    subject, n = objective.subject, 241
+def _privacy_losses(objective: Objective) -> list[Floats]:
+    """Laws of the privacy loss of two blocks for pairs that keep or change the action."""
+    subject = objective.subject
     reach = (8.0 * objective.scale + 2.0) / objective.ridge
-    axis = np.linspace(-reach, reach, n)
+    axis = np.linspace(-reach, reach, 241)
     plane = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
 
-    def law(one: Floats, two: Floats) -> tuple[Floats, Floats]:
+    def law(one: Floats, two: Floats) -> Floats:
         weight = np.exp(one - one.max())
         shift = math.log(np.exp(two - one.max()).sum() / weight.sum())  # both are normalised
-        return one - two + shift, weight / weight.sum()
+        places = np.searchsorted(_LOSSES, np.minimum(one - two + shift, _LOSSES[-1]) - 1e-9)
+        return np.bincount(places, weight / weight.sum(), minlength=len(_LOSSES))
 
     corners = itertools.product((-1.0, 1.0), (0.0, 1.0))
     logs = [objective.block_law(plane, subject.record([c], y, 0)) for c, y in corners]
     empty = objective.block_law(plane, subject.record([0.0], 0.0, None))
-    blocks = subject.n_actions if subject.feedback == "full" else 1
-    found = [_sum_of([law(one, two)] * blocks) for one in logs for two in logs if one is not two]
-    if subject.feedback == "bandit":
-        found += [_sum_of([law(one, empty), law(empty, two)]) for one in logs for two in logs]
-    return found
+    pairs = [(one, two) for one in logs for two in logs]
+    if subject.feedback == "full":
+        return [np.convolve(law(*pair), law(*pair)) for pair in pairs]
+    moved = [np.convolve(law(one, empty), law(empty, two)) for one, two in pairs]
+    return moved + [np.convolve(law(*pair), law(empty, empty)) for pair in pairs]
 
 
-def _sum_of(laws: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    """The law of a sum of independent losses, rounded up onto a common grid."""
-    width = max(float(np.abs(values).max()) for values, _ in laws)
-    step = 2 * width / (_BINS - 1)
-    total = np.ones(1)
-    for values, weights in laws:
-        places = np.ceil((values + width) / step - 1e-9).astype(int)
-        total = np.convolve(total, np.bincount(places, weights, minlength=_BINS))
-    return np.arange(len(total)) * step - len(laws) * width, total
-
-
-def _smallest_epsilon(losses: Floats, weights: Floats, delta: float) -> float:
-    def excess(epsilon: float) -> float:
-        return float((weights * np.maximum(-np.expm1(epsilon - losses), 0.0)).sum()) - delta
-
-    if excess(0.0) <= 0.0:
-        return 0.0
-    return float(brentq(excess, 0.0, float(losses.max()) + 1.0))
+def _smallest_epsilon(law: Floats, delta: float) -> float:
+    """The smallest of these losses ε with Σ P(loss)·(1 − e^(ε − loss))₊ ≤ δ."""
+    losses = np.linspace(2 * _LOSSES[0], 2 * _LOSSES[-1], len(law))
+    above, scaled = (np.cumsum(each[::-1])[::-1] for each in (law, law * np.exp(-losses)))
+    enough = above - np.exp(losses) * scaled <= delta
+    return max(0.0, float(losses[enough].min()))
 
 
 def certificate(subject: Subject, count: int = 2000) -> Finding:
