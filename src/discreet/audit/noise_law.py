@@ -27,8 +27,6 @@ TAILS = (4.0, 4.25, 5.0)
 """Deviations beyond which draws are counted."""
 FAR = 3.5
 """Deviations beyond which a float made of 52 random bits shows its gaps."""
-_AT_ONCE = 100_000
-"""Numbers that are drawn and solved for together."""
 STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 4, "choice": 2, "tails": 7}
 """The number of statements of each question, for the error budget of a suite."""
 
@@ -161,11 +159,9 @@ def tails(subject: Subject, alpha: float, count: int, noise: SecureNoise = EXACT
     has probability 1e-7. Beyond five 0.2 are expected: that count sees tails that are too heavy.
     On a grid the far draws must also lie anywhere on it.
     """
-    width = normal_scores(subject, standard_draws(subject, noise, 1)).size
     drawn, found = 0, []
     while drawn < count:
-        draws = standard_draws(subject, noise, -(-_AT_ONCE // width))
-        sizes = np.abs(normal_scores(subject, draws))
+        sizes = np.abs(normal_scores(subject, standard_draws(subject, noise, 5 * RELEASES)))
         found.append(sizes[sizes > FAR])
         drawn += sizes.size
     large = np.concatenate(found)
