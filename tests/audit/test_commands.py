@@ -71,16 +71,16 @@ def test_the_page_is_whole_and_asks_for_nothing(answered, call, tmp_path):
 
 
 def test_a_part_of_an_audit(monkeypatch, document):
-    heard = []
-    monkeypatch.setattr(suite, "answers", lambda listed, *_: heard.extend(listed) or [])
+    listed_checks = []
+    monkeypatch.setattr(suite, "answers", lambda listed, *_: listed_checks.extend(listed) or [])
     found = document("audit", "--part", "black-box", "noise")
-    assert {check.part for check in heard} == {"noise", "black box"}
+    assert {check.part for check in listed_checks} == {"noise", "black box"}
     assert found["command"] == "discreet audit --quick --part black-box noise"
 
 
 def test_a_real_audit_of_one_mechanism(document, monkeypatch):
-    """--mechanism and --epsilon are heard. Draws are seeded, but for those of processes of their
-    own, whose false-alarm rate is 1e-9 together."""
+    """--mechanism and --epsilon are read. Draws are seeded, but for those of separate
+    processes, whose false-alarm rate is 1e-9 together."""
     monkeypatch.setattr(suite, "FALSE_ALARM", 1e-9)
     given = ("--mechanism", "logistic-gaussian", "--epsilon", "4", "--jobs", "1")
     found = document("audit", *given)

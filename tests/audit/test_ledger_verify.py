@@ -78,8 +78,8 @@ def merge(document):
         charge["partition"] = "batch 1"
 
 
-def spent(**told):
-    return lambda document: document.update(spent=told)
+def spent(**stated):
+    return lambda document: document.update(spent=stated)
 
 
 @pytest.mark.parametrize(
@@ -234,13 +234,13 @@ def test_a_file_of_releases_cannot_tell_what_users_spent(tmp_path, call):
         items.append(replace(item, plan_digest=root, previous=previous))
         previous = items[-1].digest
     replace(released, plan=plan, items=tuple(items)).save(tmp_path / "released.json")
-    code, _, told = call(tmp_path / "released.json")
+    code, _, message = call(tmp_path / "released.json")
     assert code == 2
-    assert "must say how often one user contributes" in told
+    assert "must say how often one user contributes" in message
 
 
 def test_releases_of_users_tell_what_a_person_spent(tmp_path, document):
-    """Where the plan bounds a person's batches, files and chains are priced by the dearest ones."""
+    """Files and chains are priced by the dearest batches of a person where the plan bounds them."""
     plan = planned(unit="user", batches_per_user=2, records_per_batch=3)
     released = plan.nothing_released()
     ledger = Ledger(plan.budget, unit="user", participation=plan.participation)

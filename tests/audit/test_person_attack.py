@@ -22,8 +22,8 @@ def test_all_that_a_person_says_is_told_apart_as_far_as_claimed():
 
 
 def test_what_lies_beyond_the_bound_is_the_same_in_both_lives():
-    heard = [[int(world.observed.any(-1).sum()) for world in batch] for batch in lives(SUBJECT)]
-    assert heard == [[OFTEN.records] * 2] * OFTEN.batches + [[0, 0]]
+    observed = [[int(world.observed.any(-1).sum()) for world in batch] for batch in lives(SUBJECT)]
+    assert observed == [[OFTEN.records] * 2] * OFTEN.batches + [[0, 0]]
 
 
 @pytest.mark.parametrize("forgotten", [(1, 1), (3, 1), (1, 2)], ids=["k√M", "k", "√M"])

@@ -2,7 +2,7 @@
 
 Each meets questions that a quick audit asks of the mechanism it touches, with the error rate of all
 such questions. What is caught by computation is caught always. What is caught by sampling has
-seeded draws, or, in processes of its own, faults that correlate draws fully.
+seeded draws, or, in separate processes, faults that correlate draws fully.
 """
 
 from dataclasses import replace
@@ -22,11 +22,11 @@ RUNS_ALONE = {"effort": replace(QUICK, epsilons=()), "only": ""}
 
 
 def caught(mechanism, part, question, *, effort=NO_RUNS, only="feedback='bandit'", **fewer):
-    """Whether a question fails, by the name of its function, where its subject has ``only``."""
+    """Return whether a question fails, by the name of its function, for subjects with ``only``."""
     listed = [each for each in checks(effort, [mechanism], [part]) if only in repr(each.subject)]
-    asked = [check for check in listed if check.name == question]
-    assert asked
-    return any(check.finding(error_rate(listed), **fewer).failed for check in asked)
+    chosen = [check for check in listed if check.name == question]
+    assert chosen
+    return any(check.finding(error_rate(listed), **fewer).failed for check in chosen)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_sharper_choice(instead):
 
 @pytest.mark.parametrize("seeded", ["at every draw", "at the start"])
 def test_noise_from_a_seed(seeded, instead):
-    """Where the seed is old, another process that starts from the same state has the same draws."""
+    """With an old seed, another process that starts from the same state has the same draws."""
     generator = np.random.default_rng(0)
 
     def drawn(_, __, ___, shape, scale):

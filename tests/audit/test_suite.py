@@ -1,4 +1,4 @@
-"""Which questions are asked, at which error rate, and that nothing is left out."""
+"""Questions of an audit, their error rates, and that none is left out."""
 
 from dataclasses import replace
 
@@ -66,10 +66,10 @@ def made(verdict):
 
 def test_answers_keep_their_order_and_are_told_as_they_come():
     listed = [Check("exact", made, verdict) for verdict in (HOLDS, FAILS, WEAK)]
-    heard = []
-    found = answers(listed, jobs=1, progress=lambda done, finding: heard.append((done, finding)))
+    reported = []
+    found = answers(listed, jobs=1, progress=lambda done, finding: reported.append((done, finding)))
     assert [each.verdict for each in found] == [HOLDS, FAILS, WEAK]
-    assert [done for done, _ in heard] == [1, 2, 3]
+    assert [done for done, _ in reported] == [1, 2, 3]
     assert found[1].failed
     assert not found[0].failed
 

@@ -78,7 +78,7 @@ def true_norm(theta, rows, weights, labels, ridge, tilt):
 
 @pytest.fixture
 def solved(monkeypatch):
-    """What the solver was given and what it returned."""
+    """Arguments and results of the solver."""
     seen = {}
     honest = newton.minimise
 
@@ -131,37 +131,6 @@ def test_a_plain_float_sum_is_caught(noise, solved, monkeypatch):
     monkeypatch.setattr(newton, "gradient_steps", stays)  # they would go on for minutes
     with pytest.raises(AssertionError, match=r"\d+e-08 <="):
         check_seeds(solved, noise, "sorted by label", range(4))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_one_block_alone_keeps_the_tolerance(seed):
-    """A product with a single column is where common matrix libraries add row after row."""
-    data = batch(seed, "sorted by label")
-    legal = legal_rows(data, "bandit", "general")
-    weights, labels = np.ones((MANY, 1)), legal.targets[:, :1]
-    tilt = 5.0 * np.random.default_rng(seed).normal(size=(1, WIDTH))
-    given = (weights, labels, np.array([1e-2 * MANY]), tilt, 0.5 * TOLERANCE)
-    theta = newton.minimise(legal.features, *given, legal.grid)
-    assert true_norm(theta, legal.grid, weights, labels, 1e-2 * MANY, tilt) <= TOLERANCE
-
-
-def test_distinct_contexts_by_longdouble_and_fsum(solved):
-    """No two rows alike: every term of the gradient in extended precision, then an exact sum."""
-    fitted, records = oracle("gamma"), 2**15
-    fitted.fit(batch(5, "sorted by label", records, contexts=records), dc.SecureNoise())
-    x = solved["rows"].astype(np.longdouble) / (GRID * np.sqrt(np.longdouble(2)))
-    slope = 1 / (1 + np.exp(-(x @ solved["theta"].T.astype(np.longdouble)))) - solved["labels"]
-    terms = (solved["weights"] * slope)[:, :, None] * x[:, None, :]
-    gradient = [
-        math.fsum([*column.tolist(), float(solved["ridge"]) * theta, tilt])
-        for column, theta, tilt in zip(
-            terms.reshape(records, -1).T.astype(float),
-            solved["theta"].reshape(-1).tolist(),
-            solved["tilt"].reshape(-1).tolist(),
-            strict=True,
-        )
-    ]
-    assert math.hypot(*gradient) <= TOLERANCE
 
 
 def test_the_order_of_rows_changes_neither_answer_nor_work(solved, monkeypatch):
@@ -353,9 +322,3 @@ def test_secure_draws_have_a_largest_size(word, monkeypatch):
     size = np.linalg.norm(extreme.ball("any", (5,)))
     assert size <= 5 * noise_module.LARGEST_EXPONENTIAL
     assert word or size > 5 * 36.0
-
-
-def test_a_batch_beyond_the_proof_is_refused_before_data_are_read(monkeypatch):
-    monkeypatch.setattr("discreet.oracles.mechanisms.legal_rows.LARGEST_BATCH", 100)
-    with pytest.raises(dc.InvalidInput, match="at most 100 records"):
-        oracle("gamma").fit(batch(0, "random", 102), dc.SecureNoise())

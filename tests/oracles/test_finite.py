@@ -1,13 +1,14 @@
 """FiniteClass: least squares without privacy, the exponential mechanism's exact law with it."""
 
-import math
-
 import numpy as np
 import pytest
-from scipy.stats import binom, chi2
+from scipy.stats import chi2
 
 import discreet as dc
 from catalogue import ACTIONS, FINITE, NONE, ORACLES, PURE, SHAPES, OracleCase, batch_for
+from discreet.audit import HOLDS, Chosen
+from discreet.audit.noise_law import choice
+from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms import finite_choice
 from reference.finite import exponential_mechanism, summed_losses
 from tolerances import EXACT
@@ -50,32 +51,22 @@ def test_ties_go_to_the_first():
         np.testing.assert_array_equal(chosen, below)
 
 
-class Recorder:
-    """Noise that keeps what it was asked for."""
-
-    def __init__(self, exact):
-        self.exact = exact
-
-    def choose(self, name, scores, scale):  # noqa: ARG002
-        self.scores, self.scale = np.asarray(scores), float(np.squeeze(scale))
-        return 0
-
-
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 @pytest.mark.parametrize("exact", [False, True])
 def test_scores_and_scale_give_the_exponential_mechanism(exact, feedback, losses):
     case = OracleCase(dc.FiniteClass(FINITE), PURE, feedback, losses)
     data = batch_for(case, 40)
-    asked = Recorder(exact)
-    case.calibrated.fit(data, asked)
+    choice_made = Chosen()
+    choice_made.exact = exact
+    case.calibrated.fit(data, choice_made)
     sensitivity = ACTIONS if feedback == "full" else 1
     grid = finite_choice.GRID if exact else 1.0
-    assert asked.scale == pytest.approx(2 * sensitivity * grid / PURE.epsilon, rel=EXACT)
+    assert choice_made.scale == pytest.approx(2 * sensitivity * grid / PURE.epsilon, rel=EXACT)
     # On the grid each of the terms is rounded once, and rows move by 2^-20 beforehand.
     terms = 40 * sensitivity
     slack = terms * 40 / grid if exact else terms * EXACT
-    np.testing.assert_allclose(asked.scores / grid, totals_of(data), rtol=0, atol=slack)
-    assert (asked.scores.dtype == np.int64) == exact
+    np.testing.assert_allclose(choice_made.scores / grid, totals_of(data), rtol=0, atol=slack)
+    assert (choice_made.scores.dtype == np.int64) == exact
 
 
 def chi_square(counts, probabilities):
@@ -95,39 +86,10 @@ def test_seeded_choices_follow_the_law():
     assert chi_square(counts, twice) > limit  # and it would have seen half the noise
 
 
-SCORES = np.array([0, 1, 3, 3, 8], dtype=np.int64)
-SCALE = 2.5
-
-
-def law_of(scale):
-    weights = [math.exp(-score / scale) for score in SCORES]
-    return np.array(weights) / sum(weights)
-
-
 @pytest.mark.entropy
 def test_secure_choices_follow_the_law():
-    """OpenDP's own sampler: ten binomial tails of 1e-11, so a false-alarm rate of 1e-10.
-
-    Half the noise moves the first count by 16 deviations.
-    """
-    noise = dc.SecureNoise()
-    counts = np.bincount(
-        [int(noise.choose("finite class", SCORES, SCALE)) for _ in range(2000)],
-        minlength=len(SCORES),
-    )
-    low, high = binom.ppf([[1e-11], [1.0 - 1e-11]], 2000, law_of(SCALE))
-    assert ((low <= counts) & (counts <= high)).all()
-    assert high[0] < 2000 * law_of(SCALE / 2)[0] - 8 * math.sqrt(2000 / 4)
-
-
-def test_several_seeds_choose_for_themselves():
-    case = ORACLES["FiniteClass-private"]
-    data = batch_for(case, 12)
-    together = case.calibrated.fit(data, dc.SeededNoise(range(30))).predictor.weights
-    assert together.shape == (30, 1, *FINITE.shape[1:])
-    for seed in range(30):
-        alone = case.calibrated.fit(data, dc.SeededNoise(seed)).predictor.weights
-        np.testing.assert_array_equal(together[seed, 0], alone)
+    """OpenDP's own sampler, with a false-alarm rate of 1e-10."""
+    assert choice(Subject("finite", "bandit", "general", 2.0), 5e-11).verdict == HOLDS
 
 
 @pytest.mark.parametrize("chunk", [1, 7])
@@ -135,7 +97,7 @@ def test_rows_are_summed_in_chunks(chunk, monkeypatch):
     """A large class limits how many rows are predicted at once; the sums are the same."""
     case = ORACLES["FiniteClass-private"]
     data = batch_for(case, 40)
-    whole, parts = Recorder(True), Recorder(True)
+    whole, parts = Chosen(), Chosen()
     case.calibrated.fit(data, whole)
     monkeypatch.setattr(
         finite_choice, "max", lambda *values: min(chunk, max(values)), raising=False

@@ -7,8 +7,6 @@ import discreet as dc
 from discreet.batch import Batch
 from discreet.oracles.mechanisms.moments import NORMALISED
 from discreet.oracles.mechanisms.pooled_statistics import PooledStatistics
-from discreet.releases.release import Release
-from discreet.releases.released import Released
 
 ACTIONS, COLUMNS = 3, 3
 SPACE = dc.UnitBall(COLUMNS)
@@ -19,9 +17,6 @@ EXACT = 1e-9
 WEIGHED = 0.1
 """Where the offset changes how long the constant feature is, and so how rows are weighed, in
 standard errors that the release publishes. Seeded; the largest that is found is half."""
-CLEARER = 1.5
-"""Where contexts are clear in one unit and not in the other, in standard errors."""
-
 # Without noise
 
 
@@ -59,15 +54,6 @@ def differences(fits, scale=1.0):
     return predicted - predicted.mean(axis=-1, keepdims=True)
 
 
-def probabilities(fits):
-    """Decisions of AdaptivePO after all releases, none of which found contexts to be clear."""
-    released = Released(ACTIONS)
-    for number, (fit, records) in enumerate(zip(fits, LENGTHS, strict=True), start=1):
-        assert fit.statistics.signal[0] == 0.0
-        released = released.add(Release.of(fit, number, records))
-    return dc.AdaptivePO().probabilities(released, PROBES)
-
-
 CHANGES = [
     pytest.param({"shift": 0.15}, id="add 0.15"),
     pytest.param({"shift": -0.15}, id="subtract 0.15"),
@@ -92,19 +78,6 @@ def test_offset_and_unit_do_not_change_predicted_differences(change):
     """Adding a constant to all losses leaves them the same; a tenth of all losses is a tenth."""
     offset_in_units = change.get("shift", 0.0) / change.get("scale", 1.0)
     assert (moved(0.1, change) < (EXACT if abs(offset_in_units) < 1.0 else WEIGHED)).all()
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_where_contexts_are_clear_a_smaller_unit_changes_less_with_every_release(change):
-    """A tenth of clear differences is not clear: slopes are drawn together, less and less."""
-    assert chain(batches(effect=0.8, around=0.05))[-1].statistics.signal[0] > 0.3
-    found = moved(0.8, change)
-    if "scale" in change:
-        assert found[0] < CLEARER
-        assert (np.diff(found) < 0.0).all()
-        assert found[-1] < found[0] / 4
-    else:
-        assert (found < EXACT).all()
 
 
 # Clicks, of which 3 % of all people make one

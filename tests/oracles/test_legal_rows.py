@@ -83,11 +83,6 @@ def test_coordinates_are_rounded_toward_zero():
         assert inward.max() <= 1 + 1e-6
 
 
-def test_the_bias_is_not_the_callers_choice():
-    rows = legal_rows(one(x=[9.0, 0.0, 0.0, 0.0]), "bandit", "general")
-    np.testing.assert_array_equal(rows.grid, [[GRID, 0, 0, 0]])
-
-
 @pytest.mark.parametrize("factor", [1 + 1e-12, 1.01, 3.0, 1e10])
 def test_a_long_row_is_shortened_to_the_ball(factor):
     direction = np.array([0.6, -0.64, 0.48])
@@ -107,9 +102,3 @@ def test_losses_and_observations_are_clamped():
     np.testing.assert_array_equal(rows.weights, [[0.0, 0.0, 0.0]])
     rows = legal_rows(one(observed=[True, True, False]), "full", "general")
     np.testing.assert_array_equal(rows.weights, [[0.0]])
-
-
-def test_one_label_means_exactly_one_zero():
-    for losses in ([0, 0, 0], [1, 1, 1], [0.5, 0.2, 0.2], [np.nan, 1, 0]):
-        rows = legal_rows(one(losses=losses, observed=[True] * 3), "full", "one_label")
-        check_legal(rows, "full", "one_label")

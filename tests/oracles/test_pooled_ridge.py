@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,20 +11,18 @@ import discreet as dc
 from catalogue import (
     ACTIONS,
     DIMENSION,
-    FEATURES,
     NONE,
     PRIVATE,
     SHAPES,
     WIDTH,
     OracleCase,
     batch_for,
+    plan_of,
     stacked,
 )
 from discreet.batch import Batch
-from discreet.oracles.mechanisms import geometry, perturb, pooled_statistics
+from discreet.oracles.mechanisms import geometry, pooled_statistics
 from discreet.releases.canonical import decode_array
-from discreet.releases.statistics import Statistics
-from discreet.simulate.played_batches import shuffle
 from libraries import LIBRARIES
 from reference import ridge as literal
 from tolerances import SOLVER
@@ -61,13 +59,13 @@ def uncentred(theta, middle):
 
 
 def standard_draws(feedback, batches):
-    """What each fit of a chain draws: for the Gram, the response, and what is told."""
+    """Draws of each fit of a chain: for the Gram, the response, and outcome sums."""
     blocks, draws = 1 if feedback == "full" else ACTIONS, []
     for number in range(1, len(batches) + 1):
         noise = dc.SeededNoise(SEED, number)
         packed = noise.normal("gram", (blocks, WIDTH * (WIDTH + 1) // 2))
-        told = () if feedback == "full" else (noise.normal("told", (2 + 2 * ACTIONS,)),)
-        draws.append((packed, noise.normal("response", (ACTIONS, WIDTH)), *told))
+        outcomes = () if feedback == "full" else (noise.normal("told", (2 + 2 * ACTIONS,)),)
+        draws.append((packed, noise.normal("response", (ACTIONS, WIDTH)), *outcomes))
     return draws
 
 
@@ -138,20 +136,15 @@ def check_chain(feedback, losses, numbers, budget, geometry, clicks=False):
     for data, fit, drawn, found in zip(batches, fits, draws, expected, strict=True):
         assert_close(fit.predictor.weights, uncentred(found.theta, middle))
         assert fit.predictor.link == "clip"
-        told = fit.statistics
-        assert (told.records, told.variance) == (data.records, scales.gram**2)
-        assert_close(told.matrix, matrix)
-        assert_close(told.following, found.following)
+        seen = fit.statistics
+        assert (seen.records, seen.variance) == (data.records, scales.gram**2)
+        assert_close(seen.matrix, matrix)
+        assert_close(seen.following, found.following)
         sums = None
         if stretched and feedback == "bandit":
-            centred = data.losses[data.observed] - 0.5
-            sums = [len(centred), 2 * sum(centred**2)]
-            for action in range(ACTIONS):
-                heard = data.losses[data.observed[:, action], action] - 0.5
-                sums += [sum(heard) / 2, len(heard) / 2]
-            sums = sums + scales.gram * drawn[2]
-        assert_close(told.outcome_sums, sums)
-        assert_close(told.signal, found.signal)
+            sums = literal.outcome_sums(data.losses, data.observed, 0.5) + scales.gram * drawn[2]
+        assert_close(seen.outcome_sums, sums)
+        assert_close(seen.signal, found.signal)
         matrix = found.following
     return [each.signal for each in expected]
 
@@ -169,7 +162,7 @@ def joined(batches):
 @pytest.mark.parametrize("lengths", [(1,), (1, 2), (2, 4, 8), LENGTHS], ids=str)
 @pytest.mark.parametrize(("feedback", "losses"), SHAPES)
 def test_without_a_budget_it_is_least_squares_on_the_whole_past(feedback, losses, lengths):
-    """The ridge of 1e-6 only decides what no record has told: there a loss is the middle one."""
+    """The ridge of 1e-6 only decides what no record shows: there a loss is the middle one."""
     case = OracleCase(dc.PooledRidge(geometry="plain"), NONE, feedback, losses)
     batches = batches_for(case, lengths)
     data = joined(batches)
@@ -182,38 +175,14 @@ def all_clear(pool, _):
     return 1.0 + 0.0 * pool.offset
 
 
-@pytest.mark.parametrize("lengths", [(40,), (40, 20), (50, 7, 80), (60, 1, 3, 40, 7)], ids=str)
-@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
-def test_without_a_budget_learned_geometry_only_weighs_rows(feedback, losses, lengths, monkeypatch):
-    """Rows and losses are divided by max(1, ‖M b‖): least squares, weighted by its squared inverse.
-
-    Least squares without these weights would differ by far more.
-    """
-    monkeypatch.setattr(geometry.Pool, "clear", all_clear)
-    case = OracleCase(dc.PooledRidge(), NONE, feedback, losses)
-    batches = batches_for(case, lengths)
-    fits, data = chain(case.calibrated, batches), joined(batches)
-    weights = np.concatenate(
-        [
-            1.0 / np.maximum(1.0, ((each.features @ fit.statistics.matrix.T) ** 2).sum(axis=-1))
-            for each, fit in zip(batches, fits, strict=True)
-        ]
-    )
-    found = fits[-1].predictor.weights
-    assert_close(found, least_squares(data, weights, losses), 1e-6)
-    if len(lengths) > 1:
-        plain = least_squares(data, np.ones(data.records), losses)
-        assert np.abs(found - plain).max() > 1e-3
-
-
 def least_squares(data, weights, losses):
     """θ_a of plain features that minimises Σ w·(y − φᵀθ)² over the rows that tell of action a."""
     middle, found = literal.middle(losses, ACTIONS), []
     for action in range(ACTIONS):
-        told = data.observed[:, action]
-        root = np.sqrt(weights[told])
-        centred = root * (data.losses[told, action] - middle)
-        theta = np.linalg.lstsq(root[:, None] * data.features[told], centred, rcond=1e-3)[0]
+        shown = data.observed[:, action]
+        root = np.sqrt(weights[shown])
+        centred = root * (data.losses[shown, action] - middle)
+        theta = np.linalg.lstsq(root[:, None] * data.features[shown], centred, rcond=1e-3)[0]
         found.append(uncentred(theta, middle))
     return np.array(found)
 
@@ -295,77 +264,27 @@ def as_torch(torch):
     return lambda data: Batch(*(torch.asarray(part) for part in arrays(data)))
 
 
-class Replayed:
-    """The action draws of an evaluation, handed to a learner."""
-
-    def __init__(self, u):
-        self.left = list(u)
-
-    def random(self, shape):
-        taken, self.left = self.left[: shape[0]], self.left[shape[0] :]
-        return np.array(taken)
-
-
-def doubling(rows, budget, **parts):
-    """A plan with batches of 1, 2, 4 … records."""
-    schedule = {"horizon": rows, "first_batch": 1, "growth": 2.0}
-    return dc.Plan(n_actions=ACTIONS, features=FEATURES, budget=budget, **schedule, **parts)
-
-
 def labelled(rows):
     contexts = np.random.default_rng(4).normal(size=(rows, DIMENSION))
     return contexts, (contexts[:, 0] > 0).astype(int) + (contexts[:, 1] > 0.5)
-
-
-@pytest.mark.parametrize("policy", [dc.ReplayBonusPO(), dc.LinUCB()], ids=["plain", "radii"])
-def test_a_learner_pools_as_an_evaluation_does(policy):
-    """Round by round, through documents rounded to 52 bits: the same sums and predictors."""
-    rows, seed = 63, 9
-    contexts, labels = labelled(rows)
-    plan = doubling(rows, PRIVATE, policy=policy)
-    played = dc.evaluate(plan, contexts, labels, seed=seed).released
-    order, u = shuffle(seed, rows)
-    learner = dc.Learner(plan, noise=dc.SeededNoise(seed), draws=Replayed(u))
-    for row in order:
-        decision = learner.decide(contexts[row])
-        if decision.stored:
-            learner.observe(decision.id, float(decision.action != labels[row]))
-    assert len(learner.released.items) == len(played.items) == 5
-    for mine, yours in zip(learner.released.items, played.items, strict=True):
-        assert_close(mine.predictor.weights, yours.predictor.weights)
-        assert (mine.statistics.matrix is None) == isinstance(policy, dc.LinUCB)
-        for name in SUMS:
-            assert_close(getattr(mine.statistics, name), getattr(yours.statistics, name))
-
-
-SUMS = [each.name for each in fields(Statistics)]
 
 
 # What it knows of the past, and of the batch
 
 
 def published(policy=None, **change):
-    """Plan and releases of a private run, as documents, and the noisy statistics behind them."""
-    rows, noisy = 63, []
-    original = perturb.noisy_statistics
-
-    def spy(*given, **named):
-        noisy.append(original(*given, **named))
-        return noisy[-1]
-
-    contexts, labels = labelled(rows)
-    plan = doubling(rows, dc.Budget(2.0, 1e-5), policy=policy or dc.ReplayBonusPO(), **change)
-    learner = dc.Learner(plan, noise=dc.SecureNoise(fast=True))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pooled_statistics, "noisy_statistics", spy)
-        for context, label in zip(contexts, labels, strict=True):
-            decision = learner.decide(context)
-            if decision.stored:
-                wrong = (np.arange(ACTIONS) != label).astype(float)
-                told = wrong if plan.feedback == "full" else wrong[decision.action]
-                learner.observe([decision.id], [told])
+    """Plan and releases of a private run, as documents."""
+    contexts, labels = labelled(63)
+    parts = {"policy": policy or dc.ReplayBonusPO(), "horizon": 63, **change}
+    learner = dc.Learner(plan_of(budget=PRIVATE, **parts), noise=dc.SecureNoise(fast=True))
+    for context, label in zip(contexts, labels, strict=True):
+        decision = learner.decide(context)
+        if decision.stored:
+            wrong = (np.arange(ACTIONS) != label).astype(float)
+            full = learner.plan.feedback == "full"
+            learner.observe([decision.id], [wrong if full else wrong[decision.action]])
     documents = [each.to_json() for each in learner.released.items]
-    return json.loads(json.dumps(plan.to_config())), json.loads(json.dumps(documents)), noisy
+    return json.loads(json.dumps(learner.plan.to_config())), json.loads(json.dumps(documents))
 
 
 def unpacked(packed):
@@ -394,13 +313,13 @@ def test_releases_follow_from_published_numbers_alone(form):
     Predictor and next matrix follow from all sums so far; weights, floors and the centre come
     from the plan.
     """
-    plan, documents, noisy = published(**form)
-    assert len(documents) == len(noisy) == 5
+    plan, documents = published(**{"oracle": dc.PooledRidge(), **form})
+    assert len(documents) == 5
     floor, ridge, clear = (float(plan["oracle"][name]) for name in ("floor", "ridge", "clear"))
     middle = literal.middle(form.get("losses", "general"), ACTIONS)
     learned = plan["oracle"]["geometry"] == "learned" and "policy" not in form
     matrix, history = np.eye(WIDTH) if learned else None, []
-    for document, (gram, response, told) in zip(documents, noisy, strict=True):
+    for document in documents:
         n, event, sums = document["records"], document["event"], document["statistics"]
         sigma = float(event["multiplier"]) * float(event["sensitivity"])
         assert sums["records"] == n
@@ -410,8 +329,6 @@ def test_releases_follow_from_published_numbers_alone(form):
             for name in ("gram", "response", "matrix", "following", "told", "signal")
         }
         public["gram"] = unpacked(public["gram"])
-        for name, step in (("gram", gram), ("response", response), ("told", told)):
-            assert_close(public[name], step, 1e-12)
         # What was fitted is the matrix that was published, to the last bit.
         np.testing.assert_array_equal(public["matrix"], matrix)
         history.append(
@@ -430,65 +347,6 @@ def test_releases_follow_from_published_numbers_alone(form):
         matrix = public["following"]
 
 
-class Sealable(Batch):
-    """Rows that can be sealed: shapes stay, since they are public."""
-
-    sealed = False
-    records = 0
-    n_actions = ACTIONS
-
-    def __getattribute__(self, name):
-        if name in PARTS and object.__getattribute__(self, "sealed"):
-            raise AssertionError(f"{name} was read after the noise was drawn")
-        return object.__getattribute__(self, name)
-
-
-def sealed_after_noise(oracle, data, noise, monkeypatch, earlier=()):
-    """A fit whose rows raise, and are not numbers, as soon as its noisy statistics exist."""
-    batch = Sealable(data.features.copy(), data.losses.copy(), data.observed.copy())
-    object.__setattr__(batch, "records", data.records)
-    original = perturb.noisy_statistics
-
-    def then_seal(given, *rest, **named):
-        found = original(given, *rest, **named)
-        given.features[:] = given.losses[:] = np.nan
-        given.observed[:] = False
-        object.__setattr__(given, "sealed", True)
-        return found
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pooled_statistics, "noisy_statistics", then_seal)
-        return oracle.fit(batch, noise, earlier)
-
-
-@pytest.mark.parametrize("radii", [False, True])
-@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
-def test_nothing_reads_a_row_after_the_noise(feedback, losses, radii, monkeypatch):
-    case = OracleCase(dc.PooledRidge(), PRIVATE, feedback, losses, radii)
-    data, noise = batch_for(case, 30), dc.SeededNoise(SEED, 1)
-    before = (case.calibrated.fit(batch_for(case, 20), dc.SecureNoise(fast=True)).statistics,)
-    for earlier in ((), before):
-        expected = case.calibrated.fit(data, noise, earlier)
-        found = sealed_after_noise(case.calibrated, data, noise, monkeypatch, earlier)
-        np.testing.assert_array_equal(found.predictor.weights, expected.predictor.weights)
-        for name in SUMS:
-            one, two = (getattr(each.statistics, name) for each in (found, expected))
-            np.testing.assert_array_equal(one, two)
-        sealed_after_noise(case.calibrated, data, dc.SecureNoise(), monkeypatch, earlier)
-
-
-@pytest.mark.parametrize(("feedback", "losses"), SHAPES)
-def test_rows_are_stretched_by_what_was_published_before_them(feedback, losses):
-    """Whatever the rows: their matrix is the one of the release before, and no other object."""
-    case = OracleCase(dc.PooledRidge(), PRIVATE, feedback, losses)
-    first = case.calibrated.fit(batch_for(case, 20), dc.SecureNoise(fast=True)).statistics
-    np.testing.assert_array_equal(first.matrix, np.eye(WIDTH))
-    for seed in range(3):
-        later = case.calibrated.fit(batch_for(case, 30, seed), dc.SecureNoise(fast=True), (first,))
-        assert later.statistics.matrix is first.following
-        assert (later.statistics.following != first.following).any()
-
-
 def test_void_slots_count_in_the_weight():
     """n is the number of slots: a batch of silence weighs as much as one of answers."""
     case = OracleCase(dc.PooledRidge(), PRIVATE)
@@ -499,30 +357,8 @@ def test_void_slots_count_in_the_weight():
     assert sums[0].variance == sums[1].variance
     one, two = (geometry.pooled([each], 10.0) for each in sums)
     assert (one.records, one.noise) == (two.records, two.noise)
-    # What was heard is read off the noisy count, and off nothing else.
+    # The number of answers is read off the noisy count, and off nothing else.
     assert [each.observed_count for each in sums] == [each.outcome_sums[0] for each in sums]
-
-
-def test_few_answers_do_not_shrink_a_predictor():
-    """A floor under each count, an eighth of the slots, would make all weights 2.5 times smaller.
-
-    One person in fifty answers. Seeded; the weights are found within a third.
-    """
-    rng, width = np.random.default_rng(0), 2
-    plan = dc.Plan(n_actions=2, features=dc.UnitBall(width), budget=dc.Budget(8.0, 1e-5))
-    learner = dc.Learner(plan, noise=dc.SeededNoise(1), draws=np.random.default_rng(2))
-    for _ in range(100):
-        contexts = rng.uniform(-0.7, 0.7, size=(2_000, width))
-        made = learner.decide(contexts)
-        side = np.where(made.action_index == 0, 0.6, -0.6)
-        answered = rng.random(2_000) < 0.02
-        lost = (rng.random(2_000) < 0.5 + side * contexts[:, 0]).astype(float)
-        learner.observe(np.asarray(made.id)[answered], lost[answered])
-    probes = plan.features.map(np.array([[0.5, 0.0], [-0.5, 0.0]]))
-    weights = learner.released.items[-1].predictor.weights
-    found = probes @ weights.T
-    assert found[0, 0] - found[1, 0] == pytest.approx(0.6, rel=1 / 3)
-    assert found[0, 1] - found[1, 1] == pytest.approx(-0.6, rel=1 / 3)
 
 
 @pytest.mark.parametrize(

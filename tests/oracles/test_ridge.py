@@ -118,17 +118,3 @@ def test_an_action_never_played_keeps_its_prior(mechanism, prior, rows):
     predicted = fit.predictor.losses(features(5))
     np.testing.assert_allclose(predicted[:, [0, 2]], prior, rtol=0, atol=SOLVER)
     assert np.abs(predicted[:, 1] - prior).min() > 1e-6
-
-
-def test_exact_statistics_give_the_same_fit_as_floating_ones():
-    """Integers of SecureNoise without a budget: no noise, so only the grid's rounding is left."""
-    for feedback, losses in SHAPES:
-        case = OracleCase(dc.Ridge(0.05), NONE, feedback, losses, radii=True)
-        data = batch_for(case, 200)
-        exact = case.calibrated.fit(data, dc.SecureNoise())
-        floating = case.calibrated.fit(data, NOISE)
-        # Rows move by 2^-20 and Λ = 10 is the least eigenvalue: θ moves by less than 1e-4.
-        np.testing.assert_allclose(
-            exact.predictor.weights, floating.predictor.weights, rtol=0, atol=1e-4
-        )
-        assert (exact.predictor.weights != floating.predictor.weights).any()

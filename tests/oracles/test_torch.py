@@ -1,4 +1,4 @@
-"""NumPy and torch fit alike: the same seeded draws, the same numbers."""
+"""NumPy and torch fit equally: the same seeded draws, the same numbers."""
 
 import numpy as np
 import pytest

@@ -66,8 +66,8 @@ def test_a_randomised_response_beside_a_gaussian_by_integration(pure, mu):
     q = math.exp(pure) / (1 + math.exp(pure))
 
     def density(x, answer, world):
-        told = q if answer == world else 1 - q
-        return told * norm.pdf(x, loc=mu * world)
+        seen = q if answer == world else 1 - q
+        return seen * norm.pdf(x, loc=mu * world)
 
     overlap = sum(
         quad(lambda x, a=a: min(density(x, a, 0), density(x, a, 1)), -10, 10 + mu, limit=300)[0]
@@ -130,15 +130,15 @@ def test_an_objective_in_one_dimension_stays_below_the_bound():
         return norm.pdf(b, scale=sigma) * (mean * (1 - mean) + ridge)
 
     step = theta[1] - theta[0]
-    apart = 1 - np.minimum(density(0.0), density(1.0)).sum() * step
+    variation = 1 - np.minimum(density(0.0), density(1.0)).sum() * step
     event = ObjectivePerturbation("gaussian", kappa=math.log1p(0.25 / ridge), shift=2 / sigma)
-    assert 0.1 < apart < 2 * attacker(event).success - 1
+    assert 0.1 < variation < 2 * attacker(event).success - 1
 
 
 def test_nothing_and_everything():
     assert attacker(Composed(())).success == 0.5
-    told = attacker(compose(Gaussian(4.0, 1.0), NonPrivate("seeded")))
-    assert (told.success, told.zcdp, told.mu) == (1.0, math.inf, None)
+    seen = attacker(compose(Gaussian(4.0, 1.0), NonPrivate("seeded")))
+    assert (seen.success, seen.zcdp, seen.mu) == (1.0, math.inf, None)
     assert hundredths(1.0, True) == hundredths(1.0, False) == 100
     assert hundredths(1.0 - 1e-9, False) == 100
     huge = attacker(Gaussian(1e-3, 1.0, 1.0))

@@ -1,7 +1,7 @@
 """Privacy noise is a function of the operating system's entropy and of nothing else.
 
 Two ways to be sure: what the module may import, call and keep is written down here; and with a
-known stream in place of entropy every draw repeats, whatever clock, process and generators say.
+known stream in place of entropy every draw repeats, for all clocks, processes and generators.
 """
 
 import ast
@@ -68,8 +68,8 @@ def surface(tree):
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             found.append("global")
         if isinstance(node, ast.FunctionDef) and node.name not in KEPT:
-            said = [ast.unparse(each) for each in node.decorator_list]
-            found += [f"{node.name} is kept" for each in said if "cache" in each]
+            decorators = [ast.unparse(each) for each in node.decorator_list]
+            found += [f"{node.name} is kept" for each in decorators if "cache" in each]
     return found
 
 
@@ -146,7 +146,7 @@ def test_a_source_that_draws_otherwise_is_noticed(source):
 
 
 def test_a_seeded_source_is_noticed():
-    """It repeats with its seed, whatever the entropy is."""
+    """It repeats with its seed, for any entropy."""
     assert drawn(SeededNoise(0), Stream(1), 1)["normal"].tolist() == (
         drawn(SeededNoise(0), Stream(2), 1)["normal"].tolist()
     )

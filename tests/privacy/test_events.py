@@ -65,9 +65,9 @@ def test_structured_events_assume_nothing_or_say_what():
     assert events.assumptions(MADE["ridge"]) == ()
     assert events.assumptions(MADE["finite"]) == ()
     for name in ("logistic gaussian", "logistic radii", "logistic gamma"):
-        said = events.assumptions(MADE[name])
-        assert any("continuous draw" in each for each in said)
-        assert "exact minimiser" not in said
+        assumed = events.assumptions(MADE[name])
+        assert any("continuous draw" in each for each in assumed)
+        assert "exact minimiser" not in assumed
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -114,7 +114,7 @@ def test_full_information_is_charged_for_every_block(n_actions, radii):
         shift=2.0 / calibrated.sigma,
         kappa=math.log1p(0.25 / calibrated.least_ridge),
     )
-    apart = events.compose(*[alone] * n_actions, *rest)
-    assert epsilon(apart, 1e-5) == pytest.approx(epsilon(calibrated.event, 1e-5), rel=1e-9)
-    assert epsilon(apart, 1e-5) <= BUDGET.epsilon
+    separate = events.compose(*[alone] * n_actions, *rest)
+    assert epsilon(separate, 1e-5) == pytest.approx(epsilon(calibrated.event, 1e-5), rel=1e-9)
+    assert epsilon(separate, 1e-5) <= BUDGET.epsilon
     assert epsilon(events.compose(alone, *rest), 1e-5) < 0.8 * BUDGET.epsilon

@@ -1,112 +1,57 @@
 """The noise that ridge oracles actually add: its scale, shape, independence and support.
 
-Draws are the difference between the statistics before and after ``noisy_gram``,
-``noisy_response`` and ``noisy_outcome_sums`` inside a fit. The fixtures ``draws`` and ``many`` have
-OpenDP's own sampler where their source is exact, so their tests have a false-alarm rate of at most
-1e-10 together. All other draws are seeded, and are judged at 1e-6.
+Noise is what is left of a release without the statistics of its batch. The fixture ``draws`` has
+OpenDP's own sampler where its source is exact, so its tests have a false-alarm rate of at most
+1e-9 together. All other draws are seeded, and are judged at 1e-6.
 """
 
 import itertools
 import math
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from scipy.stats import chi2, norm, poisson
 
+from discreet.audit import HOLDS
+from discreet.audit.gaussian import releases_of
 from discreet.audit.noise_law import (
     fourth_moment_limits,
+    grid,
     magnitudes,
     no_gaps,
     no_value_twice,
+    standard_draws,
     uncorrelated,
     uniform_bits,
     unrelated,
 )
 from discreet.audit.noise_sources import Trials
-from discreet.batch import Batch
-from discreet.features.unit_ball import with_bias
-from discreet.oracles import PooledRidge, Problem, Ridge
-from discreet.oracles.mechanisms import perturb
+from discreet.audit.subjects import Subject
+from discreet.oracles.mechanisms.legal_rows import GRID
 from discreet.privacy import noise as noise_module
-from discreet.privacy.budget import Budget
 from discreet.privacy.noise import SecureNoise, SeededNoise
 from seeded_sources import SOURCES as SEEDED
 
 FALSE_ALARM = 1e-6
 """Of a statement about seeded draws: it holds or fails for good."""
 SECRET = 1e-12
-"""Of each of fewer than a hundred statements about draws that nobody can repeat."""
-A, P = 3, 8
-FITS = 24
-ORACLES = {
-    "ridge": (Ridge(), 1.0),
-    "plain": (PooledRidge(response_weight=2.0, geometry="plain"), 2.0),
-    "pooled": (PooledRidge(response_weight=2.0), 2.0),
+"""Of each of fewer than five hundred statements about draws that no one can repeat."""
+RELEASES = 600
+SUBJECTS = {
+    name: Subject(name, "bandit", "general", 1.0)
+    for name in ("ridge-structured", "ridge-pooled", "default-plan")
 }
-"""Each with its weight ω: responses carry σ/ω."""
 SOURCES = {"exact": SecureNoise(), "fast": SecureNoise(fast=True), "seeded": SeededNoise(seed=7)}
 
 
-def batch_of(n=40, seed=0):
-    rng = np.random.default_rng(seed)
-    observed = np.eye(A, dtype=bool)[rng.integers(A, size=n)]
-    return Batch(with_bias(rng.normal(size=(n, P - 1))), rng.random((n, A)), observed)
-
-
-def calibrated(oracle):
-    return oracle.calibrate(Problem(A, P), Budget(1.0, 1e-5))
-
-
-@contextmanager
-def statistics():
-    """Statistics of each fit before and after their noise, by part, and their unit."""
-    kept = {"gram": [], "response": [], "outcome_sums": []}
-    with pytest.MonkeyPatch.context() as patch:
-        for part in kept:
-            original = getattr(perturb, f"noisy_{part}")
-
-            def spy(moments, *rest, part=part, original=original):
-                noisy = original(moments, *rest)
-                if noisy is not None:
-                    unit = moments.response_unit if part == "response" else moments.gram_unit
-                    kept[part].append((getattr(moments, part) * unit, noisy, unit))
-                return noisy
-
-            patch.setattr(perturb, f"noisy_{part}", spy)
-        yield kept
-
-
-def added(oracle, source, batch):
-    """Noise of several fits in natural units: gram (fits, A, P, P), response (fits, A, P), sums."""
-    oracle = calibrated(oracle)
-    with statistics() as kept:
-        for number in range(1, FITS + 1):
-            oracle.fit(batch, source.for_batch(number))
-    noise = {part: [noisy - sums for sums, noisy, _ in each] for part, each in kept.items()}
-    return {part: np.stack(values) for part, values in noise.items() if values}, oracle.gram
-
-
-@pytest.fixture(scope="module", params=itertools.product(ORACLES, SOURCES), ids="-".join)
+@pytest.fixture(scope="module", params=itertools.product(SUBJECTS, SOURCES), ids="-".join)
 def draws(request):
-    """Standardised draws by kind: in svec coordinates everything has standard deviation σ.
-
-    σ is that of the Gram and of what is told, and responses are taken times ω: one joint release.
-    """
+    """Noise of many releases (600, k) in declared standard deviations: Gram, responses, sums."""
     name, source = request.param
-    oracle, weight = ORACLES[name]
     with SEEDED.begun(f"{name} {source}", secret=source == "exact"):
-        noise, sigma = added(oracle, SOURCES[source], batch_of())
-    rows, columns = np.triu_indices(P)
-    packed = noise["gram"][..., rows, columns]
-    off = rows != columns
-    assert ("outcome_sums" in noise) == (name == "pooled")
-    return {
-        "diagonal": packed[..., ~off] / sigma,
-        "off-diagonal": packed[..., off] * math.sqrt(2.0) / sigma,
-        "response": weight * noise["response"] / sigma,
-        **({"told": noise["outcome_sums"] / sigma} if "outcome_sums" in noise else {}),
-    }
+        drawn = standard_draws(SUBJECTS[name], SOURCES[source], RELEASES)
+    assert drawn.shape[1] == 12 + 6 + 6 * (name == "default-plan")
+    return drawn
 
 
 def scale_accepted(values, scale=1.0):
@@ -115,19 +60,26 @@ def scale_accepted(values, scale=1.0):
     return chi2.ppf(SECRET / 2, values.size) <= square <= chi2.isf(SECRET / 2, values.size)
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "off-diagonal", "response"])
-def test_scale_is_accepted_and_two_thirds_and_three_halves_are_rejected(draws, kind):
-    assert scale_accepted(draws[kind])
-    assert not scale_accepted(draws[kind], 2 / 3)
-    assert not scale_accepted(draws[kind], 3 / 2)
+def test_scale_is_accepted_and_two_thirds_and_three_halves_are_rejected(draws):
+    """Of each number: entries on and off the diagonal, responses, loss sums and counts."""
+    for values in draws.T:
+        assert scale_accepted(values)
+        assert not scale_accepted(values, 2 / 3)
+        assert not scale_accepted(values, 3 / 2)
 
 
 def test_fourth_moment_is_that_of_a_gaussian(draws):
     """3, short of Laplace (6) or uniform (1.8) noise of the same variance."""
-    values = np.concatenate([part.reshape(-1) for part in draws.values()])
-    low, high = fourth_moment_limits(values.size, SECRET)
-    assert low <= (values**4).mean() <= high
+    low, high = fourth_moment_limits(draws.size, SECRET)
+    assert low <= (draws**4).mean() <= high
     assert 1.8 < low < high < 6.0
+
+
+def test_all_pairs_of_coordinates_are_independent_in_size_too(draws):
+    """Correlations of draws and of magnitudes over all pairs, and of releases."""
+    for values in (draws, magnitudes(draws)):
+        assert uncorrelated(values, SECRET)
+        assert unrelated(values[:-2:2] + values[2::2], values[1:-1:2], SECRET)
 
 
 def test_limits_are_exceeded_as_rarely_as_stated():
@@ -140,58 +92,6 @@ def test_limits_are_exceeded_as_rarely_as_stated():
     low, high = fourth_moment_limits(60, 0.01)
     fourth = (draws.reshape(2000, 60) ** 4).mean(axis=1)
     assert 0 < ((fourth < low) | (fourth > high)).sum() <= 20
-
-
-def chained(chains, length, alarm):
-    """Limit of Σ x_i·x_{i+1} over chains of independent normals, two-sided, by Chernoff's bound.
-
-    The sum is a quadratic form with eigenvalues cos(k·π/(length + 1)).
-    """
-    eigenvalues = np.cos(np.pi * np.arange(1, length + 1) / (length + 1))
-    t = np.linspace(0.001, 0.499, 499)
-    moments = -0.5 * chains * np.log1p(-2.0 * t[:, None] * eigenvalues).sum(axis=-1)
-    return float(((moments + math.log(2.0 / alarm)) / t).min())
-
-
-def test_entries_and_calls_are_independent(draws):
-    """Products of neighbouring entries, and of the same entry in two fits, average to zero."""
-    for values in draws.values():
-        flat = values.reshape(FITS, -1)
-        entries, calls = flat[:, :-1] * flat[:, 1:], flat[:-1] * flat[1:]
-        assert abs(entries.sum()) < chained(FITS, flat.shape[1], SECRET)
-        assert abs(calls.sum()) < chained(flat.shape[1], FITS, SECRET)
-        if flat.size > 500:  # what copies would show
-            assert (flat**2).sum() > 1.5 * chained(FITS, flat.shape[1], SECRET)
-
-
-@pytest.fixture(scope="module", params=["exact", "fast"])
-def many(request):
-    """Noise of 600 releases of two actions and three features (600, 24), in σ."""
-    n, problem = 600, Problem(2, 3, "bandit", "general", radii=False)
-    mechanism = PooledRidge(response_weight=2.0).calibrate(problem, Budget(1.0, 1e-5))
-    empty = Batch(np.zeros((1, 3)), np.zeros((1, 2)), np.zeros((1, 2), dtype=bool))
-    with SEEDED.begun(request.param, secret=request.param == "exact"):
-        pool = mechanism.fit(empty, Trials(SOURCES[request.param], n)).statistics
-    rows, columns = np.triu_indices(3)
-    law = np.where(rows == columns, 1.0, math.sqrt(0.5))
-    gram = (pool.gram[..., rows, columns] / law / mechanism.gram).reshape(n, -1)
-    response = (pool.response / mechanism.response).reshape(n, -1)
-    return np.concatenate([gram, response, pool.outcome_sums / mechanism.gram], axis=1)
-
-
-def test_what_is_told_has_as_much_noise_as_the_gram(many):
-    """The count, squares, half sums and half counts, each with deviation σ; nobody was heard."""
-    assert many.shape[1] == 12 + 6 + 6
-    for values in many[:, -6:].T:
-        assert scale_accepted(values)
-        assert not scale_accepted(values, 2 / 3)
-        assert not scale_accepted(values, 3 / 2)
-
-
-def test_all_pairs_of_coordinates_are_independent_in_size_too(many):
-    """Correlations of draws and of magnitudes over all 276 pairs, at SECRET for each kind."""
-    assert uncorrelated(many, SECRET)
-    assert uncorrelated(magnitudes(many), SECRET)
 
 
 def far(draw, count):
@@ -262,29 +162,22 @@ def test_no_normal_occurs_twice():
     assert np.unique(drawn).size == drawn.size
 
 
-@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("name", SUBJECTS)
 @pytest.mark.parametrize("source", ["exact", "fast"])
 def test_noisy_statistics_lie_on_the_grid_and_their_low_bits_say_nothing(source, name):
-    """Noise is whole numbers of grid steps; what is left modulo 16 is uniform for any data."""
-    oracle = calibrated(ORACLES[name][0])
-    nobody = Batch(np.zeros((4, P)), np.zeros((4, A)), np.zeros((4, A), dtype=bool))
-    rows, columns = np.triu_indices(P)
-    for batch in (nobody, batch_of()):
-        with statistics() as kept:
-            for _ in range(12):
-                oracle.fit(batch, SOURCES[source])
-        steps, told = (
-            np.array([noisy / unit for _, noisy, unit in kept[part]])
-            for part in ("gram", "outcome_sums")
-        )
-        np.testing.assert_array_equal(steps, np.rint(steps))
-        np.testing.assert_array_equal(told, np.rint(told))
-        assert (told.size > 0) == (name == "pooled")
-        assert name != "pooled" or (told % 2 != 0).any()  # a coarser grid would tell the count
-        free = np.concatenate([steps[..., rows, columns].reshape(-1), told.reshape(-1)])
-        counts = np.bincount(free.astype(np.int64) % 16, minlength=16)
-        expected = free.size / 16
-        assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(FALSE_ALARM / 4, 15)
+    """Noise is whole numbers of grid steps; their lowest bits are uniform for any data."""
+    assert grid(SUBJECTS[name], FALSE_ALARM, SOURCES[source]).verdict == HOLDS
+
+
+@pytest.mark.parametrize("source", ["exact", "fast"])
+def test_loss_sums_lie_on_the_grid_of_the_gram(source):
+    """On a coarser one they would reveal the count."""
+    subject = SUBJECTS["default-plan"]
+    empty = releases_of(subject).batch()
+    seen = subject.fit(empty, Trials(SOURCES[source], RELEASES)).statistics
+    steps, scale = seen.outcome_sums * GRID**2, subject.calibrated.gram * GRID**2
+    np.testing.assert_array_equal(steps, np.rint(steps))
+    assert uniform_bits(steps, scale, FALSE_ALARM)
 
 
 def test_the_table_holds_the_discrete_gaussian():
@@ -317,7 +210,7 @@ def test_sums_of_table_draws_are_discrete_gaussians():
 
 
 def test_fast_sampler_never_asks_for_less_noise(monkeypatch):
-    """The scales of its parts add up, in squares, to at least the scale asked for."""
+    """The scales of its parts add up, in squares, to at least the requested scale."""
     for scale in (2.0**20, 3.3e11, 5.936 * 2.0**41, 2.0**50):
         used = []
 

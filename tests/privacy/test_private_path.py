@@ -1,7 +1,7 @@
 """Static guards: the code that touches private rows cannot speak about them.
 
 Three ways to find that code: modules that are known to hold rows, functions that take or give
-``Batch`` or ``Fit``, and whatever a release of each oracle calls, traced. None of it logs, prints,
+``Batch`` or ``Fit``, and all that a release of each oracle calls, traced. None of it logs, prints,
 warns, formats a private value into an error or draws from a seeded generator, and the batch
 itself has no printable, picklable or copyable form.
 """
@@ -14,6 +14,7 @@ import pickle
 import random
 import sys
 import warnings
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -21,9 +22,9 @@ import numpy as np
 import pytest
 
 import discreet
+from catalogue import ORACLES
 from discreet.batch import Batch
 from discreet.errors import PrivateData
-from small_plans import small_plan
 from wording import refused
 
 SOURCE = Path(discreet.__file__).parent
@@ -41,7 +42,7 @@ SPEAKING = {"print", "repr", "breakpoint", "warn"}
 SEEDED = {"default_rng", "RandomState", "Generator", "seed", "SeedSequence", "SeededNoise"}
 PRIVATE_TYPES = {"Batch", "Fit", "Moments", "LegalRows", "Sums", "PartSums"}
 SIMULATED = ("audit/", "lab/theory/", "simulate/")
-"""Packages whose batches are made up: nobody's records are in them."""
+"""Packages whose batches are made up: no person's records are in them."""
 PUBLIC_PARTS = {
     "n_actions": "the plan",
     "p": "the plan",
@@ -157,32 +158,24 @@ def typed():
 
 
 def test_functions_of_private_types_are_silent():
-    said = {(where, node.lineno): complaints(node) for where, node in typed()}
-    assert {place: each for place, each in said.items() if each} == {}
+    found = {(where, node.lineno): complaints(node) for where, node in typed()}
+    assert {place: each for place, each in found.items() if each} == {}
     named = {(where, node.name) for where, node in typed()}
     assert ("oracles/mechanisms/ridge.py", "fit") in named
     assert ("batches/release_batch.py", "release_batch") in named
     assert ("oracles/mechanisms/legal_rows.py", "legal_rows") in named
 
 
-ORACLES = {
-    "ridge": (discreet.Ridge(), discreet.Budget(1.0, 1e-5)),
-    "pooled": (discreet.PooledRidge(), discreet.Budget(1.0, 1e-5)),
-    "ridge-paper": (discreet.Ridge(mechanism="paper"), discreet.Budget(1.0, 1e-5)),
-    "gamma": (discreet.Logistic(noise="gamma"), discreet.Budget(1.0)),
-    "gaussian": (discreet.Logistic(noise="gaussian"), discreet.Budget(1.0, 1e-5)),
-    "logistic-paper": (discreet.Logistic(mechanism="paper"), discreet.Budget(1.0)),
-    "finite": (discreet.FiniteClass(np.zeros((2, 2, 3))), discreet.Budget(1.0)),
-}
+PRIVATE = [name for name, case in ORACLES.items() if case.budget.private]
 
 
-def ready(oracle, budget):
+def ready(case):
     """A learner whose first batch is complete, with extreme records."""
-    parts = {"policy": discreet.SquareCB(), "oracle": oracle, "budget": budget}
-    plan = small_plan(**parts, first_batch=4, releases="on_request")
-    learner = discreet.Learner(plan)
-    decided = learner.decide([[1e300, -1e300], [0.0, 0.0], [1.0, 1.0], [-5.0, 1e-300]])
-    learner.observe(decided.id[:3], np.array([0.0, 1.0, 0.5]))
+    parts = {"first_batch": 4, "growth": 2.0, "releases": "on_request"}
+    learner = discreet.Learner(replace(case.plan(), **parts))
+    decided = learner.decide([[1e300, -1e300, 0.0], [0.0] * 3, [1.0] * 3, [-5.0, 1e-300, 1.0]])
+    losses = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.5, 0.25, 1.0]])
+    learner.observe(decided.id[:3], losses if case.feedback == "full" else losses[:, 0])
     learner.close()
     return learner
 
@@ -204,10 +197,10 @@ def traced(call):
     return {(Path(name), line) for name, line in seen if Path(name).is_relative_to(SOURCE)}
 
 
-@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("name", PRIVATE)
 def test_whatever_a_release_runs_before_it_is_public_is_silent(name):
     """From the rows in the store to the fit, which carries its noise."""
-    learner = ready(*ORACLES[name])
+    learner = ready(ORACLES[name])
     mechanism, noise = learner.plan.mechanism, discreet.SecureNoise()
     reached = traced(lambda: mechanism.fit(learner._store.batches[0].batch(None), noise))
     assert len(reached) > 12
@@ -234,10 +227,10 @@ WIRES = [
 ]
 
 
-@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("name", PRIVATE)
 def test_no_release_touches_a_tripwire(name, monkeypatch):
-    learner = ready(*ORACLES[name])
-    ready(*ORACLES[name]).release()  # libraries that are imported late are imported now
+    learner = ready(ORACLES[name])
+    ready(ORACLES[name]).release()  # libraries that are imported late are imported now
 
     def touched(*_, **__):
         raise AssertionError("a private release reached a generator, a log or a printer")

@@ -116,25 +116,6 @@ def test_the_guess_may_be_far_off(guess):
     assert found == bisection(event_at, budget, guess)
 
 
-@pytest.mark.parametrize("steep", [0.05, 0.3, 1.0, 4.0, 40.0])
-@pytest.mark.parametrize("base", [0.0, 0.9])
-def test_costs_of_any_steepness(steep, base, monkeypatch):
-    """Nearly flat costs send the secant far away, steep ones keep it near."""
-    priced = []
-
-    def cost(event, _delta):
-        priced.append(event.multiplier)
-        return base + event.multiplier**-steep
-
-    monkeypatch.setattr(calibration, "epsilon", cost)
-    monkeypatch.setitem(bisection.__globals__, "epsilon", cost)
-    budget = Budget(1.0 + base / 2, 1e-5)
-    found = calibration.smallest_scale(lambda scale: Gaussian(scale, 1.0), budget, 3.0)
-    assert len(priced) == len(set(priced)) < 30
-    assert found / (1.0 + 1e-6) in priced  # the answer itself was priced
-    assert found == bisection(lambda scale: Gaussian(scale, 1.0), budget, 3.0)
-
-
 def test_what_no_noise_attains_is_refused_after_few_prices(monkeypatch):
     priced = []
 

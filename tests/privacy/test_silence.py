@@ -25,7 +25,7 @@ def plan(rule):
 
 
 def view(rule, waiting, silent):
-    """What everybody else can see of 60 people, decision by decision: the number of the release
+    """View of everybody else of 60 people, decision by decision: the number of the release
     that decided, the slot, whether it was stored, the status, and why nothing is released."""
     named = rule == "user"
     noise, draws = dc.SecureNoise(fast=True), np.random.default_rng(1)
@@ -35,14 +35,14 @@ def view(rule, waiting, silent):
         decision = one.decide(context, **({"user": f"person {person}"} if named else {}))
         if not (silent and person == SILENT):
             one.observe(decision.id, 0.5)
-        told = ""
+        message = ""
         if rule == "on request" and person % 5 == 4:  # a public moment
             try:
                 one.release()
             except dc.NotReady as error:
-                told = str(error)
+                message = str(error)
         numbers = [item.number for item in one.released.items]
-        seen.append((len(numbers), decision.id, decision.stored, str(one.status()), told))
+        seen.append((len(numbers), decision.id, decision.stored, str(one.status()), message))
     return seen, one
 
 
@@ -54,9 +54,9 @@ def test_silence_moves_nothing_where_the_relation_covers_it(rule, waiting):
     silent, _ = view(rule, waiting, silent=True)
     assert answered == silent
     assert answered[-1][0] >= 2  # releases were made meanwhile
-    said = one.ledger.spent()
-    assert "answered" not in said.relation
-    assert not any(AS_ANSWERED in each for each in said.assumptions)
+    spent = one.ledger.spent()
+    assert "answered" not in spent.relation
+    assert not any(AS_ANSWERED in each for each in spent.assumptions)
 
 
 @TRIGGERS
@@ -68,10 +68,10 @@ def test_silence_decides_who_meets_a_release_where_the_last_answer_triggers_it(w
     assert any(here != there for here, there in serving)
     # So no ledger, and no label, may say that silence is protected.
     for learner in (one, other):
-        said = learner.ledger.spent()
-        assert "which slots are answered, and when, stays the same" in said.relation
+        spent = learner.ledger.spent()
+        assert "which slots are answered, and when, stays the same" in spent.relation
         assert all(AS_ANSWERED in entry.assumption for entry in learner.ledger.entries)
-        assert any(AS_ANSWERED in each for each in said.assumptions)
+        assert any(AS_ANSWERED in each for each in spent.assumptions)
 
 
 def test_with_a_gap_silence_even_moves_slots_of_others():

@@ -74,8 +74,8 @@ def test_a_person_costs_what_copies_cost_for_every_kind():
     objective = ObjectivePerturbation("gaussian", kappa=0.01, shift=0.1, blocks=2)
     mixed = compose(objective, Gaussian(30.0, 1.0), ExponentialMechanism(0.02, 1.0))
     for batches in (1, 3, 8):
-        told = epsilon(person_event(mixed, Participation(batches, 1)), DELTA)
-        assert told == pytest.approx(epsilon(copies(mixed, batches, 1), DELTA), rel=1e-9)
+        found = epsilon(person_event(mixed, Participation(batches, 1)), DELTA)
+        assert found == pytest.approx(epsilon(copies(mixed, batches, 1), DELTA), rel=1e-9)
     gamma = ObjectivePerturbation("gamma", epsilon=0.03)
     assert epsilon(person_event(gamma, Participation(4, 3)), 0.0) == pytest.approx(0.36)
     nothing = NonPrivate("seeded")

@@ -46,7 +46,7 @@ def learner(**words):
     return dc.Learner(dc.Plan(**base | words))
 
 
-def told(error):
+def reported_by(error):
     """Everything that a reporter keeps of an error, its causes included."""
     parts = []
     while error is not None:
@@ -58,9 +58,9 @@ def told(error):
 def refused(call, *arguments, **words):
     with pytest.raises(DiscreetError) as found:
         call(*arguments, **words)
-    said = told(found.value)
-    assert not [mark for mark in (*MARKS, NEAR) if mark in said], said
-    assert "Did you mean" not in said
+    message = reported_by(found.value)
+    assert not [mark for mark in (*MARKS, NEAR) if mark in message], message
+    assert "Did you mean" not in message
     return str(found.value)
 
 
@@ -80,11 +80,11 @@ CASES = [(name, value) for name, values in BAD.items() for value in values]
 @pytest.mark.parametrize(("name", "value"), CASES, ids=str)
 def test_no_value_of_a_context_is_quoted(name, value):
     one, context = learner(), {**GOOD, name: value}
-    said = refused(one.decide, context)
-    assert said.startswith(f"feature {name!r} must be")
-    assert "; got " in said
+    message = refused(one.decide, context)
+    assert message.startswith(f"feature {name!r} must be")
+    assert "; got " in message
     for text in ("1990", "2026"):
-        assert text not in said.partition("; got ")[2]
+        assert text not in message.partition("; got ")[2]
     assert refused(one.decide, [GOOD, context]).startswith("row 1: ")
     if np.ndim(value) == 0:
         frame = pd.DataFrame({key: [GOOD[key], context[key]] for key in GOOD}, dtype=object)
@@ -92,9 +92,9 @@ def test_no_value_of_a_context_is_quoted(name, value):
 
 
 def test_keys_that_the_schema_does_not_have_are_counted_and_not_named():
-    said = refused(learner().decide, {**GOOD, WORD: 1, "agee": NUMBER})
-    assert "got 2 of another name" in said
-    assert "agee" not in said
+    message = refused(learner().decide, {**GOOD, WORD: 1, "agee": NUMBER})
+    assert "got 2 of another name" in message
+    assert "agee" not in message
     renamed = {key if key != "age" else WORD: value for key, value in GOOD.items()}
     assert "Missing here: 'age'" in refused(learner().decide, renamed)
 
@@ -114,8 +114,8 @@ def test_no_loss_and_no_reward_is_quoted(outcome):
     for value in (NUMBER, -NUMBER, WORD, float("inf"), float("nan"), [NUMBER]):
         if outcome.clip and isinstance(value, float) and np.isfinite(value):
             continue
-        said = refused(one.observe, int(made.id[0]), **{outcome.word: value})
-        assert said.startswith(f"{outcome.word} must be")
+        message = refused(one.observe, int(made.id[0]), **{outcome.word: value})
+        assert message.startswith(f"{outcome.word} must be")
         refused(one.observe, made.id, **{outcome.word: [0.0, 0.0, value]})
         if not isinstance(value, list):
             series = pd.Series([0.0, 0.0, value], dtype=object)
@@ -170,8 +170,8 @@ def test_nothing_of_a_log_is_quoted(column, value):
     one = learner(imported=3, **people)
     words = {"user": "user"} if people else {}
     given = frame if people else frame.drop(columns="user")
-    said = refused(one.import_log, given, "action", "loss", **words)
-    assert "row 2" in said or column == "loss"
+    message = refused(one.import_log, given, "action", "loss", **words)
+    assert "row 2" in message or column == "loss"
 
 
 @pytest.mark.parametrize(
@@ -189,9 +189,9 @@ def test_nothing_of_a_file_is_quoted(tmp_path, monkeypatch, capsys, cell, value)
     (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
     words = ("--log", "log.csv", "--action", "shown", "--loss", "lost", "--out", "warm")
     assert main(["import", "plan.toml", *words]) != 0
-    said = "".join(capsys.readouterr())
-    assert value not in said
-    assert not [mark for mark in MARKS if mark in said]
+    message = "".join(capsys.readouterr())
+    assert value not in message
+    assert not [mark for mark in MARKS if mark in message]
 
 
 def test_adapters_quote_nothing_either():

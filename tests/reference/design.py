@@ -11,13 +11,6 @@ def phi(b, action, n_actions):
     return vector
 
 
-def feature_row(context):
-    """b(c̄) = (1, c̄)/√2 with c̄ = c / max{1, ‖c‖}."""
-    norm = sum(value**2 for value in context) ** 0.5
-    projected = [value / max(1.0, norm) for value in context]
-    return np.array([1.0, *projected]) / 2**0.5
-
-
 def design(features, losses, observed):
     """X (one row per observed loss, d columns) and y."""
     rows, responses = [], []

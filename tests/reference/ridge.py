@@ -104,7 +104,7 @@ def raised(matrix, floor):
 class Sums:
     """One batch as it was released: noisy Gram blocks, noisy responses, and their coordinates.
 
-    ``matrix`` M says that rows were stretched; with None they were b. ``told`` holds the noisy
+    ``matrix`` M says that rows were stretched; with None they were b. ``outcomes`` holds the noisy
     number of losses, 2·Σ(y − middle)², and of each action ½·Σ(y − middle) and half its number of
     losses; ``signal`` (λ, e_1 … e_A) was published with this batch. Both with bandit feedback only.
     """
@@ -114,7 +114,7 @@ class Sums:
     records: int
     sigma: float
     matrix: Any = None
-    told: Any = None
+    outcomes: Any = None
     signal: Any = None
 
 
@@ -152,7 +152,7 @@ def shortened(features, losses, middle, matrix, low, high):
 def noisy_sums(batch, draws, middle, sigma, response_sigma, matrix=None, history=()):
     """One batch's sums in the coordinates of ``matrix``, with noise from standard draws."""
     features, losses, observed = batch
-    rows, moved, told = features, losses, None
+    rows, moved, outcomes = features, losses, None
     if matrix is not None:
         bounds = row_bounds(len(features), len(features[0]), sigma, history)
         rows, moved = shortened(features, losses, middle, matrix, *bounds)
@@ -162,33 +162,33 @@ def noisy_sums(batch, draws, middle, sigma, response_sigma, matrix=None, history
     ]
     gram = np.array([each for each, _ in blocks[: len(draws[0])]])
     if matrix is not None and len(draws) > 2:
-        told = np.array(told_sums(losses, observed, middle)) + sigma * draws[2]
+        outcomes = np.array(outcome_sums(losses, observed, middle)) + sigma * draws[2]
     response = np.array([each for _, each in blocks])
-    return Sums(gram, response, len(features), sigma, matrix, told)
+    return Sums(gram, response, len(features), sigma, matrix, outcomes)
 
 
-def told_sums(losses, observed, middle):
+def outcome_sums(losses, observed, middle):
     """The count, 2·Σ(y − middle)², and of each action ½·Σ(y − middle) and ½·count."""
     actions = len(losses[0])
-    told = [0.0] * (2 + 2 * actions)
+    outcomes = [0.0] * (2 + 2 * actions)
     for row_losses, row_observed in zip(losses, observed, strict=True):
         for a in range(actions):
             if row_observed[a]:
                 y = row_losses[a] - middle
-                told[0] += 1.0
-                told[1] += 2.0 * y * y
-                told[2 + 2 * a] += 0.5 * y
-                told[3 + 2 * a] += 0.5
-    return told
+                outcomes[0] += 1.0
+                outcomes[1] += 2.0 * y * y
+                outcomes[2 + 2 * a] += 0.5 * y
+                outcomes[3 + 2 * a] += 0.5
+    return outcomes
 
 
 def conclusion(history, floor, ridge, clear, half_life=None):
-    """What follows from the releases of ``history``, as ``Found``."""
+    """Conclusion from the releases of ``history``, as ``Found``."""
     newest, p = history[-1], history[-1].response.shape[1]
     blocks, actions = len(newest.gram), len(newest.response)
     M = np.eye(p) if newest.matrix is None else newest.matrix
-    S, r, told = np.zeros((blocks, p, p)), np.zeros((actions, p)), np.zeros(2 + 2 * actions)
-    variance = N = heard = counted = of_gram = of_response = 0.0
+    S, r, outcomes = np.zeros((blocks, p, p)), np.zeros((actions, p)), np.zeros(2 + 2 * actions)
+    variance = N = observed_count = counted = of_gram = of_response = 0.0
     for age, each in zip(range(len(history) - 1, -1, -1), history, strict=True):
         if half_life is not None and age > 5 * half_life:
             continue
@@ -204,9 +204,9 @@ def conclusion(history, floor, ridge, clear, half_life=None):
             r[a] += w * C @ response
         variance += (w * each.sigma * kappa) ** 2
         N += w * n
-        heard += w * (n if each.told is None else each.told[0])
-        if each.told is not None:
-            told += w * np.array(each.told)
+        observed_count += w * (n if each.outcomes is None else each.outcomes[0])
+        if each.outcomes is not None:
+            outcomes += w * np.array(each.outcomes)
             counted += (w * each.sigma) ** 2
             row = math.sqrt(2) * np.linalg.inv(each.matrix)[0]
             of_gram += (w * each.sigma * (row @ row)) ** 2
@@ -222,26 +222,26 @@ def conclusion(history, floor, ridge, clear, half_life=None):
     theta = solved(floor * s + ridge * N)
     if newest.matrix is None:
         return Found(np.array(theta), None, None)
-    if newest.told is not None:
-        heard = between(3 * math.sqrt(counted) + 2.0**-20 * N, heard, N)
+    if newest.outcomes is not None:
+        observed_count = between(3 * math.sqrt(counted) + 2.0**-20 * N, observed_count, N)
     back, least = np.linalg.inv(M), 0.3 * math.sqrt(blocks) * s + 1.0 / p
     known = 2.0**-32 * (N + least) * np.trace(back @ back.T)
     spread = sum(S) + known * M @ M.T
     T = raised(spread, least)
-    # The constant feature is 1/√2: in plain coordinates its corner is ½ for each loss heard.
-    c = math.sqrt(0.5 * heard / (back @ T @ back.T)[0, 0])
+    # The constant feature is 1/√2: in plain coordinates its corner is ½ for each observed loss.
+    c = math.sqrt(0.5 * observed_count / (back @ T @ back.T)[0, 0])
     low, high = row_bounds(newest.records, p, newest.sigma, history[:-1])
     length = between(low, c, high)
     # Rows have length one where they were c long and reach above the noise in all directions.
     axes = np.linalg.eigh(spread)[1].T
     reached = sum(max(0.0, axis @ sum(S) @ axis) / (axis @ T @ axis) for axis in axes)
-    size = math.sqrt(heard / p) * math.sqrt(p / max(1.0, reached)) / c
+    size = math.sqrt(observed_count / p) * math.sqrt(p / max(1.0, reached)) / c
     following = size * np.linalg.inv(sqrtm(T)) @ M
-    if newest.told is None:
+    if newest.outcomes is None:
         return Found(np.array([M.T @ each / length for each in theta]), following, None)
-    sums = Told(told, heard, math.sqrt(counted))
+    sums = Outcomes(outcomes, observed_count, math.sqrt(counted))
     sums.excess = excess_losses(sums, S, r, math.sqrt(2) * back[0], of_gram, of_response)
-    clear = clearness([each / length for each in theta], T / heard, sums)
+    clear = clearness([each / length for each in theta], T / observed_count, sums)
     unclear, m = 1.0 - clear, sums.mean
     least = floor * s + ridge * N + 5.0 * unclear * s
     theta = solved(least)
@@ -254,42 +254,42 @@ def conclusion(history, floor, ridge, clear, half_life=None):
     return Found(np.array(mixed), following, np.array([clear, *errors]))
 
 
-class Told:
+class Outcomes:
     """Pooled sums: Q_a and n_a, m, the variance of losses, and the noise of these numbers.
 
     ``excess`` is Σ(y − ½ − m) of each action, and the deviation of its noise. ``sigma`` is the
-    deviation of the noise in each number that is told, ``nu`` that of Q_a and n_a.
+    deviation of the noise in each of these numbers, ``nu`` that of Q_a and n_a.
     """
 
-    def __init__(self, told, heard, sigma):
-        self.heard, self.sigma, self.nu = heard, sigma, 2 * sigma
-        self.actions = (len(told) - 2) // 2
-        self.Q = [2 * told[2 + 2 * a] for a in range(self.actions)]
-        self.n = [max(0.0, 2 * told[3 + 2 * a]) for a in range(self.actions)]
-        self.mean = m = between(-0.5, sum(self.Q) / heard, 0.5)
-        error = sigma / heard
+    def __init__(self, outcomes, observed_count, sigma):
+        self.observed_count, self.sigma, self.nu = observed_count, sigma, 2 * sigma
+        self.actions = (len(outcomes) - 2) // 2
+        self.Q = [2 * outcomes[2 + 2 * a] for a in range(self.actions)]
+        self.n = [max(0.0, 2 * outcomes[3 + 2 * a]) for a in range(self.actions)]
+        self.mean = m = between(-0.5, sum(self.Q) / observed_count, 0.5)
+        error = sigma / observed_count
         most = 0.25 - max(0.0, abs(m) - 2 * error) ** 2
-        variance = max(0.0, told[1] / (2 * heard) - m**2) + error / 2
+        variance = max(0.0, outcomes[1] / (2 * observed_count) - m**2) + error / 2
         self.variance = max(min(variance, most), 1e-12)
 
 
-def excess_losses(told, S, r, row, of_gram, of_response):
+def excess_losses(outcomes, S, r, row, of_gram, of_response):
     """D_a from the sums and D'_a from the constant, weighted by each other's noise; and the noise.
 
     [docs/privacy/ridge.md, "Predictions around action means"]
     """
-    m, A = told.mean, told.actions
+    m, A = outcomes.mean, outcomes.actions
     x, g = [row @ each for each in r], [row @ each @ row for each in S]
     total = max(sum(g), 3 * math.sqrt(A * of_gram) + 2.0**-20)
     own = between(-0.5, sum(x) / total, 0.5)
-    scale = told.heard / total
-    one = told.nu**2 * (1 + m**2)
+    scale = outcomes.observed_count / total
+    one = outcomes.nu**2 * (1 + m**2)
     two = scale**2 * (of_response + own**2 * of_gram)
     share = 1.0 if one == 0 else two / (one + two)
     found = []
     for a in range(A):
         by_constant = scale * (x[a] - own * g[a])
-        found.append(share * (told.Q[a] - m * told.n[a]) + (1 - share) * by_constant)
+        found.append(share * (outcomes.Q[a] - m * outcomes.n[a]) + (1 - share) * by_constant)
     return found, math.sqrt(share**2 * one + (1 - share) ** 2 * two)
 
 
@@ -297,24 +297,24 @@ def ramp(ratio):
     return between(0.0, ratio - 1.0, 1.0)
 
 
-def clearness(theta, second_moment, told):
+def clearness(theta, second_moment, outcomes):
     """λ: the spread of predictions between actions, and rewards that are not rare."""
     A = len(theta)
     mean = sum(theta) / A
     spread = sum((each - mean) @ second_moment @ (each - mean) for each in theta) / A
-    noise_of_mean = math.sqrt(A) * told.nu / told.heard
-    reward = 0.5 - told.mean + noise_of_mean
+    noise_of_mean = math.sqrt(A) * outcomes.nu / outcomes.observed_count
+    reward = 0.5 - outcomes.mean + noise_of_mean
     return ramp(math.sqrt(spread) / 0.06) * ramp(A * reward / 0.4)
 
 
-def around_means(theta, solid, S, total, M, length, c, variance, told):
+def around_means(theta, solid, S, total, M, length, c, variance, outcomes):
     """Weights of plain features that start from action means, and the error of each action.
 
     ``theta`` solve ``solid``, the Grams ``S`` with their eigenvalues raised; ``variance`` is that
     of the noise in ``S``, and ``total`` T₊ with what it adds in plain directions.
     [docs/privacy/ridge.md, "Predictions around action means"]
     """
-    A, p, m, nu = len(theta), len(M), told.mean, told.nu
+    A, p, m, nu = len(theta), len(M), outcomes.mean, outcomes.nu
     back = np.linalg.inv(M)
     # Contexts are b = (1, x)/√2, and second moments in plain coordinates those of b.
     moments = back @ total[0] @ back.T - total[1] * np.eye(p)
@@ -325,8 +325,8 @@ def around_means(theta, solid, S, total, M, length, c, variance, told):
             K[i, j] = (moments[i, j] / moments[0, 0] - mean_x[i - 1] * mean_x[j - 1]) / 2
     # 1. Means.
     means = []
-    D, noise = told.excess
-    for above, n in zip(D, told.n, strict=True):
+    D, noise = outcomes.excess
+    for above, n in zip(D, outcomes.n, strict=True):
         means.append(between(-0.5, m + above / (n + 3 * noise + 1), 0.5))
     # 2. Slopes: what noise gives to the predictions of an action, and what is left of them.
     mean_square = sum(each @ each for each in theta) / A
@@ -337,7 +337,7 @@ def around_means(theta, solid, S, total, M, length, c, variance, told):
             value = max(value, 1.0 / p)
             direction = M.T @ axis / length  # how weights along the axis predict, in plain features
             private = variance * (0.25 + mean_square / 2) / value**2
-            of_losses = told.variance / (max(c, 1.0) ** 2 * value)
+            of_losses = outcomes.variance / (max(c, 1.0) ** 2 * value)
             total += (private + of_losses) * (direction @ K @ direction)
         V.append(max(total, 1e-24))
     beta = [(M.T @ each / length)[1:] for each in theta]
@@ -353,15 +353,15 @@ def around_means(theta, solid, S, total, M, length, c, variance, told):
         slope = mean_slope + kept * (beta[a] - mean_slope)
         # 3. Constant: the mean x of the records of the action, drawn toward that of all.
         own = back @ S[a] @ back.T
-        prior = 3 * nu / told.heard * moments[0, 0]
+        prior = 3 * nu / outcomes.observed_count * moments[0, 0]
         constant = means[a]
         for j in range(1, p):
             x = (own[0, j] + prior * mean_x[j - 1]) / max(own[0, 0] + prior, 1e-300)
             constant -= slope[j - 1] * between(-1.0, x, 1.0) / math.sqrt(2)
         made.append(np.array([math.sqrt(2) * constant, *slope]))
         # 4. Errors.
-        count = told.n[a] + noise + 1
-        square = told.variance / count + noise**2 / count**2 + 0.1 * kept * V[a]
+        count = outcomes.n[a] + noise + 1
+        square = outcomes.variance / count + noise**2 / count**2 + 0.1 * kept * V[a]
         errors.append(math.sqrt(square))
     return made, errors
 
@@ -387,10 +387,10 @@ def with_longer_constant(matrix, share):
 def pooled(
     batches, draws, middle, floor, ridge, clear, sigma, response_sigma, geometry, half_life=None
 ):
-    """What follows after each batch from all noisy statistics so far, as ``Found``.
+    """Conclusion after each batch from all noisy statistics so far, as ``Found``.
 
     ``batches`` are (features, losses, observed), ``draws`` standard normal: those of the Gram, the
-    response and, with bandit feedback, of what is told. ``geometry``: whether rows are stretched.
+    response and, with bandit feedback, of outcome sums. ``geometry``: whether rows are stretched.
     """
     history, found = [], []
     matrix = np.eye(batches[0][0].shape[1]) if geometry else None

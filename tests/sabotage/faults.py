@@ -143,7 +143,7 @@ FAULTS = (
         "response noise with the magnitude of the Gram's",
         "every coordinate has noise of its own",
         (
-            Edit("noisy_statistics", "moments, response, noise", "moments, response, Echo(noise)"),
+            Edit("noisy_statistics", "response_unit, noise)", "response_unit, Echo(noise))"),
             Edit(
                 "noisy_gram",
                 '("gram", (blocks, law.size), sigma * law / moments.gram_unit)',
@@ -209,7 +209,7 @@ FAULTS = (
                 f"step = expected + 1e-12 * {ANSWERS}",
             ),
         ),
-        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("ridge-structured", "exact"),
     ),
     fault(
@@ -223,7 +223,7 @@ FAULTS = (
             ),
             Edit("pooled_statistics.py", "import math\n", "import math\n\nimport numpy as np\n"),
         ),
-        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("ridge-pooled", "exact"),
     ),
     fault(
@@ -234,7 +234,7 @@ FAULTS = (
             "math.sqrt(2 * problem.p) + 1e-12 * batch.records",
             f"math.sqrt(2 * problem.p) + 1e-12 * {ANSWERS}",
         ),
-        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("logistic-gaussian", "exact"),
     ),
     fault(
@@ -250,7 +250,7 @@ FAULTS = (
                 "import numpy as np\n\nfrom discreet.plan.plan",
             ),
         ),
-        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("ridge-structured", "exact"),
     ),
     fault(
@@ -321,9 +321,9 @@ FAULTS = (
         "the noise of the first action copied to all",
         "every coordinate has noise of its own",
         Edit(
-            "noisy_response",
-            "sigma / moments.response_unit)",
-            "sigma / moments.response_unit)\n        drawn[:] = drawn[..., :1, :]",
+            "noisy_totals",
+            "sigma / unit)",
+            "sigma / unit)\n        drawn[:] = drawn[..., :1, :] if axes == 2 else drawn",
         ),
         "privacy/test_noise_law.py::test_all_pairs_of_coordinates_are_independent_in_size_too",
         ("ridge-structured", "noise"),
@@ -527,7 +527,7 @@ FAULTS = (
         "silence is not charged",
         "a charge does not depend on answers",
         Edit("release_batch", "is not None)", "is not None) if batch.observed.any() else ledger"),
-        "privacy/test_published.py::test_all_but_the_noisy_numbers_is_the_same_in_every_world",
+        "privacy/test_published.py::test_learners_publish_nothing_else_about_answers",
         ("default-plan", "exact"),
     ),
     fault(
@@ -676,7 +676,7 @@ FAULTS = (
         "losses of joint rows that are not shortened as the rows are",
         "rows and losses are divided by one number",
         Edit("_integer_sums", "* shrink[part])", "* shrink[part] ** 0.0)"),
-        "oracles/test_joint_features.py::test_exact_sums_are_the_floating_ones",
+        "oracles/test_geometry.py::test_exact_and_floating_sums_agree_within_the_grid",
         ("ridge-joint", "exact"),
     ),
     fault(
@@ -757,22 +757,16 @@ FAULTS = (
     fault(
         "how people fared is told without noise",
         "everything that is released is noisy",
-        Edit("noisy_outcome_sums", ".outcome_sums, drawn,", ".outcome_sums, 0 * drawn,"),
+        Edit("noisy_totals", "(sums, drawn,", "(sums, drawn * (axes == 2),"),
         "audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",
         ("default-plan", "exact"),
     ),
     fault(
         "how people fared is not in the sensitivity",
         "(svec G, ω·q, told) has the declared sensitivity",
-        Edit("same_action_sums", "return 0.25 + max(", "return 0.0 + max("),
+        Edit("sensitivities.py", "SAME_ACTION_SUMS = 0.25", "SAME_ACTION_SUMS = 0.0"),
         "audit/test_exact.py::test_worst_pairs_attain_the_declared_distance",
         ("default-plan", "exact"),
-    ),
-    fault(
-        "sums of squares paid for as if responses weighed much",
-        "(svec G, ω·q, told) has the declared sensitivity",
-        Edit("sensitivities.py", "SMALL_WEIGHT = 0.0735", "SMALL_WEIGHT = 0.0"),
-        "privacy/test_sensitivities.py::test_sums_beside_stretched_rows_cost_what_is_declared",
     ),
     fault(
         "sums of losses that are not halved",
@@ -785,7 +779,7 @@ FAULTS = (
         "whole counts of actions in place of halves",
         "(svec G, ω·q, told) has the declared sensitivity",
         Edit("_integer_sums", "counts * (GRID**2 // 2)", "counts * GRID**2"),
-        "privacy/test_sensitivities.py::test_sabotage_two_actions_exceed_the_bound_of_one",
+        "privacy/test_arithmetic.py::test_sums_are_those_of_unbounded_integers",
         ("default-plan", "exact"),
     ),
     fault(
@@ -793,8 +787,8 @@ FAULTS = (
         "(svec G, ω·q, told) has the declared sensitivity",
         Edit(
             "ridge_sensitivity",
-            "max(rows + same_action_sums(spread), different_actions(spread))",
-            "rows + same_action_sums(spread)",
+            "max(rows + SAME_ACTION_SUMS, different_actions(spread))",
+            "rows + SAME_ACTION_SUMS",
         ),
         "privacy/test_sensitivities.py::test_sums_beside_stretched_rows_cost_what_is_declared",
     ),
@@ -802,15 +796,13 @@ FAULTS = (
         "noise on the totals of all actions alone",
         "everything that is released is noisy",
         Edit(
-            "noisy_outcome_sums",
-            "_exact_sum(moments.outcome_sums, drawn, moments.gram_unit)",
-            "_exact_sum(\n"
-            "            moments.outcome_sums,\n"
-            "            np.where(np.arange(drawn.shape[-1]) < 2, drawn, 0),\n"
-            "            moments.gram_unit,\n"
-            "        )",
+            "noisy_totals",
+            "return _exact_sum",
+            "drawn = np.where((axes == 2) | (np.arange(drawn.shape[-1]) < 2), drawn, 0)\n"
+            "        return _exact_sum",
         ),
-        "privacy/test_noise_law.py::test_what_is_told_has_as_much_noise_as_the_gram",
+        "privacy/test_noise_law.py::test_scale_is_accepted_and_two_thirds_and_three_halves"
+        "_are_rejected",
         ("default-plan", "exact"),
     ),
     fault(

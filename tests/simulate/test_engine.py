@@ -24,7 +24,12 @@ def labelled():
 
 def grid():
     """Every policy with two oracles and two budgets, in an order that mixes the families."""
-    oracles = dc.Ridge(0.02), dc.Ridge(0.02, "paper"), dc.Logistic(0.02, noise="gaussian")
+    oracles = (
+        dc.PooledRidge(),
+        dc.Ridge(0.02),
+        dc.Ridge(0.02, "paper"),
+        dc.Logistic(0.02, noise="gaussian"),
+    )
     return [
         plan_of(policy, oracle, budget, feedback="full" if name == "Greedy" else "bandit")
         for budget in BUDGETS

@@ -12,28 +12,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from discreet.audit import finding
-from discreet.audit.gaussian import GaussianRelease, reader_of, shift_of
-from discreet.audit.noise_sources import EXACT, FAST, Chosen, Replayed, Trials, sampler
+from discreet.audit.gaussian import GaussianRelease, shift_of
+from discreet.audit.noise_sources import EXACT, FAST, Trials, choice_of, sampler
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
 from discreet.batches.users import PeopleRegistry
+from discreet.oracles import Mechanism
 from discreet.plan.plan import Plan
 from discreet.privacy.accounting import person_event
 from discreet.privacy.budget import Participation
-from discreet.privacy.noise import Noise
+from discreet.privacy.noise import Noise, SecureNoise, SeededNoise
+from discreet.releases.statistics import Statistics
 from discreet.types import NumpyArray
 
 TRIALS = 10_000
 """Releases of each world at ε = 2; worlds of a smaller ε lie closer, and need more."""
 _AT_ONCE = 10_000
 _POINTS = 2**15
-"""Quasi-random points for the rates of objective perturbation, with at most the error of as many
-draws."""
+"""Seeded draws from which the rates of objective perturbation are estimated."""
+OFTEN = Participation(batches=3, records=2)
 Score = Callable[[finding.Published], NumpyArray]
 
 
@@ -45,11 +48,41 @@ class AttackPlan:
     each: scores that add up to more than 0 mean the second world.
     """
 
-    mechanism: Callable[[Batch, Noise], finding.Published]
+    mechanism: Mechanism
     batches: Sequence[tuple[Batch, Batch, Score]]
     expected: tuple[finding.Hits, finding.Hits]
+    earlier: Sequence[Statistics] = ()
     gaussian: bool = True
     points: int = 0
+
+    def finding(
+        self,
+        subject: Subject,
+        question: str,
+        trials: int,
+        noise: Noise,
+        alpha: float,
+        before: str = "",
+    ) -> finding.Finding:
+        """Return the finding that follows from so many trials in both worlds."""
+        hits = [0, 0]
+        for start in range(0, trials, _AT_ONCE):
+            source = Trials(noise, min(_AT_ONCE, trials - start))
+            for world in (0, 1):
+                total = np.zeros(source.count)
+                for *worlds, score in self.batches:
+                    total += score(self.mechanism.fit(worlds[world], source, self.earlier))
+                hits[world] += int((total > 0.0).sum())
+        return finding.hits_finding(
+            ("black box", subject.name, question),
+            finding.Hits(hits[0], hits[1], trials),
+            subject.budget,
+            alpha,
+            self.expected,
+            gaussian=self.gaussian,
+            points=self.points,
+            before=before,
+        )
 
 
 def trials_for(subject: Subject) -> int:
@@ -59,76 +92,30 @@ def trials_for(subject: Subject) -> int:
 
 
 def black_box(
-    subject: Subject, alpha: float, trials: int = 0, noise: Noise = EXACT
+    subject: Subject, alpha: float, trials: int = 0, noise: SecureNoise = EXACT
 ) -> finding.Finding:
     """The lower bound on ε that hits prove for one subject."""
     trials = trials or trials_for(subject)
-    make = _choice_plan if subject.mechanism == "finite" else _objective_plan
-    plan = (_gaussian_plan if subject.ridge else make)(subject, trials)
+    if subject.ridge:
+        mechanism = subject.calibrated
+        shift = shift_of(mechanism.event)
+        plan = _gaussian_plan(subject, mechanism, [subject.worst_pair()], shift, trials)
+    elif subject.mechanism == "finite":
+        plan = _choice_plan(subject, trials)
+    else:
+        plan = _objective_plan(subject, trials)
     question = f"which of two batches was it{sampler(noise)}"
-    return _attacked(subject, question, plan, trials, noise, alpha)
+    return plan.finding(subject, question, trials, noise, alpha)
 
 
 def which_life(subject: Subject, alpha: float, trials: int = 0) -> finding.Finding:
     """The lower bound on ε that hits prove for all records of one person."""
     trials = trials or trials_for(subject)
-    plan, question = _life_plan(subject, trials), "which of two lives did a person have"
-    return _attacked(subject, question, plan, trials, FAST, alpha, before=f"{OFTEN.text}; ")
-
-
-def _attacked(
-    subject: Subject,
-    question: str,
-    plan: AttackPlan,
-    trials: int,
-    noise: Noise,
-    alpha: float,
-    before: str = "",
-) -> finding.Finding:
-    return finding.hits_finding(
-        ("black box", subject.name, question),
-        hits_of(plan, trials, noise),
-        subject.budget,
-        alpha,
-        plan.expected,
-        gaussian=plan.gaussian,
-        points=plan.points,
-        before=before,
-    )
-
-
-def hits_of(plan: AttackPlan, trials: int, noise: Noise) -> finding.Hits:
-    """Hits of both worlds, which meet the same noise: each rate is judged by itself.
-
-    Drawing it exactly is most of the work. What luck does to one world it does to the other, so
-    the attack proves no less than with noise of their own.
-    """
-    hits = [0, 0]
-    for start in range(0, trials, _AT_ONCE):
-        drawn = Replayed(noise)
-        source = Trials(drawn, min(_AT_ONCE, trials - start))
-        for world in (0, 1):
-            drawn.rewind()
-            total = np.zeros(source.count)
-            for *worlds, score in plan.batches:
-                total += score(plan.mechanism(worlds[world], source))
-            hits[world] += int((total > 0.0).sum())
-    return finding.Hits(hits[0], hits[1], trials)
-
-
-def _gaussian_plan(subject: Subject, trials: int) -> AttackPlan:
-    seen = GaussianRelease(subject)
-    first, second = subject.worst_pair()
-    direction, threshold = seen.direction(first, second)
-
-    def score(release: finding.Published) -> NumpyArray:
-        return seen.read(release) @ direction - threshold
-
-    expected = finding.expected_of_gaussian(shift_of(subject.calibrated.event), trials)
-    return AttackPlan(subject.fit, [(first, second, score)], expected)
-
-
-OFTEN = Participation(batches=3, records=2)
+    made = user_plan(subject)
+    shift = shift_of(person_event(made.event, OFTEN))
+    plan = _gaussian_plan(subject, made.mechanism, lives(subject), shift, trials)
+    question, before = "which of two lives did a person have", f"{OFTEN.text}; "
+    return plan.finding(subject, question, trials, FAST, alpha, before)
 
 
 def user_plan(subject: Subject) -> Plan:
@@ -151,29 +138,34 @@ def lives(subject: Subject) -> list[tuple[Batch, Batch]]:
     return [(made(one, counts), made(two, counts)) for counts in counted]
 
 
-def _life_plan(subject: Subject, trials: int) -> AttackPlan:
-    """For each batch the best direction, scaled equally in all of them, and its midpoint."""
-    plan, slots, p = user_plan(subject), OFTEN.records + 1, subject.dimension + 1
-    read = reader_of(plan.mechanism, slots, subject.n_actions, p)
+def _gaussian_plan(
+    subject: Subject,
+    mechanism: Any,
+    worlds: Sequence[tuple[Batch, Batch]],
+    shift: float,
+    trials: int,
+) -> AttackPlan:
+    """For each batch the best direction, scaled equally in all of them, and its midpoint.
 
-    def fit(batch: Batch, noise: Noise) -> finding.Published:
-        # Every batch has the same public past: which one is for the attacker to choose.
-        return plan.mechanism.fit(batch, noise, subject.earlier)
+    Every batch has the same public past: which one is for the attacker to choose.
+    """
+    seen = GaussianRelease(mechanism, worlds[0][0].records, subject.earlier)
 
-    def score_of(world: Batch, other: Batch) -> Score:
-        one, two = (read(fit(each, Chosen())) for each in (world, other))
-        direction = (two - one) / read.sigma**2
-        return lambda release: read(release) @ direction - float(direction @ (one + two)) / 2
+    def score_of(first: Batch, second: Batch) -> Score:
+        one, two = seen.mean(first), seen.mean(second)
+        direction = (two - one) / seen.sigma**2
+        return lambda release: seen.read(release) @ direction - float(direction @ (one + two)) / 2
 
-    batches = [(*worlds, score_of(*worlds)) for worlds in lives(subject)]
-    shift = shift_of(person_event(plan.event, OFTEN))
-    return AttackPlan(fit, batches, finding.expected_of_gaussian(shift, trials))
+    batches = [(*pair, score_of(*pair)) for pair in worlds]
+    expected = finding.expected_of_gaussian(shift, trials)
+    return AttackPlan(mechanism, batches, expected, subject.earlier)
 
 
 def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
     objective = Objective(subject, 1)
     first, second = subject.worst_pair()
-    draws = _spread_draws(objective)
+    draw = SeededNoise(0).normal if objective.gaussian else SeededNoise(0).ball
+    draws = draw(objective.tilt, (_POINTS, *objective.names[objective.tilt]))
 
     def ratios(world: Batch, share: float) -> NumpyArray:
         theta = objective.fit(world, {objective.tilt: share * draws})
@@ -186,23 +178,8 @@ def _objective_plan(subject: Subject, trials: int) -> AttackPlan:
         return objective.log_ratio(release.predictor.weights, first, second) - threshold
 
     expected = _expected(declared, threshold, trials), _expected(halved, threshold, trials)
-    return AttackPlan(subject.fit, [(first, second, score)], expected, False, _POINTS)
-
-
-def _spread_draws(objective: Objective) -> NumpyArray:
-    """Draws of the objective's noise that fill its law evenly, the same at every call."""
-    from scipy.special import gammaincinv, ndtri
-    from scipy.stats import qmc
-
-    shape = objective.names[objective.tilt]
-    blocks, size = math.prod(shape[:-1]), shape[-1]
-    points = qmc.Sobol(blocks * (size + 1), seed=0).random(_POINTS)
-    points = np.clip(points.reshape(_POINTS, blocks, size + 1), 1e-12, 1 - 1e-12)
-    normal = ndtri(points[..., :size])
-    if not objective.gaussian:
-        radius = gammaincinv(size, points[..., size:])
-        normal = normal / np.linalg.norm(normal, axis=-1, keepdims=True) * radius
-    return np.asarray(normal.reshape(_POINTS, *shape))
+    batches = [(first, second, score)]
+    return AttackPlan(subject.calibrated, batches, expected, gaussian=False, points=_POINTS)
 
 
 def _best_threshold(cases: Sequence[list[NumpyArray]], subject: Subject, trials: int) -> float:
@@ -228,9 +205,7 @@ def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
     first, second = subject.worst_pair()
 
     def rate(world: Batch, sharper: float) -> float:
-        noise = Chosen()
-        subject.fit(world, noise)
-        return math.exp(noise.log_law(sharper)[0])
+        return math.exp(choice_of(subject.calibrated, world).log_law(sharper)[0])
 
     def score(release: finding.Published) -> NumpyArray:
         return np.asarray(0.5 - release.predictor.weights[..., 0, 0])
@@ -239,4 +214,5 @@ def _choice_plan(subject: Subject, trials: int) -> AttackPlan:
         finding.expected_hits(rate(first, sharper), rate(second, sharper), trials)
         for sharper in (1.0, 2.0)
     )
-    return AttackPlan(subject.fit, [(first, second, score)], (declared, halved), gaussian=False)
+    batches, expected = [(first, second, score)], (declared, halved)
+    return AttackPlan(subject.calibrated, batches, expected, gaussian=False)

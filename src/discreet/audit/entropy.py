@@ -54,7 +54,7 @@ class Stream:
 
 
 class StandIn:
-    """OpenDP's measurements with numbers of the stream: ``calls`` and ``results`` are kept."""
+    """OpenDP's measurements with numbers of the stream: ``calls`` and ``results`` list them."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -176,10 +176,12 @@ def _words_of_their_own(noise: Noise) -> list[str]:
 
 
 def entropy_alone(subject: Subject, noise: Noise = EXACT) -> Finding:
-    """Every law of the source, in a process of its own: its entropy is replaced there."""
+    """Every law of the source, in a separate process, where its entropy is replaced."""
     try:
         wrong = in_fresh_process(wrong_with, noise)
     except Exception as error:
         wrong = [f"the source fails on known entropy: {type(error).__name__}"]
-    kept = "draws repeat with their entropy, whatever clock and process say"
-    return listed(subject, f"noise from entropy alone{sampler(noise)}", wrong, kept, part="noise")
+    correct = "draws repeat with their entropy, for every state of clock and process"
+    return listed(
+        subject, f"noise from entropy alone{sampler(noise)}", wrong, correct, part="noise"
+    )

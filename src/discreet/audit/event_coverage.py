@@ -23,8 +23,14 @@ from discreet.audit.finding import (
     gaussian_epsilon,
     worst,
 )
-from discreet.audit.gaussian import GaussianRelease, distance_verdict, shift_of
-from discreet.audit.noise_sources import Chosen
+from discreet.audit.gaussian import (
+    GaussianRelease,
+    diameter,
+    distance_verdict,
+    releases_of,
+    shift_of,
+)
+from discreet.audit.noise_sources import Chosen, choice_of
 from discreet.audit.objective import Objective
 from discreet.audit.second_accountant import AGREE, epsilon_of
 from discreet.audit.subjects import Subject
@@ -50,19 +56,19 @@ _BEND = 0.25
 def covered(subject: Subject) -> Finding:
     """Compare the cost of a record, from the noise it meets, with the event and the claim."""
     subject = replace(subject, actions=MANY)
-    largest, kept = 0.0, True
+    largest, holds = 0.0, True
     for policy in subject.policies:
         plan = subject.plan(policy)
         delta = plan.budget.delta
         declared = epsilon_of([event_json(plan.mechanism.event)], delta)
         found = _cost(subject, plan.mechanism, delta)
-        kept &= found <= min(declared, subject.epsilon) * (1.0 + AGREE)
-        kept &= _sampler_is_paid(subject, plan.mechanism)
+        holds &= found <= min(declared, subject.epsilon) * (1.0 + AGREE)
+        holds &= _sampler_is_paid(subject, plan.mechanism)
         largest = max(largest, found)
     return computed(
         subject,
         f"cost of all that a record touches, of {MANY} actions",
-        kept,
+        holds,
         f"a record costs, by the blocks that it moves and their noise, {largest:.4f}",
         exact=largest,
     )
@@ -73,7 +79,7 @@ def _cost(subject: Subject, mechanism: Mechanism, delta: float) -> float:
         return _choice_cost(subject, mechanism)
     if subject.ridge:
         # The worst pair of records, in deviations of the noise; its sampler's share of δ is small.
-        return gaussian_epsilon(GaussianRelease(subject).distance(*subject.worst_pair()), delta)
+        return gaussian_epsilon(releases_of(subject).distance(*subject.worst_pair()), delta)
     return _objective_cost(subject, mechanism, delta)
 
 
@@ -84,13 +90,13 @@ def _sampler_is_paid(subject: Subject, mechanism: Any) -> bool:
     """
     if not subject.ridge or subject.mechanism == "ridge-paper":
         return True
-    seen = GaussianRelease(subject)
+    seen = releases_of(subject)
     one, two = (
         seen.mean(subject.record(context, loss, action))
         for context, loss, action in (([0.3, 0.4], 0.9, 0), ([-0.5, 0.2], 0.2, 1))
     )
     moved = np.flatnonzero(one != two)
-    noise = seen.read.sigma[moved] * GRID**2  # in steps that are no coarser than those of the sums
+    noise = seen.sigma[moved] * GRID**2  # in steps that are no coarser than those of the sums
     if subject.stretched:  # there a step off the diagonal is √2 in svec
         noise = noise / math.sqrt(2.0)
     distance = float((_LEADING / noise**2).sum())
@@ -99,12 +105,10 @@ def _sampler_is_paid(subject: Subject, mechanism: Any) -> bool:
 
 def _choice_cost(subject: Subject, mechanism: Mechanism) -> float:
     """Twice the largest move of a score over the scale of the choice."""
-    fits = []
-    for batch in (*subject.worst_pair(), subject.record([0.0], 0.0, None)):
-        fits.append(Chosen())
-        mechanism.fit(batch, fits[-1])
-    moved = max(float(np.abs(one.scores - two.scores).max()) for one in fits for two in fits)
-    return 2.0 * moved / min(each.scale for each in fits)
+    batches = *subject.worst_pair(), subject.record([0.0], 0.0, None)
+    made = [choice_of(mechanism, batch) for batch in batches]
+    moved = np.ptp([each.scores for each in made], axis=0).max()
+    return float(2.0 * moved / min(each.scale for each in made))
 
 
 def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
@@ -131,8 +135,8 @@ def _objective_cost(subject: Subject, mechanism: Any, delta: float) -> float:
         pure += objective.solver_share or math.inf
     if mechanism.problem.radii:  # features at right angles lie furthest apart
         records = subject.record([1.0], 1.0), subject.record([-1.0], 1.0)
-        apart = GaussianRelease(subject, gram_only=True).distance(*records)
-        parts.append(_gaussian_event(apart))
+        distance = GaussianRelease(subject.calibrated_with_gram).distance(*records)
+        parts.append(_gaussian_event(distance))
     return pure + (epsilon_of(parts, delta) if parts else 0.0)
 
 
@@ -168,8 +172,7 @@ def exact_parts(
     # One record is replaced, in its part.
     policy = [_part_sums(plan, each, records[0]) for each in records]
     control = [_part_sums(plan, records[0], each) for each in records]
-    moves = itertools.chain(*(itertools.combinations(each, 2) for each in (policy, control)))
-    found = max(_distance(covariance, one - two) for one, two in moves)
+    found = max(diameter(policy, covariance), diameter(control, covariance))
     sums = [each.event for each in (plan.guardrail_sums, plan.loss_sums) if each is not None]
     declared = math.hypot(*map(shift_of, sums))
     exact = gaussian_epsilon(math.hypot(shift_of(plan.mechanism.event), found), plan.budget.delta)
@@ -201,10 +204,3 @@ def _part_sums(
     made, _ = release_batch(plan, noise or Chosen(), batch, plan.nothing_released(), unpaid)
     found = [each.sums for each in (made.part_losses, made.guardrails) if each is not None]
     return np.concatenate([np.asarray(sums).reshape(-1) for sums in found])
-
-
-def _distance(covariance: NumpyArray, moved: NumpyArray) -> float:
-    """Standard deviations; ∞ if something moves that has no noise."""
-    if np.linalg.matrix_rank(covariance) < len(moved):
-        return math.inf if np.any(moved) else 0.0
-    return float(math.sqrt(moved @ np.linalg.solve(covariance, moved)))

@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from scipy.special import betaincinv, ndtr, ndtri
+from scipy.stats import binom
 
 from discreet.errors import InvalidInput
 from discreet.privacy.budget import Budget
@@ -73,7 +75,7 @@ def computed(
     subject: Any,
     question: str,
     verdict: str | bool,
-    said: str,
+    text: str,
     *,
     part: str = "exact",
     **numbers: Any,
@@ -85,15 +87,15 @@ def computed(
     words = verdict if isinstance(verdict, str) else HOLDS if verdict else FAILS
     if "exact" in numbers:
         numbers = {"claimed": subject.epsilon, **numbers}
-    return Finding(part, subject.name, question, words, said, level=subject.epsilon, **numbers)
+    return Finding(part, subject.name, question, words, text, level=subject.epsilon, **numbers)
 
 
 def listed(
-    subject: Any, question: str, wrong: Sequence[str], kept: str, part: str = "exact"
+    subject: Any, question: str, wrong: Sequence[str], correct: str, part: str = "exact"
 ) -> Finding:
-    """A finding that names what is wrong, each once; ``kept`` if nothing is."""
-    said = "; ".join(list(dict.fromkeys(wrong))[:3]) or kept
-    return computed(subject, question, not wrong, said, part=part)
+    """A finding that names what is wrong, each once; ``correct`` if nothing is."""
+    text = "; ".join(list(dict.fromkeys(wrong))[:3]) or correct
+    return computed(subject, question, not wrong, text, part=part)
 
 
 def worst(verdicts: Collection[str]) -> str:
@@ -128,8 +130,6 @@ def clopper_pearson(hits: int, trials: int, alpha: float) -> tuple[float, float]
     >>> [round(limit, 4) for limit in clopper_pearson(50, 100, 0.005)]
     [0.3689, 0.6311]
     """
-    from scipy.special import betaincinv
-
     low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, alpha))
     high = 1.0 if hits == trials else float(betaincinv(hits + 1, trials - hits, 1.0 - alpha))
     return low, high
@@ -154,8 +154,6 @@ def epsilon_bound(hits: Hits, delta: float, alpha: float) -> float:
 
 def shift_bound(hits: Hits, alpha: float) -> float:
     """μ that a Gaussian mechanism must have; 0 if the hits prove nothing."""
-    from scipy.special import ndtri
-
     first, second = limits(hits, alpha)
     if second <= 0.0 or first >= 1.0:
         return 0.0
@@ -189,8 +187,6 @@ def expected_hits(first_rate: float, second_rate: float, trials: int) -> Hits:
 
 def gaussian_hits(shift: float, trials: int) -> Hits:
     """Expected hits of the midpoint threshold between two Gaussian worlds."""
-    from scipy.special import ndtr
-
     return expected_hits(float(ndtr(-shift / 2)), float(ndtr(shift / 2)), trials)
 
 
@@ -205,10 +201,8 @@ def unlucky(
     """The bound that the attack proves of the declared mechanism with probability 1 − ``alpha``.
 
     Exact binomial tails of both worlds share ``alpha``, so their hits may depend on each other.
-    Declared rates that were averaged over so many ``points`` have a tail of their own.
+    Declared rates that were averaged over so many ``points`` have a separate tail.
     """
-    from scipy.stats import binom
-
     n, tail = declared.trials, alpha / (4 if points else 2)
     # Expected hits are rounded to whole numbers.
     first, second = min(1.0, (declared.first + 1) / n), max(0.0, (declared.second - 1) / n)
@@ -316,14 +310,14 @@ def hits_finding(
         enough = min(POWER * attainable, unlucky(expected[0], proven, alpha, points))
     verdict = measured_verdict(measured, budget.epsilon, enough)
     comparison = {HOLDS: "within the claim", WEAK: "less than it should", FAILS: "above the claim"}
-    said = (
+    text = (
         f"{before}hits {hits.first:,} and {hits.second:,} of {hits.trials:,} prove ε ≥ "
         f"{epsilon_text(measured, 3)}, wrong once in {1 / alpha:,.0f}: "
         f"{comparison[verdict]} of {epsilon_text(budget.epsilon)}"
     )
     numbers: dict[str, Any] = {"measured": measured, "attainable": attainable, "halved": halved}
     numbers |= {"claimed": budget.epsilon, "exact": exact, "level": level or budget.epsilon}
-    return Finding(*about, verdict, said, trials=hits.trials, alpha=alpha, **numbers)
+    return Finding(*about, verdict, text, trials=hits.trials, alpha=alpha, **numbers)
 
 
 def learnt_rule(first: Iterable[Published], second: Iterable[Published]) -> Rule:

@@ -6,7 +6,7 @@ gives offset and Λ. A pooled mechanism publishes the noisy statistics of each b
 
 The noise of a release is a linear function of standard draws, so the shipped fit with one draw
 at a time gives the covariance of these statistics. Without noise it gives the mean.
-An optimiser over neighbouring records then looks for the largest distance: both feedbacks, equal
+A search over neighbouring records then looks for the largest distance: both feedbacks, equal
 and different actions, void slots, through the integers of a private release.
 """
 
@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from discreet.arrays.linear_algebra import triangle
 from discreet.audit import finding
@@ -27,131 +28,14 @@ from discreet.audit.noise_sources import Chosen
 from discreet.audit.subjects import Subject, joined
 from discreet.batch import Batch
 from discreet.privacy.events import Composed, Event, Gaussian
+from discreet.releases.release import Fit, Release
+from discreet.releases.statistics import Statistics
 from discreet.types import NumpyArray
 
-
-@dataclass(frozen=True)
-class RidgeReader:
-    """(svec G̃, q̃) of releases of a ridge mechanism, for batches of ``records``."""
-
-    mechanism: Any
-    records: int
-    n_actions: int
-    p: int
-
-    def batch(self, *records: Batch) -> Batch:
-        """Some records, and void slots for the rest of the batch."""
-        rest = self.records - sum(each.records for each in records)
-        shape = (rest, self.n_actions)
-        void = Batch(np.zeros((rest, self.p)), np.zeros(shape), np.zeros(shape, dtype=bool))
-        return joined(*records, void)
-
-    @cached_property
-    def _public(self) -> tuple[NumpyArray, float]:
-        """The weights of an empty batch without noise, and Λ.
-
-        One record b with loss 1 or 0 for the first action moves its weights by b/(‖b‖² + Λ).
-        """
-        offset = self.mechanism.fit(self.batch(), Chosen()).predictor.weights
-        row = np.zeros((1, self.p))
-        row[:, :2] = math.sqrt(0.5)
-        observed = np.arange(self.n_actions)[None] < 1
-        observed |= self.mechanism.problem.feedback == "full"
-        one, zero = (
-            self.mechanism.fit(self.batch(Batch(row, losses[None], observed)), Chosen())
-            for losses in 1.0 - np.eye(self.n_actions)[[1, 0]]
-        )
-        gram = one.gram.values if one.gram.dense else one.gram.values[0]
-        square = float(np.trace(gram[: self.p, : self.p]))
-        moved = (one.predictor.weights - zero.predictor.weights)[0]
-        return offset, math.sqrt(square) / float(np.linalg.norm(moved)) - square
-
-    @cached_property
-    def parts(self) -> tuple[slice, ...]:
-        """The places of Gram, responses and loss sums in what is read."""
-        silent = self.mechanism.fit(self.batch(), Chosen())
-        size, sums = self(silent).size, getattr(silent.statistics, "outcome_sums", np.zeros(0))
-        rest = size - (0 if sums is None else sums.size)
-        ends = sorted({0, rest - self.n_actions * self.p, rest, size})
-        return tuple(map(slice, ends, ends[1:]))
-
-    @cached_property
-    def sigma(self) -> NumpyArray:
-        """The declared standard deviation of each number that is read."""
-        declared = np.full(self.parts[-1].stop, self.mechanism.gram)
-        declared[self.parts[1]] = self.mechanism.response
-        return declared
-
-    def __call__(self, release: finding.Published) -> NumpyArray:
-        """Vectors (..., k), one per release."""
-        offset, ridge = self._public
-        gram, weights = release.gram, release.predictor.weights - offset
-        lead = weights.shape[:-2]
-        values, eye = np.asarray(gram.values), np.eye(gram.values.shape[-1])
-        shifted, blocks = values + ridge * eye, values
-        if gram.dense:
-            weights = weights.reshape(*lead, -1)
-            blocks = values[..., None, :, :]
-        else:
-            shifted = shifted + _repair(shifted, np.asarray(gram.step))[..., None, None] * eye
-        response = (shifted @ weights[..., None])[..., 0]
-        return _side_by_side(_svec(blocks), response.reshape(*lead, -1))
-
-
-@dataclass(frozen=True)
-class PoolReader(RidgeReader):
-    """(svec G̃, q̃) of a batch, and its loss sums, as they were released."""
-
-    def __call__(self, release: finding.Published) -> NumpyArray:
-        seen = release.statistics
-        response = seen.response.reshape(*seen.response.shape[:-2], -1)
-        sums = [] if seen.outcome_sums is None else [seen.outcome_sums]
-        return _side_by_side(_svec(seen.gram), response, *sums)
-
-
-@dataclass(frozen=True)
-class GramReader(RidgeReader):
-    """svec G̃ alone, of a mechanism that releases its Gram and something else."""
-
-    def __call__(self, release: finding.Published) -> NumpyArray:
-        values = np.asarray(release.gram.values)
-        return _svec(values[..., None, :, :] if release.gram.dense else values)
-
-
-def reader_of(mechanism: Any, records: int, n_actions: int, p: int) -> RidgeReader:
-    """The reader for releases of a ridge mechanism."""
-    kind = RidgeReader if mechanism.pooling is None else PoolReader
-    return kind(mechanism, records, n_actions, p)
-
-
-def _repair(matrices: NumpyArray, step: NumpyArray) -> NumpyArray:
-    """The smallest step·2^j, j ≥ 0, that makes a matrix definite; 0 where it is.
-
-    The fit finds it by Cholesky factors; here eigenvalues decide, which is another computation.
-    """
-    least = -np.linalg.eigvalsh(matrices)[..., 0]
-    doublings = np.floor(np.log2(np.maximum(least / step, 0.5))) + 1.0
-    return np.where(least < 0.0, 0.0, step * 2.0**doublings)
-
-
-def _side_by_side(*read: NumpyArray) -> NumpyArray:
-    lead = np.broadcast_shapes(*(each.shape[:-1] for each in read))
-    parts = [np.broadcast_to(each, (*lead, each.shape[-1])) for each in read]
-    return np.concatenate(parts, axis=-1)
-
-
-def _svec(blocks: NumpyArray) -> NumpyArray:
-    """Upper triangles with √2 off the diagonal: (..., blocks, p, p) -> (..., k)."""
-    rows, columns = triangle(blocks.shape[-1])
-    packed = blocks[..., rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
-    return packed.reshape(*blocks.shape[:-3], -1)
-
-
-Distance = Callable[[Batch, Batch], float]
 TIGHT = 0.999
-"""An optimiser that finds less than this share of the declared distance has failed."""
-_STEP = 1e-4
-"""Finite differences: far above the grid of 2^−20, far below the size of a context."""
+"""A search that finds less than this share of the declared distance has failed."""
+ANGLES = 64
+"""Of contexts on a circle: 0.1 apart, so that the grid finds 0.9994 of any distance."""
 SLOTS = 600
 """Slots of a batch after a past: so many that the bounds of rows depend on the signal."""
 INSIDE = (0.25, 0.42, 0.5, 0.58, 0.75)
@@ -168,144 +52,174 @@ def shift_of(event: Event) -> float:
 
 @dataclass(frozen=True)
 class GaussianRelease:
-    """A ridge mechanism as an attacker sees it: means and covariance of the statistics.
+    """The noisy statistics in releases of a mechanism, as an attacker reads them.
 
-    ``gram_only`` looks at the Gram that another mechanism releases for radii.
+    They are (svec G̃, q̃) and loss sums of a ridge mechanism, and the Gram alone of a perturbed
+    objective. Batches have ``records`` slots, and ``earlier`` are the statistics of the releases
+    before.
     """
 
-    subject: Subject
+    mechanism: Any
     records: int = 1
-    gram_only: bool = False
-    _means: dict[tuple[bytes, ...], NumpyArray] = field(default_factory=dict)
+    earlier: Sequence[Statistics] = ()
 
-    @property
-    def mechanism(self) -> Any:
-        return self.subject.calibrated_with_gram if self.gram_only else self.subject.calibrated
+    def batch(self, *records: Batch) -> Batch:
+        """Some records, and void slots for the rest of the batch."""
+        A, p = self.mechanism.problem.n_actions, self.mechanism.problem.p
+        rest = self.records - sum(each.records for each in records)
+        void = Batch(np.zeros((rest, p)), np.zeros((rest, A)), np.zeros((rest, A), dtype=bool))
+        return joined(*records, void)
+
+    def fit(self, batch: Batch, draws: Mapping[str, NumpyArray] | None = None) -> Fit:
+        """The release of a batch with chosen draws, or without noise."""
+        fitted: Fit = self.mechanism.fit(batch, Chosen(draws or {}), self.earlier)
+        return fitted
+
+    def read(self, release: Fit | Release) -> NumpyArray:
+        """Vectors (..., k), one per release."""
+        seen, gram = release.statistics, release.gram
+        if seen is not None:
+            return _side_by_side(seen.gram, seen.response, seen.outcome_sums)
+        assert gram is not None
+        values = np.asarray(gram.values)
+        blocks = values[..., None, :, :] if gram.dense else values
+        if release.predictor.link == "logistic":
+            return _side_by_side(blocks)
+        # Weights solve (G̃ + ΛI + repair)θ = q̃ around a public offset.
+        offset, ridge = self._offset_and_ridge
+        weights = release.predictor.weights - offset
+        eye = np.eye(values.shape[-1])
+        shifted = values + ridge * eye
+        if gram.dense:
+            weights = weights.reshape(*weights.shape[:-2], 1, -1)
+            shifted = shifted[..., None, :, :]
+        else:
+            shifted = shifted + _repair(shifted, np.asarray(gram.step))[..., None, None] * eye
+        return _side_by_side(blocks, (shifted @ weights[..., None])[..., 0])
 
     @cached_property
-    def read(self) -> RidgeReader:
-        read = GramReader if self.gram_only else reader_of
-        shape = self.subject.n_actions, self.subject.dimension + 1
-        return read(self.mechanism, self.records, *shape)
+    def _offset_and_ridge(self) -> tuple[NumpyArray, float]:
+        """The weights of an empty batch without noise, and Λ: a draw z moves them by σz/Λ."""
+        silence = Chosen()
+        offset = self.mechanism.fit(self.batch(), silence, self.earlier).predictor.weights
+        name = next(each for each in silence.requested if each.endswith("response"))
+        draw = np.zeros(silence.requested[name])
+        draw.flat[0] = 1.0
+        moved = self.fit(self.batch(), {name: draw}).predictor.weights - offset
+        return offset, self.mechanism.response / float(np.linalg.norm(moved))
 
-    def _read_fit(self, batch: Batch, noise: Chosen) -> NumpyArray:
-        return self.read(self.mechanism.fit(batch, noise, self.subject.earlier))
+    @cached_property
+    def parts(self) -> tuple[slice, ...]:
+        """The positions of Gram, responses and loss sums in what is read."""
+        silent = self.fit(self.batch())
+        size, sums = self.read(silent).size, getattr(silent.statistics, "outcome_sums", None)
+        rest = size - (0 if sums is None else sums.size)
+        responses = self.mechanism.problem.n_actions * self.mechanism.problem.p
+        ends = sorted({0, rest - responses, rest, size})
+        return tuple(map(slice, ends, ends[1:]))
+
+    @cached_property
+    def sigma(self) -> NumpyArray:
+        """The declared standard deviation of each number that is read."""
+        declared = np.full(self.parts[-1].stop, self.mechanism.gram)
+        declared[self.parts[1]] = self.mechanism.response
+        return declared
 
     def mean(self, record: Batch) -> NumpyArray:
-        """The statistics of a batch with this record, without noise.
-
-        They are kept: a search moves one of two records at a time, and needs both.
-        """
-        key = (record.features.tobytes(), record.losses.tobytes(), record.observed.tobytes())
-        if key not in self._means:
-            self._means[key] = self._read_fit(self.read.batch(record), Chosen())
-        return self._means[key]
+        """The statistics of a batch with this record, without noise."""
+        return self.read(self.fit(self.batch(record)))
 
     @cached_property
     def covariance(self) -> NumpyArray:
         """Covariance of the statistics, by one draw at a time on an empty batch."""
-        empty, silence = self.read.batch(), Chosen()
-        still = self._read_fit(empty, silence)
+        empty, silence = self.batch(), Chosen()
+        still = self.read(self.mechanism.fit(empty, silence, self.earlier))
         total = np.zeros((still.size, still.size))
         for name, shape in silence.requested.items():
             draws = np.eye(math.prod(shape)).reshape(-1, *shape)
-            moved = self._read_fit(empty, Chosen({name: draws})) - still
+            moved = self.read(self.fit(empty, {name: draws})) - still
             total += moved.T @ moved
         return total
 
-    @cached_property
-    def _whitening(self) -> tuple[NumpyArray, NumpyArray]:
-        values, vectors = np.linalg.eigh(self.covariance)
-        noisy = values > 1e-9 * values[-1]
-        return vectors[:, noisy] / np.sqrt(values[noisy]), vectors[:, ~noisy]
-
     def distance(self, first: Batch, second: Batch) -> float:
-        """Standard deviations between two worlds; ∞ if they differ where there is no noise."""
-        moved = self.mean(first) - self.mean(second)
-        noisy, still = self._whitening
-        if np.linalg.norm(moved @ still) > _UNNOISED * math.sqrt(np.trace(self.covariance)):
-            return math.inf
-        return float(np.linalg.norm(moved @ noisy))
-
-    def direction(self, first: Batch, second: Batch) -> tuple[NumpyArray, float]:
-        """The best linear statistic, in standard deviations, and the midpoint threshold."""
-        one, two = self.mean(first), self.mean(second)
-        noisy, _ = self._whitening
-        whitened = (two - one) @ noisy
-        best = noisy @ (whitened / np.linalg.norm(whitened))
-        return best, float(best @ (one + two)) / 2
+        """Standard deviations between two worlds."""
+        return diameter([self.mean(first), self.mean(second)], self.covariance)
 
 
-def largest_distance(subject: Subject, distance: Distance, starts: int = 3, seed: int = 0) -> float:
-    """The largest distance between neighbouring records that an optimiser finds.
+def diameter(means: Sequence[NumpyArray], covariance: NumpyArray) -> float:
+    """The largest distance between two worlds; ∞ if some differ where there is no noise."""
+    values, vectors = np.linalg.eigh(covariance)
+    noisy = values > 1e-9 * values[-1]
+    along = np.stack(means) @ vectors
+    if np.linalg.norm(np.ptp(along[:, ~noisy], axis=0)) > _UNNOISED * math.sqrt(values.sum()):
+        return math.inf
+    return float(pdist(along[:, noisy] / np.sqrt(values[noisy])).max())
 
-    Contexts are free numbers, which the features project. The ends of losses are tried in all
-    combinations, and losses inside where their squares are released: there a squared distance is
-    not convex in them.
+
+def releases_of(subject: Subject, records: int = 1) -> GaussianRelease:
+    """The releases of a subject, after what was public before."""
+    return GaussianRelease(subject.calibrated, records, subject.earlier)
+
+
+def _repair(matrices: NumpyArray, step: NumpyArray) -> NumpyArray:
+    """The smallest step·2^j, j ≥ 0, that makes a matrix definite; 0 where it is.
+
+    The fit finds it by Cholesky factors; here eigenvalues decide, which is another computation.
     """
-    from scipy.optimize import minimize
-
-    rng = np.random.default_rng(seed)
-    best, size = 0.0, subject.dimension
-    actions = [(0, 0), (0, None)] if subject.feedback == "full" else [(0, 0), (0, 1), (0, None)]
-
-    def apart(x: NumpyArray, y: NumpyArray, pair: tuple[int | None, ...]) -> float:
-        one, two = map(subject.record, x.reshape(2, size), y, pair)
-        return -min(distance(one, two), 1e6)
-
-    def furthest(x: NumpyArray, *rest: Any, steps: int) -> NumpyArray:
-        options = {"eps": _STEP, "maxiter": steps}
-        return np.asarray(minimize(apart, x, rest, "L-BFGS-B", options=options).x)
-
-    for pair, start in itertools.product(actions, range(starts)):
-        contexts = rng.normal(size=2 * size)
-        losses = _first_losses(subject, rng, start)
-        for _ in range(2):
-            contexts, before = furthest(contexts, losses, pair, steps=30), losses
-            for each in _loss_choices(subject):
-                if apart(contexts, each, pair) < apart(contexts, losses, pair):
-                    losses = each
-            if losses is before:
-                break
-        contexts = furthest(contexts, losses, pair, steps=60)
-        best = max(best, -apart(contexts, losses, pair))
-    return math.inf if best >= 1e6 else best
+    least = -np.linalg.eigvalsh(matrices)[..., 0]
+    doublings = np.floor(np.log2(np.maximum(least / step, 0.5))) + 1.0
+    return np.where(least < 0.0, 0.0, step * 2.0**doublings)
 
 
-def _first_losses(subject: Subject, rng: np.random.Generator, start: int) -> NumpyArray:
-    if subject.losses == "one_label":
-        return (1.0 - np.eye(subject.n_actions))[[0, start % 2]]
-    if start == 0:  # opposite: equal ones are a local maximum where losses are published too
-        return np.repeat([[1.0], [0.0]], subject.n_actions, axis=1)
-    return rng.random((2, subject.n_actions))
+def _side_by_side(
+    blocks: NumpyArray, response: NumpyArray | None = None, sums: NumpyArray | None = None
+) -> NumpyArray:
+    """svec of Gram blocks (..., k, p, p), responses (..., A, p) and loss sums as one vector."""
+    rows, columns = triangle(blocks.shape[-1])
+    packed = blocks[..., rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2.0))
+    parts = [packed.reshape(*packed.shape[:-2], -1)]
+    if response is not None:
+        parts.append(response.reshape(*response.shape[:-2], -1))
+    if sums is not None:
+        parts.append(sums)
+    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in parts], axis=-1)
 
 
-def _loss_choices(subject: Subject) -> list[NumpyArray]:
-    """Losses of two records to be tried; general rows too where one label was declared.
+def largest_distance(subject: Subject, release: GaussianRelease) -> float:
+    """The largest distance between neighbouring records: the known pair, and a fine grid of others.
 
-    A mechanism that was promised one-label rows must enforce them, so it is tried with others.
+    Contexts lie on two circles, or on a line; losses are the ends of [0, 1] in all combinations,
+    also where one label was declared, since a mechanism that was promised such rows must enforce
+    them. Where squares of losses are released a squared distance is not convex in losses, so losses
+    inside are tried too.
     """
-    rows: Any = itertools.product((0.0, 1.0), repeat=subject.n_actions)
+    angles = np.linspace(0.0, 2.0 * math.pi, ANGLES, endpoint=False)
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    contexts = np.concatenate([circle, 0.5 * circle])[:, : subject.dimension]
+    losses: Any = itertools.product((0.0, 1.0), repeat=subject.n_actions)
+    actions: tuple[int | None, ...] = (0, None)
     if subject.feedback == "bandit":
-        inside = INSIDE if subject.stretched else ()
-        rows = [[each] * subject.n_actions for each in (0.0, 1.0, *inside)]
-    return [np.array(pair) for pair in itertools.product(rows, repeat=2)]
+        losses, actions = (0.0, 1.0, *(INSIDE if subject.stretched else ())), (0, 1, None)
+    tried = [subject.record(*each) for each in itertools.product(contexts, losses, actions)]
+    means = [release.mean(record) for record in (*subject.worst_pair(), *tried)]
+    return diameter(means, release.covariance)
 
 
-def exact_gaussian(subject: Subject, starts: int = 3) -> finding.Finding:
+def exact_gaussian(subject: Subject) -> finding.Finding:
     """The largest distance compared with the declared one, and the ε that it implies."""
-    release = GaussianRelease(subject, SLOTS if subject.earlier else 1)
-    found = largest_distance(subject, release.distance, starts)
+    release = releases_of(subject, SLOTS if subject.earlier else 1)
+    found = largest_distance(subject, release)
     exact = finding.gaussian_epsilon(found, subject.budget.delta)
-    verdict, said = _compared(found, shift_of(subject.calibrated.event))
+    verdict, text = _compared(found, shift_of(subject.calibrated.event))
     verdict = finding.worst([finding.exact_verdict(exact, subject.epsilon), verdict])
-    return finding.computed(subject, "largest move by one record", verdict, said, exact=exact)
+    return finding.computed(subject, "largest move by one record", verdict, text, exact=exact)
 
 
-def exact_gram(subject: Subject, starts: int = 3) -> finding.Finding:
+def exact_gram(subject: Subject) -> finding.Finding:
     """The largest distance of a perturbed objective's Gram, at its share of the budget."""
-    release = GaussianRelease(subject, gram_only=True)
-    found = largest_distance(subject, release.distance, starts)
+    release = GaussianRelease(subject.calibrated_with_gram)
+    found = largest_distance(subject, release)
     compared = _compared(found, 1.0 / release.mechanism.event.events[-1].multiplier)
     return finding.computed(subject, "largest move of the Gram, with radii", *compared)
 
@@ -318,8 +232,8 @@ def distance_verdict(found: float, declared: float) -> str:
 
 
 def _compared(found: float, declared: float) -> tuple[str, str]:
-    said = (
+    text = (
         f"worlds lie {found:.5f} standard deviations apart at most, {declared:.5f} are declared: "
         f"a share of {found / declared:.5f}"
     )
-    return distance_verdict(found, declared), said
+    return distance_verdict(found, declared), text

@@ -7,10 +7,12 @@ import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from discreet.audit import second_accountant
+from discreet.batches.saved_state import FORMAT, contents
 from discreet.client.billboard import fetch_object, is_address, signed_documents
 from discreet.errors import CorruptRelease, InvalidInput
 from discreet.privacy.accounting import epsilon
@@ -60,21 +62,11 @@ def read(source: str) -> Source:
 
 def _saved(path: str) -> JsonMapping:
     """Return the ledger in the header of a saved learner, which is not claimed; no row is read."""
-    import numpy as np
-
-    from discreet.batches.saved_state import FORMAT
-
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            header = json.loads(file["header"].tobytes())
+    with contents(path), np.load(path, allow_pickle=False) as file:
+        header = json.loads(file["header"].tobytes())
         if header["format"] != FORMAT:
             raise ValueError
         ledger: JsonMapping = header["ledger"]
-    except (LookupError, TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile):
-        raise CorruptRelease(
-            f"saved state must be a file that Learner.save wrote; {Path(path).name} is not, or it "
-            "was altered. Fetch it again."
-        ) from None
     return ledger
 
 

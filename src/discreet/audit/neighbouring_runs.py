@@ -1,7 +1,7 @@
 """Whole runs of a learner on neighbouring streams: what its releases reveal about one record.
 
 The attacker knows the plan, the action draws and every record but one, of which two versions are
-possible. From the releases so far follow the actions of every slot, hence the statistics of every
+possible. From the releases so far follow the actions of every slot, and so the statistics of every
 batch but for that record. The rest of each release is projected on the difference of the versions.
 
 Exactly: with noise that the auditor knows taken away, a record shows in the release of its own
@@ -19,13 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from discreet.audit import finding
-from discreet.audit.gaussian import RidgeReader, reader_of
-from discreet.audit.noise_sources import EXACT, Chosen, Crash, DrawnAhead, Dying, Remembered
+from discreet.audit.gaussian import GaussianRelease
+from discreet.audit.noise_sources import FAST, Crash, Dying, SharedByBatch
 from discreet.audit.subjects import DEFAULT_PLAN, DELTA
 from discreet.batch import Batch
 from discreet.features.unit_ball import UnitBall
@@ -38,15 +38,8 @@ from discreet.privacy.noise import Noise
 from discreet.releases.released import Released
 from discreet.types import NumpyArray
 
-_FAR = [-0.75, math.sqrt(7.0) / 4]
-"""Unit context at c·c' = −¾ of (1, 0): with losses 1 and 0 the worst pair of one action."""
-
-
-class Version(NamedTuple):
-    """One possible content of the record in question; ``loss`` None is silence."""
-
-    context: tuple[float, ...]
-    loss: float | None
+Version = tuple[tuple[float, ...], float | None]
+"""One possible content of the record in question: its context, and its loss, None for silence."""
 
 
 @dataclass(frozen=True)
@@ -61,27 +54,24 @@ class Scenario:
     mechanism: str = "ridge-structured"
 
 
-_USUAL = (Version((1.0, 0.0), 1.0), Version(tuple(_FAR), 0.0))
-_OPPOSITE = Version((-1.0, 0.0), 0.0)
-_ACROSS = (_USUAL[0], Version((0.0, 1.0), 0.0))
+_FIRST: Version = (1.0, 0.0), 1.0
+_USUAL = _FIRST, ((-0.75, math.sqrt(7.0) / 4), 0.0)
+"""Unit contexts at c·c' = −¾: with losses 1 and 0 the worst pair of one action."""
+_ACROSS = _FIRST, ((0.0, 1.0), 0.0)
 """The worst pair of one action where responses have half the noise."""
 SCENARIOS = (
     Scenario("a record of the first batch", 0, *_USUAL),
     Scenario("a record of the last batch that is fitted", 4, *_USUAL),
     Scenario("a record of the batch that is never fitted", 7, *_USUAL),
-    Scenario("opposite contexts, which may change the action", 3, _USUAL[0], _OPPOSITE),
-    Scenario("an answer against silence", 1, _USUAL[0], Version((1.0, 0.0), None)),
+    Scenario("opposite contexts, which may change the action", 3, _FIRST, ((-1.0, 0.0), 0.0)),
+    Scenario("an answer against silence", 1, _FIRST, ((1.0, 0.0), None)),
     Scenario("through a save, a crash and a reload", 0, *_USUAL, interrupted=True),
     Scenario("a record of the last batch that is fitted", 4, *_ACROSS, mechanism=DEFAULT_PLAN),
     Scenario("through a save, a crash and a reload", 0, *_ACROSS, True, DEFAULT_PLAN),
 )
-
-
 ACTIONS, DIMENSION, FIRST = 2, 2, 2
 ROUNDS = 2 + 4 + 2
 """Batches of 2 and 4 records that are fitted, and a last one of 2 that is not."""
-
-
 _IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """A folder in memory, where short-lived files need not wait for a disk."""
 _RNG = np.random.default_rng(0)
@@ -98,13 +88,15 @@ class SameDraws:
 
 @dataclass(frozen=True)
 class Play:
-    """A learner on one stream, and what the attacker makes of its releases."""
+    """A learner on one stream, and what the attacker makes of its releases.
+
+    ``_known`` has the statistics without noise of the batches that were met before.
+    """
 
     scenario: Scenario
     epsilon: float
-    noise: Noise = EXACT
+    noise: Noise = FAST
     _known: dict[Any, NumpyArray] = field(default_factory=dict)
-    """Statistics without noise of the batches that were met before."""
 
     @property
     def name(self) -> str:
@@ -125,25 +117,27 @@ class Play:
             **parts,
         )
 
+    def _slots(self, number: int) -> NumpyArray:
+        schedule = self.plan.schedule
+        return schedule.start(number) + np.arange(schedule.lengths()[number - 1])
+
     def releases(self, version: Version) -> Released:
         """One run of the shipped learner."""
-        contexts, losses = CONTEXTS.copy(), LOSSES.astype(float)
-        contexts[self.scenario.slot] = version.context
-        silent = version.loss is None
-        losses[self.scenario.slot] = 0.0 if silent else version.loss
+        contexts, losses, answered = CONTEXTS.copy(), LOSSES.astype(float), np.ones(ROUNDS, bool)
+        context, loss = version
+        slot = self.scenario.slot
+        contexts[slot], losses[slot], answered[slot] = context, loss or 0.0, loss is not None
         learner = Learner(self.plan, noise=self.noise, draws=SameDraws())
-        start = 0
-        for number, length in enumerate(self.plan.schedule.lengths(), start=1):
-            rows = np.arange(start, start + length)
-            decided = learner.decide(contexts[rows])
-            observed_rows = ~(silent & (rows == self.scenario.slot)) & decided.stored
-            learner.observe(decided.id[observed_rows], losses[rows, decided.action][observed_rows])
+        for number in range(1, len(self.plan.schedule.lengths()) + 1):
+            slots = self._slots(number)
+            decided = learner.decide(contexts[slots])
+            observed = answered[slots] & decided.stored
+            learner.observe(decided.id[observed], losses[slots, decided.action][observed])
             if self.plan.schedule.fitted(number):
-                if self.scenario.interrupted and self.scenario.slot in rows:
+                if self.scenario.interrupted and slot in slots:
                     learner = self._crash_and_reload(learner)
                 learner.close()
                 learner.release()
-            start += length
         return learner.released
 
     def _crash_and_reload(self, learner: Learner) -> Learner:
@@ -166,11 +160,10 @@ class Play:
         """Each release minus the statistics of all other records and minus known noise."""
         found = []
         for number, release in enumerate(released.items, start=1):
-            rows = np.arange(self.plan.schedule.length(number)) + self.plan.schedule.start(number)
-            theirs = CONTEXTS[rows], LOSSES[rows], rows != self.scenario.slot
-            read = self._readers[number]
-            drawn = noise[number - 1] * read.sigma if number <= len(noise) else 0.0
-            found.append(read(release) - self._silent(number, released, *theirs) - drawn)
+            slots, seen = self._slots(number), self._seen[number]
+            theirs = CONTEXTS[slots], LOSSES[slots], slots != self.scenario.slot
+            drawn = noise[number - 1] * seen.sigma if number <= len(noise) else 0.0
+            found.append(seen.read(release) - self._silent(number, released, *theirs) - drawn)
         return found
 
     def projections(self, released: Released) -> NumpyArray:
@@ -182,26 +175,24 @@ class Play:
         one, two = self._worlds(released)
         if self.batch <= len(left):
             left[self.batch - 1] = left[self.batch - 1] - (one + two) / 2
-        read = self._readers[self.batch]
-        directions = np.zeros((read.sigma.size, len(read.parts)))
-        for column, part in enumerate(read.parts):
-            difference = (two - one)[part] / read.sigma[part]
+        seen = self._seen[self.batch]
+        directions = np.zeros((seen.sigma.size, len(seen.parts)))
+        for column, part in enumerate(seen.parts):
+            difference = (two - one)[part] / seen.sigma[part]
             length = np.linalg.norm(difference) or 1.0
-            directions[part, column] = difference / read.sigma[part] / length
+            directions[part, column] = difference / seen.sigma[part] / length
         return np.concatenate([each @ directions for each in left])
 
     @cached_property
     def batch(self) -> int:
         """The number of the batch to which the record belongs."""
-        schedule, slot = self.plan.schedule, self.scenario.slot
-        numbers = range(1, len(schedule.lengths()) + 1)
-        return next(number for number in numbers if slot < schedule.start(number + 1))
+        return next(number for number in (1, 2, 3) if self.scenario.slot in self._slots(number))
 
     def statistics(self, version: Version, released: Released) -> NumpyArray:
         """The statistics that the record adds to its batch, after the releases before it."""
-        losses = np.full((1, ACTIONS), version.loss or 0.0)
-        heard = np.array([version.loss is not None])
-        return self._silent(self.batch, released, np.array([version.context]), losses, heard)
+        context, loss = version
+        losses, answered = np.full((1, ACTIONS), loss or 0.0), np.array([loss is not None])
+        return self._silent(self.batch, released, np.array([context]), losses, answered)
 
     def _worlds(self, released: Released) -> list[NumpyArray]:
         versions = self.scenario.first, self.scenario.second
@@ -213,34 +204,33 @@ class Play:
         released: Released,
         contexts: NumpyArray,
         losses: NumpyArray,
-        heard: NumpyArray,
+        answered: NumpyArray,
     ) -> NumpyArray:
         """Statistics of known records in the batch of this number, without noise.
 
         Runs differ in the actions that the policy takes after the releases before, of which there
         are few, and in the matrix and the signal that the newest of these published, if it did:
-        all other statistics are known already.
+        all other statistics are cached.
         """
         past = replace(released, items=released.items[: number - 1])
         features = self.plan.features.map(contexts)
         uniforms = SameDraws().random((len(features), 2))
         actions = self.plan.played_policy.sample(past, features, uniforms)
-        observed = (np.arange(ACTIONS) == actions[:, None]) & heard[:, None]
+        observed = (np.arange(ACTIONS) == actions[:, None]) & answered[:, None]
         public = parts = [features, losses.astype(float), observed]
         for newest in past.statistics[-1:]:
             public = [*parts, newest.following, newest.signal]
         key = number, *(None if each is None else each.tobytes() for each in public)
         if key not in self._known:
-            read = self._readers[number]
-            batch = read.batch(Batch(*parts))
-            self._known[key] = read(self.plan.mechanism.fit(batch, Chosen(), past.statistics))
+            seen = replace(self._seen[number], earlier=past.statistics)
+            self._known[key] = seen.read(seen.fit(seen.batch(Batch(*parts))))
         return self._known[key]
 
     @cached_property
-    def _readers(self) -> dict[int, RidgeReader]:
-        """Readers of the releases, by the number of the batch."""
-        mechanism, length = self.plan.mechanism, self.plan.schedule.length
-        return {n: reader_of(mechanism, length(n), ACTIONS, DIMENSION + 1) for n in (1, 2, 3)}
+    def _seen(self) -> dict[int, GaussianRelease]:
+        """The releases as the attacker reads them, by the number of the batch."""
+        length = self.plan.schedule.length
+        return {n: GaussianRelease(self.plan.mechanism, length(n)) for n in (1, 2, 3)}
 
     def shift(self, released: Released) -> float:
         """Deviations between the worlds in the release of the record's batch, after those before.
@@ -250,33 +240,32 @@ class Play:
         if not self.plan.schedule.fitted(self.batch):
             return 0.0
         one, two = self._worlds(released)
-        return float(np.linalg.norm((two - one) / self._readers[self.batch].sigma))
+        return float(np.linalg.norm((two - one) / self._seen[self.batch].sigma))
 
 
 def enters_once(scenario: Scenario, epsilon: float) -> finding.Finding:
     """The record, and each draw of noise, moves only its own batch's release, and once."""
     wrong = []
     for version in (scenario.first, scenario.second):
-        noise = Remembered()
+        noise = SharedByBatch()
         play = Play(scenario, epsilon, noise)
         released = play.releases(version)
-        drawn = noise.of_releases()
-        if len(drawn) != len(released.items):
+        if len(noise.batches) != len(released.items) or any(n.repeated for n in noise.batches):
             wrong.append("noise is not drawn once for each release")
-        left = play.residuals(released, drawn)
+        left = play.residuals(released, [each.drawn() for each in noise.batches])
         own = play.statistics(version, released)
         for number, residual in enumerate(left, start=1):
             expected = own if number == play.batch else np.zeros_like(residual)
             if np.abs(residual - expected).max() > finding.ROUNDING:
                 wrong.append(f"release {number} shows more, or less, than its records and noise")
-    kept = "it shows in the release of its batch alone, and so does the noise of each release"
-    return finding.listed(play, f"{scenario.name}: enters once", wrong, kept, part="transcript")
+    correct = "it shows in the release of its batch alone, and so does the noise of each release"
+    return finding.listed(play, f"{scenario.name}: enters once", wrong, correct, part="transcript")
 
 
 def transcript(scenario: Scenario, alpha: float, epsilon: float, trials: int) -> finding.Finding:
     """Lower bound on ε from whole transcripts of two neighbouring streams."""
     pilots = trials // 2
-    play = Play(scenario, epsilon, DrawnAhead(EXACT, pilots))
+    play = Play(scenario, epsilon)
 
     def runs(count: int) -> list[list[Released]]:
         versions = scenario.first, scenario.second

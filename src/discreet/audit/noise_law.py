@@ -10,21 +10,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import gammaincc, gammainccinv, ndtr, ndtri
+from scipy.stats import binom, chi2, poisson, t
 
 from discreet.audit.finding import Finding, clopper_pearson, computed
-from discreet.audit.gaussian import GaussianRelease
-from discreet.audit.noise_sources import (
-    EXACT,
-    Chosen,
-    Replayed,
-    Trials,
-    in_fresh_process,
-    sampler,
-)
+from discreet.audit.gaussian import releases_of
+from discreet.audit.noise_sources import EXACT, Trials, choice_of, in_fresh_process, sampler
 from discreet.audit.objective import Objective
 from discreet.audit.subjects import Subject
 from discreet.oracles.mechanisms.legal_rows import GRID
-from discreet.privacy.noise import Noise
+from discreet.privacy.noise import SecureNoise
 from discreet.types import Floats
 
 RELEASES = 1000
@@ -32,23 +27,21 @@ TAILS = (4.0, 4.25, 5.0)
 """Deviations beyond which draws are counted."""
 FAR = 3.5
 """Deviations beyond which a float made of 52 random bits shows its gaps."""
-_AT_ONCE = 100_000
-"""Numbers that are drawn and solved for together."""
 STATEMENTS = {"scale_and_shape": 3, "independence": 8, "grid": 4, "choice": 2, "tails": 7}
 """The number of statements of each question, for the error budget of a suite."""
 
 
-def standard_draws(subject: Subject, noise: Noise, releases: int = 0) -> Floats:
+def standard_draws(subject: Subject, noise: SecureNoise, releases: int = 0) -> Floats:
     """Noise of many releases (T, k), in declared standard deviations.
 
-    A release with a number that is not finite is an error, whatever the question.
+    A release with a number that is not finite is an error, for any question.
     """
     first, _ = subject.worst_pair()
     releases = releases or RELEASES * (1 if subject.ridge else 4)  # a few numbers per release
     release = subject.fit(first, Trials(noise, releases))
     if subject.ridge:
-        seen = GaussianRelease(subject)
-        draws = (seen.read(release) - seen.mean(first)) / seen.read.sigma
+        seen = releases_of(subject)
+        draws = (seen.read(release) - seen.mean(first)) / seen.sigma
     else:
         objective = Objective(subject, 1)
         b, _ = objective.noise_and_volume(release.predictor.weights, first)
@@ -66,8 +59,6 @@ def normal_scores(subject: Subject, draws: Floats) -> Floats:
     """
     if subject.mechanism not in ("logistic-gamma", "logistic-paper"):
         return draws
-    from scipy.special import gammaincc, gammainccinv
-
     size = draws.shape[-1] if subject.mechanism == "logistic-paper" else subject.dimension + 1
     vectors = draws.reshape(len(draws), -1, size)
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
@@ -75,24 +66,21 @@ def normal_scores(subject: Subject, draws: Floats) -> Floats:
     return np.asarray((vectors * (normal / length)).reshape(draws.shape))
 
 
-def scale_and_shape(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
+def scale_and_shape(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
     """Variance by the chi-square law, fourth moment, and the whole law by the DKW inequality."""
-    from scipy.special import ndtr
-    from scipy.stats import chi2
-
     values = normal_scores(subject, standard_draws(subject, noise)).reshape(-1)
     n, square = values.size, float((values**2).sum())
     low, high = chi2.ppf(alpha / 2, n), chi2.isf(alpha / 2, n)
     fourth, (least, most) = float((values**4).mean()), fourth_moment_limits(n, alpha)
     ordered, steps = np.sort(ndtr(values)), np.arange(n + 1) / n
-    apart = max(float((steps[1:] - ordered).max()), float((ordered - steps[:-1]).max()))
-    kept = low <= square <= high and least <= fourth <= most
-    kept &= apart <= math.sqrt(math.log(2.0 / alpha) / (2 * n))
-    said = (
+    gap = max(float((steps[1:] - ordered).max()), float((ordered - steps[:-1]).max()))
+    holds = low <= square <= high and least <= fourth <= most
+    holds &= gap <= math.sqrt(math.log(2.0 / alpha) / (2 * n))
+    text = (
         f"{n:,} draws: variance {square / n:.3f} of the declared one (accepted within "
         f"{low / n:.3f} and {high / n:.3f}), fourth moment {fourth:.2f} of 3"
     )
-    return _finding(subject, f"scale and shape of the noise{sampler(noise)}", kept, said, alpha)
+    return _finding(subject, f"scale and shape of the noise{sampler(noise)}", holds, text, alpha)
 
 
 def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
@@ -101,8 +89,6 @@ def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
     Chernoff's bound, with α/2 for either side. x⁴ has no exponential moment, so the upper limit
     spends half of its share on draws so large that none is expected.
     """
-    from scipy.special import ndtri
-
     largest = -float(ndtri(alpha / 8 / n))
     x = np.linspace(0.0, largest, 4001)
     density = math.sqrt(2.0 / math.pi) * np.exp(-(x**2) / 2)
@@ -114,10 +100,10 @@ def fourth_moment_limits(n: int, alpha: float) -> tuple[float, float]:
     return float(low), float(((n * grown + math.log(4 / alpha)) / rates).min() / n)
 
 
-def independence(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
+def independence(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
     """No correlation between entries, between releases, between fits or between processes.
 
-    Neither of the draws nor of their magnitudes: noise with a sign of its own and the size of
+    Neither of the draws nor of their magnitudes: noise with an independent sign and the size of
     another's is uncorrelated, and has that size.
     """
     # Two fits in one process, and one in another that begins in the same state.
@@ -125,22 +111,20 @@ def independence(subject: Subject, alpha: float, noise: Noise = EXACT) -> Findin
     seen, failed = [normal_scores(subject, each) for each in fits], []
     for what, change in (("", np.asarray), ("magnitudes of ", magnitudes)):
         one, two, there = map(change, seen)
-        kept = {
+        checks = {
             "entries": uncorrelated(one, alpha),
             "releases": unrelated(one[:-2:2] + one[2::2], one[1:-1:2], alpha),
             "fits": unrelated(one, two, alpha),
             "processes": unrelated(one, there, alpha),
         }
-        failed += [what + name for name, holds in kept.items() if not holds]
-    said = "entries, releases, fits and processes are uncorrelated, and so are their magnitudes"
-    said = f"not independent: {', '.join(failed)}" if failed else said
-    return _finding(subject, f"independence of the noise{sampler(noise)}", not failed, said, alpha)
+        failed += [what + name for name, holds in checks.items() if not holds]
+    text = "entries, releases, fits and processes are uncorrelated, and so are their magnitudes"
+    text = f"not independent: {', '.join(failed)}" if failed else text
+    return _finding(subject, f"independence of the noise{sampler(noise)}", not failed, text, alpha)
 
 
 def magnitudes(draws: Floats) -> Floats:
     """Standard normals that are functions of |x| alone, for standard normal x."""
-    from scipy.special import ndtr, ndtri
-
     scores = -ndtri(2.0 * ndtr(-np.abs(draws)))
     return np.asarray(np.clip(scores, -9.0, 9.0))  # finite where there is no noise at all
 
@@ -149,18 +133,14 @@ def unrelated(given: Floats, draws: Floats, alpha: float) -> bool:
     """Return whether standard normal ``draws`` look independent of ``given`` numbers.
 
     If they are, Σ given·draws is exactly normal with standard deviation ‖given‖. Neighbouring
-    releases are judged by every second one, given the sum of the two beside it.
+    releases are judged by every second one, given the sum of the two next to it.
     """
-    from scipy.special import ndtri
-
     limit = -float(ndtri(alpha / 2)) * float(np.linalg.norm(given))
     return bool(abs(float((given * draws).sum())) <= limit)
 
 
 def uncorrelated(draws: Floats, alpha: float) -> bool:
     """Every pair of columns by the law of a sample correlation, shared by all pairs."""
-    from scipy.stats import t
-
     n, width = draws.shape
     pairs = width * (width - 1) // 2
     if pairs == 0:
@@ -172,62 +152,53 @@ def uncorrelated(draws: Floats, alpha: float) -> bool:
     return bool(np.abs(found).max() <= quantile / math.sqrt(n - 2 + quantile**2))
 
 
-def tails(subject: Subject, alpha: float, count: int, noise: Noise = EXACT) -> Finding:
+def tails(subject: Subject, alpha: float, count: int, noise: SecureNoise = EXACT) -> Finding:
     """The number of ``count`` draws beyond four to five deviations: neither too few nor too many.
 
     With 300,000 draws 19 are expected beyond four; one or none, as where noise is cut off there,
     has probability 1e-7. Beyond five 0.2 are expected: that count sees tails that are too heavy.
     On a grid the far draws must also lie anywhere on it.
     """
-    from scipy.special import ndtr
-    from scipy.stats import poisson
-
-    width = normal_scores(subject, standard_draws(subject, noise, 1)).size
     drawn, found = 0, []
     while drawn < count:
-        draws = standard_draws(subject, noise, -(-_AT_ONCE // width))
-        sizes = np.abs(normal_scores(subject, draws))
+        sizes = np.abs(normal_scores(subject, standard_draws(subject, noise, 5 * RELEASES)))
         found.append(sizes[sizes > FAR])
         drawn += sizes.size
     large = np.concatenate(found)
     far = np.array([int((large > beyond).sum()) for beyond in TAILS])
     expected = 2.0 * drawn * ndtr(-np.asarray(TAILS))
     # Counts of rare events are below Poisson's law in both tails, entries being independent.
-    kept = (poisson.cdf(far, expected) > alpha) & (poisson.sf(far - 1, expected) > alpha)
+    holds = (poisson.cdf(far, expected) > alpha) & (poisson.sf(far - 1, expected) > alpha)
     gaps = subject.pooled and not no_gaps(large, alpha)
     counted = zip(TAILS, far, expected, strict=True)
-    text = ", ".join(f"{n} beyond {at:g}σ ({mean:.1f} expected)" for at, n, mean in counted)
-    said = f"{drawn:,} draws: {text}{', with gaps between them' * gaps}"
+    counts = ", ".join(f"{n} beyond {at:g}σ ({mean:.1f} expected)" for at, n, mean in counted)
+    text = f"{drawn:,} draws: {counts}{', with gaps between them' * gaps}"
     question = f"tails of the noise{sampler(noise)}"
-    return _finding(subject, question, bool(kept.all()) and not gaps, said, alpha)
+    return _finding(subject, question, bool(holds.all()) and not gaps, text, alpha)
 
 
-def _draws_of(subject: Subject, noise: Noise, fits: int) -> list[Floats]:
+def _draws_of(subject: Subject, noise: SecureNoise, fits: int) -> list[Floats]:
     return [standard_draws(subject, noise) for _ in range(fits)]
 
 
-def grid(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
-    """Noisy sums are whole numbers, and no bit below their noise depends on the batch.
-
-    Each batch is judged by itself, so both meet the same noise.
-    """
-    seen, kept, source = GaussianRelease(subject), True, Replayed(noise)
+def grid(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
+    """Noisy sums are whole numbers, and no bit below their noise depends on the batch."""
+    holds = True
     first, _ = subject.worst_pair()
     rows, columns = np.triu_indices(subject.dimension + 1)
     steps_in_one = GRID**2 * (1.0 if subject.stretched else 2.0)
     least = subject.calibrated.gram * math.sqrt(0.5) * steps_in_one
-    for batch in (seen.read.batch(), first):
-        source.rewind()
-        release = subject.fit(batch, Trials(source, RELEASES))
+    for batch in (releases_of(subject).batch(), first):
+        release = subject.fit(batch, Trials(noise, RELEASES))
         gram = release.statistics.gram if subject.stretched else release.gram.values
         steps = (gram * steps_in_one)[..., rows, columns]
-        kept &= bool((steps == np.rint(steps)).all())
-        kept &= uniform_bits(steps, least, alpha)
-        kept &= no_value_twice(steps.reshape(RELEASES, -1), least, alpha)
-    said = "noisy sums repeat, or their low bits depend on the batch"
-    if kept:
-        said = "noisy sums are whole numbers of steps; their low bits say nothing of the batch"
-    return _finding(subject, f"noise on the grid of the sums{sampler(noise)}", kept, said, alpha)
+        holds &= bool((steps == np.rint(steps)).all())
+        holds &= uniform_bits(steps, least, alpha)
+        holds &= no_value_twice(steps.reshape(RELEASES, -1), least, alpha)
+    text = "noisy sums repeat, or their low bits depend on the batch"
+    if holds:
+        text = "noisy sums are whole numbers of steps; their low bits say nothing of the batch"
+    return _finding(subject, f"noise on the grid of the sums{sampler(noise)}", holds, text, alpha)
 
 
 def uniform_bits(steps: Floats, scale: float, alpha: float) -> bool:
@@ -235,8 +206,6 @@ def uniform_bits(steps: Floats, scale: float, alpha: float) -> bool:
 
     The count of each of the 16 values is binomial; all tails share ``alpha``.
     """
-    from scipy.stats import binom
-
     whole = steps.astype(np.int64).reshape(-1)
     shifts = range(0, max(1, int(math.log2(scale)) - 4), 4)
     tail = alpha / (2 * 16 * len(shifts))
@@ -263,29 +232,26 @@ def no_gaps(sizes: Floats, alpha: float) -> bool:
     There 2^52·Φ(−|x|) is a whole number and a half; on all integers its fraction is uniform, and
     the mean of n cosines exceeds √(log(2/α)/n) with probability α at most.
     """
-    from scipy.special import ndtr
-
     cosines = np.cos(2.0 * math.pi * ((ndtr(-sizes) * 2.0**52) % 1.0))
     limit = math.sqrt(math.log(2.0 / alpha) / max(1, sizes.size))
     return bool(abs(cosines.mean()) <= limit) if sizes.size else True
 
 
-def choice(subject: Subject, alpha: float, noise: Noise = EXACT) -> Finding:
+def choice(subject: Subject, alpha: float, noise: SecureNoise = EXACT) -> Finding:
     """The first function is chosen as often as its probability requires, in two worlds."""
-    kept, rates = [], []
+    holds, rates = [], []
     for world in subject.worst_pair():
-        fitted = Chosen()
-        subject.fit(world, fitted)
+        fitted = choice_of(subject.calibrated, world)
         drawn = Trials(noise, 2 * RELEASES).choose(
             "finite class", fitted.scores, np.asarray(fitted.scale)
         )
         rate, hits = math.exp(fitted.log_law()[0]), int((drawn == 0).sum())
         low, high = clopper_pearson(hits, drawn.size, alpha / 2)
-        kept.append(low <= rate <= high)
+        holds.append(low <= rate <= high)
         rates.append(f"{hits:,} times of {drawn.size:,}, expected {rate * drawn.size:,.0f}")
     text = f"the first function: {'; '.join(rates)}"
-    return _finding(subject, "how often a function is chosen", all(kept), text, alpha)
+    return _finding(subject, "how often a function is chosen", all(holds), text, alpha)
 
 
-def _finding(subject: Subject, question: str, kept: bool, said: str, alpha: float) -> Finding:
-    return computed(subject, question, kept, said, part="noise", trials=RELEASES, alpha=alpha)
+def _finding(subject: Subject, question: str, holds: bool, text: str, alpha: float) -> Finding:
+    return computed(subject, question, holds, text, part="noise", trials=RELEASES, alpha=alpha)

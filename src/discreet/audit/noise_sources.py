@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 
+from discreet.batch import Batch
+from discreet.oracles import Mechanism
 from discreet.privacy.events import Event, NonPrivate
 from discreet.privacy.noise import Noise, SecureNoise
 from discreet.types import Array, NumpyArray
@@ -25,49 +27,19 @@ def sampler(noise: Noise) -> str:
 
 
 @dataclass
-class Passed:
-    """Noise that is passed on from ``source``."""
-
-    source: Noise
-
-    @property
-    def exact(self) -> bool:
-        return self.source.exact
-
-    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return shape
-
-    def for_batch(self, batch: int) -> Noise:  # noqa: ARG002
-        return self
-
-    def claim(self, event: Event) -> Event:
-        return self.source.claim(event)
-
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
-        return self.source.gaussian(name, self.shape(shape), scale)
-
-    def normal(self, name: str, shape: tuple[int, ...]) -> Array:
-        return self.source.normal(name, self.shape(shape))
-
-    def ball(self, name: str, shape: tuple[int, ...]) -> Array:
-        return self.source.ball(name, self.shape(shape))
-
-    def choose(self, name: str, scores: Array, scale: Array) -> Array:
-        return self.source.choose(name, scores, scale)
-
-
-@dataclass
-class Trials(Passed):
+class Trials:
     """Every draw of ``source`` made ``count`` times at once: one fit gives ``count`` releases.
 
     Oracles are written on arrays with any leading axes, so the fit itself is the shipped one; its
     predictor and Gram get an axis of trials in front.
     """
 
+    source: Noise
     count: int
 
-    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return self.count, *shape
+    @property
+    def exact(self) -> bool:
+        return self.source.exact
 
     def for_batch(self, batch: int) -> Trials:
         return Trials(self.source.for_batch(batch), self.count)
@@ -75,52 +47,18 @@ class Trials(Passed):
     def claim(self, event: Event) -> Event:  # noqa: ARG002
         return NonPrivate("many releases of one batch, for an audit")
 
+    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
+        return self.source.gaussian(name, (self.count, *shape), scale)
+
+    def normal(self, name: str, shape: tuple[int, ...]) -> Array:
+        return self.source.normal(name, (self.count, *shape))
+
+    def ball(self, name: str, shape: tuple[int, ...]) -> Array:
+        return self.source.ball(name, (self.count, *shape))
+
     def choose(self, name: str, scores: Array, scale: Array) -> Array:
         drawn = [self.source.choose(name, scores, scale) for _ in range(self.count)]
         return np.asarray(drawn).reshape(self.count)
-
-
-@dataclass
-class Replayed(Passed):
-    """Draws of ``source`` that a second world meets again, after ``rewind``.
-
-    Rates of two worlds are bounded one by one, so their releases may share noise: within a world
-    they do not. A draw with a name or shape that was not used before is made again, and so are
-    draws of other laws, which cost little.
-    """
-
-    kept: list[tuple[Array, Array]] = field(default_factory=list)
-    place: int = 0
-
-    def rewind(self) -> None:
-        """The next draw is the first one again."""
-        self.place = 0
-
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
-        words = name, shape, np.asarray(scale).tobytes()
-        if self.place == len(self.kept) or self.kept[self.place][0] != words:
-            drawn = self.source.gaussian(name, shape, scale)
-            drawn.flags.writeable = False  # the second world must meet what the first met
-            self.kept[self.place :] = [(words, drawn)]
-        self.place += 1
-        return self.kept[self.place - 1][1]
-
-
-@dataclass
-class DrawnAhead(Passed):
-    """Draws of ``source`` for ``runs`` runs at once, each used once.
-
-    A call of OpenDP takes as long as ten of its draws.
-    """
-
-    runs: int
-    waiting: dict[Any, list[Any]] = field(default_factory=lambda: defaultdict(list))
-
-    def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
-        waiting = self.waiting[name, shape, np.asarray(scale).tobytes()]
-        if not waiting:
-            waiting.extend(self.source.gaussian(name, (self.runs, *shape), scale))
-        return waiting.pop()
 
 
 @dataclass
@@ -159,14 +97,19 @@ class Chosen:
 
     def log_law(self, sharper: float = 1.0) -> NumpyArray:
         """Log probabilities of the choice that was requested, or of a ``sharper`` one."""
-        from scipy.special import log_softmax
-
         return np.asarray(log_softmax(-sharper * self.scores / self.scale))
+
+
+def choice_of(mechanism: Mechanism, batch: Batch) -> Chosen:
+    """The scores, and the scale, with which the fit of a batch chooses."""
+    noise = Chosen()
+    mechanism.fit(batch, noise)
+    return noise
 
 
 @dataclass
 class Shared(Chosen):
-    """Draws that all worlds have in common, by name, and that pass for secure.
+    """Seeded draws, the same in all worlds for each name, which pass for secure.
 
     ``offsets`` are added to some of them, so that noise can make up for other data: once, since
     what is drawn a second time would be noise on the same sums. ``repeated`` are the names of such
@@ -182,16 +125,25 @@ class Shared(Chosen):
         return event
 
     def gaussian(self, name: str, shape: tuple[int, ...], scale: Array) -> Array:
-        drawn = np.rint(self._standard(name, shape) * scale).astype(np.int64)
+        drawn = np.rint(self.standard(name, shape) * scale).astype(np.int64)
         return drawn + self._offset(name, shape)
 
     def normal(self, name: str, shape: tuple[int, ...]) -> Array:
-        drawn = np.asarray(self.draws.get(name, self._standard(name, shape)))
+        drawn = np.asarray(self.draws.get(name, self.standard(name, shape)))
         return drawn + self._offset(name, shape)
 
     def choose(self, name: str, scores: Array, scale: Array) -> Array:  # noqa: ARG002
         self.scales.add(float(np.squeeze(scale)))
         return np.asarray(1)
+
+    def standard(self, name: str, shape: tuple[int, ...]) -> NumpyArray:
+        """Return the standard normal draws of this name."""
+        return np.random.default_rng([self.seed, zlib.crc32(name.encode())]).normal(size=shape)
+
+    def drawn(self) -> NumpyArray:
+        """The draws for Gram, response and loss sums that were requested, as they are read."""
+        names = [name for name in ("gram", "response", "told") if name in self.requested]
+        return np.concatenate([self.standard(n, self.requested[n]).ravel() for n in names])
 
     def _offset(self, name: str, shape: tuple[int, ...]) -> Array:
         if name in self.requested:
@@ -200,8 +152,16 @@ class Shared(Chosen):
         self.requested[name] = shape
         return self.offsets.get(name, 0)
 
-    def _standard(self, name: str, shape: tuple[int, ...]) -> Array:
-        return np.random.default_rng([self.seed, zlib.crc32(name.encode())]).normal(size=shape)
+
+@dataclass
+class SharedByBatch(Shared):
+    """Seeded draws for whole runs: other ones for each batch, which ``batches`` keeps in order."""
+
+    batches: list[Shared] = field(default_factory=list)
+
+    def for_batch(self, batch: int) -> Shared:
+        self.batches.append(Shared(seed=batch))
+        return self.batches[-1]
 
 
 class Crash(Exception):  # noqa: N818
@@ -216,26 +176,6 @@ class Dying(SecureNoise):
         if name == "response":
             raise Crash
         return drawn
-
-
-@dataclass
-class Remembered(Chosen):
-    """Noise that the auditor knows, and that passes for secure: every draw is kept."""
-
-    kept: dict[str, list[NumpyArray]] = field(default_factory=lambda: defaultdict(list))
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
-
-    def claim(self, event: Event) -> Event:
-        return event
-
-    def normal(self, name: str, shape: tuple[int, ...]) -> Array:
-        self.kept[name].append(self.rng.standard_normal(shape))
-        return self.kept[name][-1]
-
-    def of_releases(self) -> list[NumpyArray]:
-        """Draws for Gram, response and loss sums, as they are read."""
-        drawn = [self.kept[name] for name in ("gram", "response", "told") if name in self.kept]
-        return [np.concatenate([*map(np.ravel, one)]) for one in zip(*drawn, strict=True)]
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from discreet.audit.finding import Finding, computed, exact_verdict
 from discreet.audit.noise_sources import Chosen
@@ -64,8 +65,6 @@ class Objective:
     @cached_property
     def ridge(self) -> float:
         """Λ from one record without noise: Λθ = (y − μ)x."""
-        from scipy.special import expit
-
         theta = self.fit(self.subject.record([1.0], 1.0))[0]
         x = np.full(2, math.sqrt(0.5))
         return float((1.0 - expit(x @ theta)) * np.linalg.norm(x) / np.linalg.norm(theta))
@@ -119,10 +118,18 @@ class Objective:
         theta[:, 0] = plane
         return self.log_densities(theta, batch)[:, 0]
 
+    def law_of_two(self, plane: Floats, batch: Batch) -> Floats:
+        """log p of two actions' weights over all pairs of points (k, 2) of a plane, (k, k)."""
+        b, volume = self.noise_and_volume(np.repeat(plane[:, None], 2, axis=1), batch)
+        square = (b**2).sum(axis=-1)
+        if self.joint:
+            norm = np.sqrt(square[:, None, 0] + square[None, :, 1])
+        else:
+            norm = np.sqrt(square[:, None, 0]) + np.sqrt(square[None, :, 1])
+        return np.asarray(volume[:, None, 0] + volume[None, :, 1] - norm / self.scale)
+
     def noise_and_volume(self, theta: Floats, batch: Batch) -> tuple[Floats, Floats]:
         """b(θ) (..., A, p) and log det of the Hessian of each action (..., A), for p = 2."""
-        from scipy.special import expit
-
         x, weights = batch.features, np.asarray(batch.observed, dtype=float)
         mean = expit(theta @ x.T)
         slope = (mean - batch.losses.T) * weights.T
@@ -137,119 +144,74 @@ class Objective:
         return self.log_density(theta, second) - self.log_density(theta, first)
 
 
-_ANGLES = np.linspace(0.0, 2 * math.pi, 72, endpoint=False)
-_RADII = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 60)])
-PLANE = np.outer(_RADII, np.exp(1j * _ANGLES)).reshape(-1, 1).view(np.float64)
+_ANGLES = np.exp(2j * math.pi * np.arange(16) / 16)
+_RADII = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 40)])
+PLANE = np.outer(_RADII, _ANGLES).reshape(-1, 1).view(np.float64)
 """Weights of one action at which densities are compared."""
 _OTHERS: list[list[tuple[float, float]]] = [[], [(1.0, 0.0)], [(-1.0, 1.0), (0.5, 0.3)]]
 """Records (context, loss) that both worlds share."""
 
 
 def exact_pure(subject: Subject) -> Finding:
-    """The largest log-likelihood ratio over a grid of weights and all pairs of records."""
+    """The largest log-likelihood ratio over pairs of weights, and over all pairs of records."""
     worst = share = 0.0
+    contents = itertools.product((-1.0, 0.0, 1.0), (0.0, 0.4, 1.0), (0, 1))
+    records = [subject.record([c], y, action) for c, y, action in contents]
+    records.append(subject.record([0.0], 0.0, None))
     for others in _OTHERS:
         objective = Objective(subject, len(others) + 1)
         shared = [subject.record([context], loss, 0) for context, loss in others]
-        search = _joint_worst if objective.joint else _separate_worst
-        worst = max(worst, search(objective, shared))
+        laws = [objective.law_of_two(PLANE, joined(*shared, record)) for record in records]
+        worst = max(worst, float(np.ptp(laws, axis=0).max()))
         share = max(share, objective.solver_share)
     exact = worst + share
     verdict = exact_verdict(exact, subject.epsilon)
-    said = f"the objective shows at most {worst:.4f}, the solver's error {share:.4f}"
-    return computed(subject, "largest likelihood ratio", verdict, said, exact=exact)
-
-
-def _separate_worst(objective: Objective, shared: list[Batch]) -> float:
-    """Actions have noise of their own, so ratios of different actions add up."""
-    subject = objective.subject
-    same = silent = moved = 0.0
-    alone, *single = (
-        objective.block_law(PLANE, joined(*shared, record))
-        for record in (subject.record([0.0], 0.0, None), *_records(subject, 0))
-    )
-    for one in single:
-        same = max(same, *(float((one - two).max()) for two in single))
-        # The record leaves this action and enters another one, which is independent of it.
-        ratios = one - alone
-        silent = max(silent, float(np.abs(ratios).max()))
-        moved = max(moved, float(ratios.max() - ratios.min()))
-    if subject.feedback == "full":
-        return subject.n_actions * max(same, silent)
-    return max(same, silent, moved)
-
-
-def _records(subject: Subject, action: int) -> list[Batch]:
-    pairs = itertools.product((-1.0, 0.0, 1.0), (0.0, 0.4, 1.0))
-    return [subject.record([context], loss, action) for context, loss in pairs]
-
-
-def _joint_worst(objective: Objective, shared: list[Batch]) -> float:
-    """One norm over two actions: a grid of pairs of weights."""
-    theta, parts = np.repeat(PLANE[:: len(PLANE) // 400, None], 2, axis=1), []
-    for record in (each for action in (0, 1) for each in _records(objective.subject, action)):
-        b, volume = objective.noise_and_volume(theta, joined(*shared, record))
-        square = (b**2).sum(axis=-1)
-        norm = np.sqrt(square[:, None, 0] + square[None, :, 1])
-        parts.append(volume[:, None, 0] + volume[None, :, 1] - norm / objective.scale)
-    return max(float((one - two).max()) for one in parts for two in parts)
+    text = f"the objective shows at most {worst:.4f}, the solver's error {share:.4f}"
+    return computed(subject, "largest likelihood ratio", verdict, text, exact=exact)
 
 
 def exact_gaussian_objective(subject: Subject) -> Finding:
     """The smallest ε with ∫(p − e^ε q)₊ ≤ δ over pairs of records, by the privacy loss itself."""
     laws = _privacy_losses(Objective(subject, 1))
-    exact = max(_smallest_epsilon(*law, subject.budget.delta) for law in laws)
+    exact = max(_smallest_epsilon(law, subject.budget.delta) for law in laws)
     verdict = exact_verdict(exact, subject.epsilon)
-    said = f"the worst pair of records needs {guarantee_text(exact, subject.budget.delta)}"
-    return computed(subject, "hockey-stick integral", verdict, said, exact=exact)
+    text = f"the worst pair of records needs {guarantee_text(exact, subject.budget.delta)}"
+    return computed(subject, "hockey-stick integral", verdict, text, exact=exact)
 
 
-_BINS = 4001
-"""Steps of the grid on which privacy losses are rounded up and summed."""
+_LOSSES = np.linspace(-40.0, 40.0, 8001)
+"""Privacy losses of a block, each rounded up to one of these."""
 
 
-def _privacy_losses(objective: Objective) -> list[tuple[Floats, Floats]]:
-    """Laws (loss, probability) of the privacy loss for pairs that keep or change the action."""
-    subject, n = objective.subject, 241
+def _privacy_losses(objective: Objective) -> list[Floats]:
+    """Laws of the privacy loss of two blocks for pairs that keep or change the action."""
+    subject = objective.subject
     reach = (8.0 * objective.scale + 2.0) / objective.ridge
-    axis = np.linspace(-reach, reach, n)
+    axis = np.linspace(-reach, reach, 241)
     plane = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
 
-    def law(one: Floats, two: Floats) -> tuple[Floats, Floats]:
+    def law(one: Floats, two: Floats) -> Floats:
         weight = np.exp(one - one.max())
         shift = math.log(np.exp(two - one.max()).sum() / weight.sum())  # both are normalised
-        return one - two + shift, weight / weight.sum()
+        places = np.searchsorted(_LOSSES, np.minimum(one - two + shift, _LOSSES[-1]) - 1e-9)
+        return np.bincount(places, weight / weight.sum(), minlength=len(_LOSSES))
 
     corners = itertools.product((-1.0, 1.0), (0.0, 1.0))
     logs = [objective.block_law(plane, subject.record([c], y, 0)) for c, y in corners]
     empty = objective.block_law(plane, subject.record([0.0], 0.0, None))
-    blocks = subject.n_actions if subject.feedback == "full" else 1
-    found = [_sum_of([law(one, two)] * blocks) for one in logs for two in logs if one is not two]
-    if subject.feedback == "bandit":
-        found += [_sum_of([law(one, empty), law(empty, two)]) for one in logs for two in logs]
-    return found
+    pairs = [(one, two) for one in logs for two in logs]
+    if subject.feedback == "full":
+        return [np.convolve(law(*pair), law(*pair)) for pair in pairs]
+    moved = [np.convolve(law(one, empty), law(empty, two)) for one, two in pairs]
+    return moved + [np.convolve(law(*pair), law(empty, empty)) for pair in pairs]
 
 
-def _sum_of(laws: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    """The law of a sum of independent losses, rounded up onto a common grid."""
-    width = max(float(np.abs(values).max()) for values, _ in laws)
-    step = 2 * width / (_BINS - 1)
-    total = np.ones(1)
-    for values, weights in laws:
-        places = np.ceil((values + width) / step - 1e-9).astype(int)
-        total = np.convolve(total, np.bincount(places, weights, minlength=_BINS))
-    return np.arange(len(total)) * step - len(laws) * width, total
-
-
-def _smallest_epsilon(losses: Floats, weights: Floats, delta: float) -> float:
-    from scipy.optimize import brentq
-
-    def excess(epsilon: float) -> float:
-        return float((weights * np.maximum(-np.expm1(epsilon - losses), 0.0)).sum()) - delta
-
-    if excess(0.0) <= 0.0:
-        return 0.0
-    return float(brentq(excess, 0.0, float(losses.max()) + 1.0))
+def _smallest_epsilon(law: Floats, delta: float) -> float:
+    """The smallest of these losses ε with Σ P(loss)·(1 − e^(ε − loss))₊ ≤ δ."""
+    losses = np.linspace(2 * _LOSSES[0], 2 * _LOSSES[-1], len(law))
+    above, scaled = (np.cumsum(each[::-1])[::-1] for each in (law, law * np.exp(-losses)))
+    enough = above - np.exp(losses) * scaled <= delta
+    return max(0.0, float(losses[enough].min()))
 
 
 def certificate(subject: Subject, count: int = 2000) -> Finding:
@@ -267,5 +229,5 @@ def certificate(subject: Subject, count: int = 2000) -> Finding:
         gradient = (b - objective.scale * draws.reshape(b.shape)).reshape(count, -1)
         worst = max(worst, float(np.linalg.norm(gradient, axis=-1).max()))
     # Λ and the scale were read off fits that are themselves within the tolerance.
-    said = f"{3 * count:,} fits with chosen noise; gradient norm at most {worst:.1e}"
-    return computed(subject, "every fit is a minimiser", worst <= 10 * TOLERANCE, said)
+    text = f"{3 * count:,} fits with chosen noise; gradient norm at most {worst:.1e}"
+    return computed(subject, "every fit is a minimiser", worst <= 10 * TOLERANCE, text)

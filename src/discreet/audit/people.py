@@ -46,8 +46,8 @@ def one_row_each(subject: Subject) -> Finding:
             before = before or others
             if not all(map(np.array_equal, before, others)):
                 wrong.append(f"one person moves the rows of others in {size} slots, {way}")
-    kept = f"batches of {', '.join(map(str, SIZES))} slots, whatever the person answers"
-    return listed(subject, "a person has one row of a batch in a service", wrong, kept)
+    correct = f"batches of {', '.join(map(str, SIZES))} slots, for all answers of the person"
+    return listed(subject, "a person has one row of a batch in a service", wrong, correct)
 
 
 def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) -> Batch:
@@ -60,7 +60,7 @@ def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) 
 
     rng, turns = np.random.default_rng(0), itertools.count()
     sealer = Sealer(bytes(32), _EPOCH, _BATCH)
-    records, answers, handed = [], [], []
+    records, answers, owned = [], [], []
     for slot in range(size):
         features = plan.features.map(rng.normal(size=(1, plan.features.p - 1)))[0]
         loss = float(rng.integers(2))
@@ -70,7 +70,7 @@ def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) 
             observed = every > 0 and turn >= first and (turn - first) % every == 0
             person = b"the same person"
             features = features * (1.0 if name == "everything" else 0.5)
-        handed.append(OwnedSlot(_EPOCH, _BATCH, slot, person))
+        owned.append(OwnedSlot(_EPOCH, _BATCH, slot, person))
         row = DecisionRow(features, slot % plan.n_actions).pack()
         if not whole:
             records.append((slot, sealer.seal(ROW, slot, row)))
@@ -84,7 +84,7 @@ def _read(plan: Plan, size: int, theirs: NumpyArray, name: str, *, whole: bool) 
     try:
         create_tables(database, connection)
         connection.execute("INSERT INTO experiment VALUES (1, '', '', 1, '', 0, 0, 0, 0)")
-        People(database, plan.participation).record_slots(connection, handed)
+        People(database, plan.participation).record_slots(connection, owned)
         place = f"{_EPOCH}, {_BATCH}"
         connection.executemany(
             f"INSERT INTO records (epoch, batch, slot, payload) VALUES ({place}, ?, ?)", records

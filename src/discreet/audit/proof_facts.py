@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,21 +19,20 @@ from discreet.audit.finding import (
     flat,
     listed,
 )
-from discreet.audit.gaussian import SLOTS, GaussianRelease, reader_of, shift_of
-from discreet.audit.noise_sources import Chosen
+from discreet.audit.gaussian import SLOTS, GaussianRelease, releases_of, shift_of
+from discreet.audit.noise_sources import Chosen, choice_of
 from discreet.audit.second_accountant import AGREE, agree, epsilon_of
 from discreet.audit.subjects import JOINT, Subject, constants
 from discreet.batch import Batch
 from discreet.errors import PrivateData
 from discreet.features.unit_ball import UnitBall
-from discreet.oracles import FiniteClass, Mechanism
+from discreet.oracles import FiniteClass
 from discreet.oracles.mechanisms.geometry import publishable
 from discreet.oracles.mechanisms.legal_rows import GRID, legal_rows
 from discreet.privacy.accounting import epsilon
 from discreet.privacy.events import event_json
 from discreet.privacy.sensitivities import centre
 from discreet.releases.statistics import Statistics
-from discreet.types import NumpyArray
 
 HOSTILE = 200
 MANY_ROWS = 120_001
@@ -41,11 +41,11 @@ MANY_ROWS = 120_001
 
 def isometry(subject: Subject) -> Finding:
     """In svec coordinates the noise has one variance in every direction, and no correlation."""
-    seen = GaussianRelease(subject)
-    sigma = seen.read.sigma
+    seen = releases_of(subject)
+    sigma = seen.sigma
     error = np.abs(seen.covariance / np.outer(sigma, sigma) - np.eye(len(sigma))).max()
-    said = f"covariance differs from the declared one by {error:.0e}"
-    return computed(subject, "equal noise in all directions (svec)", error <= ROUNDING, said)
+    text = f"covariance differs from the declared one by {error:.0e}"
+    return computed(subject, "equal noise in all directions (svec)", error <= ROUNDING, text)
 
 
 def blocks(subject: Subject) -> Finding:
@@ -53,25 +53,25 @@ def blocks(subject: Subject) -> Finding:
     rng = np.random.default_rng(0)
     A, p = subject.n_actions, subject.dimension + 1
     inside = np.kron(np.eye(A), np.ones((p, p))) > 0
-    kept = True
+    holds = True
     for rows in [3] * 20 + [1] * 20:
         gram = subject.fit(_wild(rng, rows, A, p, 1.0), Chosen()).gram
         values = np.asarray(gram.values)
         if gram.dense:
-            kept &= not values[~inside].any()
+            holds &= not values[~inside].any()
             values = values.reshape(A, p, A, p)[range(A), :, range(A)]
         if subject.feedback == "bandit" and rows == 1:
-            kept &= int(values.any(axis=(-1, -2)).sum()) <= 1
-    said = "off-block entries are exactly zero, and one row enters one block"
-    said = said if kept else "a record reaches more than its own block"
-    return computed(subject, "zero outside the blocks", kept, said)
+            holds &= int(values.any(axis=(-1, -2)).sum()) <= 1
+    text = "off-block entries are exactly zero, and one row enters one block"
+    text = text if holds else "a record reaches more than its own block"
+    return computed(subject, "zero outside the blocks", holds, text)
 
 
 def hostile(subject: Subject) -> Finding:
     """Illegal rows (huge, infinite, not numbers, several actions) move a release no further."""
     rng = np.random.default_rng(1)
     A, p = subject.n_actions, subject.dimension + 1
-    seen, worst = GaussianRelease(subject), 0.0
+    seen, worst = releases_of(subject), 0.0
     for _ in range(HOSTILE):
         pair = [_wild(rng, 1, A, p, 10.0 ** rng.uniform(-3, 200)) for _ in range(2)]
         try:
@@ -79,8 +79,8 @@ def hostile(subject: Subject) -> Finding:
         except (ArithmeticError, ValueError):  # NumPy's LinAlgError is a ValueError
             worst = math.inf  # an error is a release that nothing covers
     share = worst / shift_of(subject.calibrated.event)
-    said = f"{HOSTILE} hostile pairs reach {share:.3f} of the declared distance"
-    return computed(subject, "rows that break the rules", share <= 1.0 + ROUNDING, said)
+    text = f"{HOSTILE} hostile pairs reach {share:.3f} of the declared distance"
+    return computed(subject, "rows that break the rules", share <= 1.0 + ROUNDING, text)
 
 
 def exact_sums(subject: Subject) -> Finding:
@@ -93,18 +93,18 @@ def exact_sums(subject: Subject) -> Finding:
     rows = UnitBall(p - 1).map(contexts), losses, observed
     ordered = [part[np.argsort(contexts[:, 0])] for part in rows]
     one, two = (flat(subject.fit(Batch(*parts), Chosen())) for parts in (rows, ordered))
-    said = f"{MANY_ROWS:,} rows in two orders have releases that differ by "
-    said += f"{np.abs(one - two).max():.0e}"
-    return computed(subject, "the same sums in any order", np.array_equal(one, two), said)
+    text = f"{MANY_ROWS:,} rows in two orders have releases that differ by "
+    text += f"{np.abs(one - two).max():.0e}"
+    return computed(subject, "the same sums in any order", np.array_equal(one, two), text)
 
 
 def calibration(subject: Subject) -> Finding:
     """The cost of its event, computed a second time by dp_accounting, is within the claim."""
     event, delta = subject.calibrated.event, subject.budget.delta
     ours, theirs = epsilon(event, delta), epsilon_of([event_json(event)], delta)
-    kept = agree(ours, theirs) and theirs <= subject.epsilon * (1.0 + AGREE)
-    said = f"ledger {ours:.5f}, recomputed {theirs:.5f}"
-    return computed(subject, "cost of its event, recomputed", kept, said, claimed=subject.epsilon)
+    holds = agree(ours, theirs) and theirs <= subject.epsilon * (1.0 + AGREE)
+    text = f"ledger {ours:.5f}, recomputed {theirs:.5f}"
+    return computed(subject, "cost of its event, recomputed", holds, text, claimed=subject.epsilon)
 
 
 def _wild(rng: np.random.Generator, rows: int, A: int, p: int, size: float) -> Batch:
@@ -128,9 +128,9 @@ def rows_as_published(subject: Subject) -> Finding:
         for number, size in enumerate(10.0 ** rng.uniform(-6.0, 1.0, size=RECORDS)):
             context = size * rng.normal(size=subject.dimension)
             record = subject.record(context, rng.random(subject.n_actions))
-            slots, p = (1, SLOTS)[number % 2], subject.dimension + 1
-            batch = reader_of(subject.calibrated, slots, subject.n_actions, p).batch(record)
-            seen = subject.calibrated.fit(batch, Chosen(), earlier).statistics
+            after = GaussianRelease(subject.calibrated, (1, SLOTS)[number % 2], earlier)
+            batch = after.batch(record)
+            seen: Any = after.fit(batch).statistics
             if seen.matrix is None or seen.matrix.tobytes() != matrix.tobytes():
                 wrong.append("a release names another matrix than the one published before it")
             if np.trace(seen.gram[0]) > 1.0:  # a whole number of steps, and exact
@@ -141,9 +141,9 @@ def rows_as_published(subject: Subject) -> Finding:
         wrong.append("a matrix with more bits than a release publishes is used")
     except PrivateData:
         pass
-    kept = f"{RECORDS} records after each of {len(pasts)} pasts: rows and losses between the "
-    kept += "published bounds, and no norm above one"
-    return listed(subject, "rows stretched by the published matrix", wrong, kept)
+    correct = f"{RECORDS} records after each of {len(pasts)} pasts: rows and losses between the "
+    correct += "published bounds, and no norm above one"
+    return listed(subject, "rows stretched by the published matrix", wrong, correct)
 
 
 def row_bounds(
@@ -202,13 +202,6 @@ MANY = 20_000
 """Copies of one function, which fix the normaliser: then the ratio comes close to ε."""
 
 
-def log_probabilities(mechanism: Mechanism, batch: Batch) -> NumpyArray:
-    """The probability of each function, from the scores and the scale of a fit."""
-    noise = Chosen()
-    mechanism.fit(batch, noise)
-    return noise.log_law()
-
-
 def exact_choice(subject: Subject) -> Finding:
     """The largest log ratio of probabilities over pairs of records, for two classes."""
     rng = np.random.default_rng(0)
@@ -219,10 +212,10 @@ def exact_choice(subject: Subject) -> Finding:
     found = 0.0
     for weights in (random, hard):
         mechanism = FiniteClass(weights).calibrate(subject.problem, subject.budget)
-        laws = [log_probabilities(mechanism, subject.record([c], y, a)) for c, y, a in corners]
-        found = max(found, *(float((one - two).max()) for one in laws for two in laws))
+        laws = [choice_of(mechanism, subject.record([c], y, a)).log_law() for c, y, a in corners]
+        found = max(found, float(np.ptp(laws, axis=0).max()))
     verdict = exact_verdict(found, subject.epsilon)
     if verdict == HOLDS and found < 0.99 * subject.epsilon:
         verdict = WEAK
-    said = f"found {found:.4f} over {len(corners) ** 2:,} pairs of records and two classes"
-    return computed(subject, "largest ratio of probabilities", verdict, said, exact=found)
+    text = f"found {found:.4f} over {len(corners) ** 2:,} pairs of records and two classes"
+    return computed(subject, "largest ratio of probabilities", verdict, text, exact=found)

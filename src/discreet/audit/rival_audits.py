@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist, pdist
 
 from discreet.audit import finding
 from discreet.features.unit_ball import UnitBall
@@ -42,22 +42,17 @@ RIVALS: dict[str, Rival] = {
     "rival-coded": rivals.CodedBandit(),
 }
 """A shuffled report is attacked as its person sends it."""
-
-
 Record = tuple[NumpyArray, float, int]
 """Features, loss and action."""
 UPPER = np.triu_indices(DIMENSION + 1)
 
 
-def neighbours(angles: int) -> Iterator[tuple[Record, Record]]:
-    """Pairs of records: one against others at many angles, with hard losses and both actions."""
+def records(angles: int) -> list[Record]:
+    """Records at many angles, with hard losses and both actions."""
     cosines = np.linspace(-1.0, 1.0, angles)
     contexts = np.stack([cosines, np.sqrt(np.maximum(0.0, 1.0 - cosines**2))], axis=1)
-    first, *others = UnitBall(DIMENSION).map(np.vstack([[1.0, 0.0], contexts]))
-    for other, losses, action in itertools.product(
-        others, ((1.0, 0.0), (0.0, 0.0), (1.0, 1.0)), (0, 1)
-    ):
-        yield (first, losses[0], 0), (other, losses[1], action)
+    rows = UnitBall(DIMENSION).map(contexts)
+    return list(itertools.product(rows, (0.0, 1.0), range(ACTIONS)))
 
 
 def sums_of(b: NumpyArray, response: float, action: int) -> tuple[NumpyArray, NumpyArray]:
@@ -119,7 +114,7 @@ class RivalSubject:
 
     @property
     def ends(self) -> list[int]:
-        """After how many people sums are read: each holds the first person in a unit of its own."""
+        """After how many people sums are read: each holds the first person in another unit."""
         if isinstance(self.rival, rivals.TreeLinUCB):
             return [2**level for level in range(self.units)]
         return self.rival.clock(self.rounds).ends(self.rounds)[:1]
@@ -135,31 +130,37 @@ class RivalSubject:
         gram, responses = sums_of(b, loss - self.scales.centre, action)
         return np.hstack([gram / self.law, responses / self.scales.response]).reshape(-1)
 
-    def distance(self, one: Record, two: Record) -> float:
-        """Standard deviations between two records in one unit."""
-        return float(np.linalg.norm(self.statistics(*one) - self.statistics(*two)))
-
     @cached_property
     def worst_records(self) -> tuple[Record, Record]:
         """Neighbours that lie furthest apart, of a fine search over angles, losses and actions."""
-        return max(neighbours(201), key=lambda pair: self.distance(*pair))
+        tried = records(201)
+        rows = np.stack([self.statistics(*each) for each in tried])
+        one, two = np.unravel_index(cdist(rows, rows).argmax(), (len(tried), len(tried)))
+        return tried[one], tried[two]
 
     @property
     def shift(self) -> float:
         """Standard deviations between the worlds, over all units that hold the person."""
-        return self.distance(*self.worst_records) * math.sqrt(self.units)
+        one, two = (self.statistics(*record) for record in self.worst_records)
+        return float(np.linalg.norm(one - two)) * math.sqrt(self.units)
 
 
 def exact_move(subject: RivalSubject) -> finding.Finding:
     """The ε that the furthest neighbours imply, compared with the claim; tight noise is used up."""
-    claimed = subject.claimed.epsilon
-    exact = finding.gaussian_epsilon(subject.shift, subject.claimed.delta)
-    verdict = finding.exact_verdict(exact, claimed)
-    if verdict == finding.HOLDS and "published" not in subject.mechanism and exact < 0.99 * claimed:
+    tight = "published" not in subject.mechanism
+    text = f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units"
+    return _move(subject, subject.shift, subject.claimed, text, 0.99 if tight else 0.0)
+
+
+def _move(
+    subject: Any, shift: float, claimed: Budget, text: str, least: float = 0.0
+) -> finding.Finding:
+    exact, most = finding.gaussian_epsilon(shift, claimed.delta), claimed.epsilon
+    verdict = finding.exact_verdict(exact, most)
+    if verdict == finding.HOLDS and exact < least * most:
         verdict = finding.WEAK
-    said = f"worlds lie {subject.shift:.5f} standard deviations apart over {subject.units} units"
     question = "largest move by one record"
-    return finding.computed(subject, question, verdict, said, exact=exact, claimed=claimed)
+    return finding.computed(subject, question, verdict, text, exact=exact, claimed=most)
 
 
 def read_record(subject: RivalSubject) -> finding.Finding:
@@ -178,9 +179,9 @@ def read_record(subject: RivalSubject) -> finding.Finding:
     action = int(np.abs(left).sum((1, 2)).argmax())
     found = left[action][0] * math.sqrt(2.0)  # the first feature is 1/√2
     error = float(np.linalg.norm(found - rows[0]))
-    said = f"a row of length {np.linalg.norm(rows[0]):.3f} is found up to {error:.1e}"
+    text = f"a row of length {np.linalg.norm(rows[0]):.3f} is found up to {error:.1e}"
     read = action == actions[0] and error < 1e-6
-    return finding.computed(subject, "one record, all others known", not read, said)
+    return finding.computed(subject, "one record, all others known", not read, text)
 
 
 def amplification(subject: RivalSubject) -> finding.Finding:
@@ -191,18 +192,18 @@ def amplification(subject: RivalSubject) -> finding.Finding:
         found = amplified(local.epsilon, subject.rounds, delta / 2)
         grown = (math.exp(subject.epsilon) + 1) * (1 + math.exp(-local.epsilon) / 2)
         spent = delta / 2 + grown * subject.rounds * local.delta
-    kept = found <= subject.epsilon and spent <= delta * (1 + 1e-9)
-    said = f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}"
-    return finding.computed(subject, "amplification by shuffling", kept, said, exact=found)
+    holds = found <= subject.epsilon and spent <= delta * (1 + 1e-9)
+    text = f"ε₀ = {local.epsilon:.3f} of each report becomes {found:.3f} at δ = {spent:.1e}"
+    return finding.computed(subject, "amplification by shuffling", holds, text, exact=found)
 
 
 def crowds(subject: RivalSubject) -> finding.Finding:
     """δ of one report more in a crowd, or less, each at half of the budget."""
     share, threshold = sampling(subject.budget, "tight")
     found = crowd_delta(share, threshold, subject.epsilon / 2)
-    said = f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2"
+    text = f"reports with probability {share:.3f}, {threshold} alike pass: δ = {found:.1e} at ε/2"
     question, claimed = "one report more in a crowd, or less", subject.epsilon
-    return finding.computed(subject, question, found <= DELTA / 2, said, claimed=claimed)
+    return finding.computed(subject, question, found <= DELTA / 2, text, claimed=claimed)
 
 
 ADASSP = "rival-adassp"
@@ -210,47 +211,35 @@ CROWDS = 40
 """Grams of others in whose batch a record is replaced: smallest eigenvalues depend on them."""
 
 
-@dataclass(frozen=True)
-class AdaSSPSubject:
-    """The oracle with tight constants at one ε; two actions."""
+def adassp_move(subject: RivalSubject) -> finding.Finding:
+    """The ε that the furthest neighbours imply, over crowds, angles, losses and actions.
 
-    epsilon: float
-    mechanism: str = ADASSP
+    A world has smallest eigenvalues, Grams (svec) and responses of a crowd and one record.
+    """
+    made = adassp(subject.budget)
+    law = np.where(UPPER[0] == UPPER[1], 1.0, math.sqrt(0.5)) * made.gram
 
-    @property
-    def name(self) -> str:
-        return f"{self.mechanism}, bandit"
-
-    @property
-    def calibrated(self) -> Any:
-        problem = Problem(2, DIMENSION + 1)
-        return rivals.AdaSSP().calibrate(problem, Budget(self.epsilon, DELTA))
-
-    def parts(self, crowd: NumpyArray, b: NumpyArray, loss: float, action: int) -> NumpyArray:
-        """Smallest eigenvalues, Grams (svec) and responses of a crowd and one record."""
-        mechanism = self.calibrated
+    def world(crowd: NumpyArray, b: NumpyArray, loss: float, action: int) -> NumpyArray:
         grams, (_, responses) = crowd.copy(), sums_of(b, loss - 0.5, action)
         grams[action] += np.outer(b, b)
-        law = np.where(UPPER[0] == UPPER[1], 1.0, math.sqrt(0.5)) * mechanism.gram
-        smallest = np.linalg.eigvalsh(grams)[:, 0] / mechanism.eigenvalue
+        smallest = np.linalg.eigvalsh(grams)[:, 0] / made.eigenvalue
         packed = grams[:, UPPER[0], UPPER[1]] / law
-        return np.concatenate([smallest, packed.ravel(), (responses / mechanism.response).ravel()])
+        return np.concatenate([smallest, packed.ravel(), (responses / made.response).ravel()])
 
-
-def adassp_move(subject: AdaSSPSubject) -> finding.Finding:
-    """The ε that the furthest neighbours imply, over crowds, angles, losses and actions."""
     rng, most = np.random.default_rng(0), 0.0
     for number in range(CROWDS):
         spread = np.exp2(rng.uniform(-2.0, 12.0, size=(2, DIMENSION + 1)))
         axes = np.linalg.qr(rng.normal(size=(2, DIMENSION + 1, DIMENSION + 1)))[0]
         crowd = (axes * spread[:, None, :]) @ axes.mT * (number > 0)
-        for pair in neighbours(21):
-            one, two = (subject.parts(crowd, *each) for each in pair)
-            most = max(most, float(np.linalg.norm(one - two)))
-    exact = finding.gaussian_epsilon(most, DELTA)
-    verdict = finding.exact_verdict(exact, subject.epsilon)
-    said = f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds"
-    return finding.computed(subject, "largest move by one record", verdict, said, exact=exact)
+        worlds = np.stack([world(crowd, *record) for record in records(21)])
+        most = max(most, float(pdist(worlds).max()))
+    text = f"worlds lie {most:.5f} standard deviations apart over {CROWDS} crowds"
+    return _move(subject, most, subject.budget, text)
+
+
+def adassp(budget: Budget) -> Any:
+    """The mechanism of AdaSSP with tight constants for two actions."""
+    return rivals.AdaSSP().calibrate(Problem(ACTIONS, DIMENSION + 1), budget)
 
 
 TRIALS = 10_000
@@ -267,9 +256,13 @@ def black_box_rival(subject: RivalSubject, alpha: float, trials: int = TRIALS) -
     )
     about, hits = ("black box", subject.name, "which of two records was it"), (first, second)
     expected = finding.expected_of_gaussian(subject.shift, trials)
-    level = subject.epsilon
     return finding.hits_finding(
-        about, finding.Hits(*hits, trials), subject.claimed, alpha, expected, level=level
+        about,
+        finding.Hits(*hits, trials),
+        subject.claimed,
+        alpha,
+        expected,
+        level=subject.epsilon,
     )
 
 

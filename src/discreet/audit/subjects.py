@@ -169,7 +169,7 @@ class Subject:
         return SquareCB(), LinUCB()
 
     def plan(self, policy: Policy | None = None, **rest: Any) -> Plan:
-        """A plan around this mechanism; the default plan has parts of its own."""
+        """A plan around this mechanism; the default plan has the parts that it chooses."""
         parts: dict[str, Any] = {"budget": self.budget}
         if policy is not None:
             parts = {"oracle": self.bare_oracle, "policy": policy}

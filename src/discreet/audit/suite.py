@@ -29,7 +29,7 @@ from discreet.audit.entropy import entropy_alone
 from discreet.audit.finding import FAILS, WEAK, Finding, worst
 from discreet.audit.neighbouring_runs import SCENARIOS
 from discreet.audit.noise_sources import FAST
-from discreet.audit.rival_audits import ADASSP, RIVALS, AdaSSPSubject, RivalSubject
+from discreet.audit.rival_audits import ADASSP, RIVALS, RivalSubject
 from discreet.audit.subjects import DEFAULT_PLAN, JOINT, MECHANISMS, Subject, subjects
 from discreet.text import duration, epsilon_text
 from discreet.types import JsonMapping, JsonObject
@@ -45,16 +45,15 @@ AUDITED = (*MECHANISMS, *RIVALS, ADASSP)
 
 @dataclass(frozen=True)
 class Effort:
-    """The effort: values of ε, starts of the optimiser, runs of a learner, far draws."""
+    """The effort: values of ε, runs of a learner, far draws."""
 
     epsilons: tuple[float, ...]
-    starts: int
     runs: tuple[tuple[float, int], ...]
     draws: int = 300_000
 
 
-QUICK = Effort((2.0,), 1, ((8.0, 200),))
-FULL = Effort((1.0, 2.0, 4.0, 8.0), 3, ((8.0, 1000), (4.0, 1000)), draws=1_000_000)
+QUICK = Effort((2.0,), ((8.0, 200),))
+FULL = Effort((1.0, 2.0, 4.0, 8.0), ((8.0, 1000), (4.0, 1000)), draws=1_000_000)
 MANY_DRAWS = 1_000_000
 """Draws for the tails of samplers that take a microsecond; OpenDP's takes twenty times as long."""
 
@@ -90,19 +89,16 @@ def checks(
     listed: list[Check] = []
     named = [each for each in mechanisms if each not in (*RIVALS, ADASSP)]
     for subject in subjects(named, effort.epsilons):
-        listed += [*_exact(subject, effort), *_noise(subject, effort)]
+        listed += [*_exact(subject), *_noise(subject, effort)]
         # Ridge meets both samplers: the exact one with bandit feedback, and in the default plan.
         fast = subject.mechanism in ("ridge-pooled", *_AFTER_A_PAST)
         fast |= subject.mechanism == "ridge-structured" and subject.feedback == "full"
         attack = partial(black_box, noise=FAST) if fast else black_box
         attacks = [attack, *[which_life] * (subject.mechanism == DEFAULT_PLAN)]
         listed += [Check("black box", each, subject, _TWO_SIDED) for each in attacks]
-    for epsilon, rival in itertools.product(effort.epsilons, RIVALS):
+    for epsilon, rival in itertools.product(effort.epsilons, (*RIVALS, ADASSP)):
         if rival in mechanisms:
             listed += _rival(RivalSubject(rival, epsilon))
-    if ADASSP in mechanisms:
-        move = rival_audits.adassp_move
-        listed += [Check("exact", move, AdaSSPSubject(each)) for each in effort.epsilons]
     played = [scenario for scenario in SCENARIOS if scenario.mechanism in mechanisms]
     for (epsilon, runs), scenario in itertools.product(effort.runs, played):
         enters = partial(neighbouring_runs.enters_once, epsilon=epsilon)
@@ -115,18 +111,18 @@ def checks(
 def _rival(subject: RivalSubject) -> list[Check]:
     if subject.mechanism == "rival-coded":
         return [Check("exact", rival_audits.crowds, subject)]
-    asked = [rival_audits.exact_move]
-    asked += [rival_audits.amplification] * (subject.mechanism == "rival-shuffled")
+    if subject.mechanism == ADASSP:
+        return [Check("exact", rival_audits.adassp_move, subject)]
+    exact = [rival_audits.exact_move]
+    exact += [rival_audits.amplification] * (subject.mechanism == "rival-shuffled")
     attack = Check("black box", rival_audits.black_box_rival, subject, _TWO_SIDED)
-    return [*(Check("exact", each, subject) for each in asked), attack]
+    return [*(Check("exact", each, subject) for each in exact), attack]
 
 
-def _exact(subject: Subject, effort: Effort) -> list[Check]:
+def _exact(subject: Subject) -> list[Check]:
     mechanism, ridge = subject.mechanism, subject.ridge
     logistic, default = mechanism.startswith("logistic"), mechanism == DEFAULT_PLAN
-    search = partial(gaussian.exact_gaussian, starts=effort.starts)
-    search_gram = partial(gaussian.exact_gram, starts=effort.starts)
-    asked: list[tuple[Callable[..., Finding], bool]] = [
+    questions: list[tuple[Callable[..., Finding], bool]] = [
         (proof_facts.calibration, True),
         (event_coverage.covered, True),
         # The documents of ridge-joint are those of ridge-stretched.
@@ -144,10 +140,10 @@ def _exact(subject: Subject, effort: Effort) -> list[Check]:
         (event_coverage.exact_parts, default),
         (event_coverage.exact_guardrails, default),
         (people.one_row_each, default and people.installed()),
-        (search, ridge),
-        (search_gram, logistic and mechanism != "logistic-gamma"),
+        (gaussian.exact_gaussian, ridge),
+        (gaussian.exact_gram, logistic and mechanism != "logistic-gamma"),
     ]
-    return [Check("exact", ask, subject) for ask, asks in asked if asks]
+    return [Check("exact", ask, subject) for ask, applies in questions if applies]
 
 
 def _noise(subject: Subject, effort: Effort) -> list[Check]:
@@ -218,7 +214,7 @@ def answers(
 
 
 def _one_thread() -> None:
-    """Processes share out the cores: with threads of their own they would wait for each other."""
+    """Processes share the cores: with several threads each, they would wait for each other."""
     for library in ("OMP", "OPENBLAS", "MKL"):  # for what is loaded later
         os.environ[f"{library}_NUM_THREADS"] = "1"
     if find_spec("threadpoolctl") is not None:  # an extra; for what is loaded already
@@ -232,9 +228,9 @@ def _answer(check: Check, alpha: float) -> Finding:
     try:
         return check.finding(alpha)
     except Exception as error:
-        said = f"the question ended in an error: {type(error).__name__}: {error}"
+        text = f"the question ended in an error: {type(error).__name__}: {error}"
         question = check.name.replace("_", " ")
-        return Finding(check.part, check.subject.name, question, FAILS, said)
+        return Finding(check.part, check.subject.name, question, FAILS, text)
 
 
 FORMAT = "discreet-audit/1"

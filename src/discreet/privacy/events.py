@@ -132,10 +132,8 @@ def not_audited(event: Event, oracle: str) -> Event:
 
 def assumptions(event: Event) -> tuple[str, ...]:
     """Return everything that the guarantee of an event assumes, in words."""
-    if isinstance(event, Composed):
-        listed = [each for part in event.events for each in assumptions(part)]
-        return tuple(dict.fromkeys(listed))
-    return () if isinstance(event, NonPrivate) else event.assumes
+    parts = [getattr(part, "assumes", ()) for part in flattened(event)]
+    return tuple(dict.fromkeys(each for part in parts for each in part))
 
 
 def event_json(event: Event) -> dict[str, Any]:

@@ -16,9 +16,9 @@ GRID_BITS = 20
 LARGEST_BATCH = LONGEST
 """Records whose integer sums, noise included, stay within int64: docs/privacy/arithmetic.md."""
 
-SMALL_WEIGHT = 0.0735
-"""Least h² + h⁴/2 at which losses 0 and 1 are the worst pair: max over s in [0, 1] of
-(1 − s²)/4 − (3 + s)/(16(1 + s)) is 0.07347: see docs/privacy/ridge.md."""
+SAME_ACTION_SUMS = 0.25
+"""Square that sums of losses, counts and squares add to the worst pair of one action, losses 0 and
+1: see docs/privacy/ridge.md."""
 
 DISTANCE_FACTOR = 0.03
 """Total variation between a discrete and a rounded Gaussian is below 0.03 / σ² for σ ≥ 10;
@@ -66,21 +66,8 @@ def ridge_sensitivity(
     spread = observed * weight**2 / 4  # Σ h² over the observed losses of one record
     rows = (2 + spread) ** 2 / 2 if spread <= 2 else 4 * spread
     if normalised and feedback == "bandit":
-        return math.sqrt(max(rows + same_action_sums(spread), different_actions(spread)))
+        return math.sqrt(max(rows + SAME_ACTION_SUMS, different_actions(spread)))
     return math.sqrt(rows)
-
-
-def same_action_sums(spread: float) -> float:
-    """Square that sums of losses, counts and squares add where the action stays the same.
-
-    Privacy: ¼ where the pair of losses 0 and 1 is worst. Where responses weigh little, losses 1
-    and about 0.4 are worse, by less than 0.0735 − h² − h⁴/2 with h² = ``spread``.
-    [docs/privacy/ridge.md, "Sums of losses, counts and squares"]
-
-    >>> same_action_sums(1.0), round(same_action_sums(0.0), 4)
-    (0.25, 0.3235)
-    """
-    return 0.25 + max(0.0, SMALL_WEIGHT - spread - spread**2 / 2)
 
 
 def different_actions(spread: float) -> float:

@@ -18,11 +18,11 @@ from discreet.lab.rivals.rival_contract import RivalProblem
 
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_adassp_keeps_its_claim_and_half_its_noise_does_not(epsilon, monkeypatch):
-    subject = rival_audits.AdaSSPSubject(epsilon)
+    subject = rival_audits.RivalSubject(rival_audits.ADASSP, epsilon)
     assert rival_audits.adassp_move(subject).verdict == HOLDS
-    half = replace(subject.calibrated, gram=0.5 * subject.calibrated.gram)
-    half = replace(half, response=0.5 * half.response, eigenvalue=0.5 * half.eigenvalue)
-    monkeypatch.setattr(rival_audits.AdaSSPSubject, "calibrated", half)
+    made = rival_audits.adassp(subject.budget)
+    half = {name: 0.5 * getattr(made, name) for name in ("gram", "response", "eigenvalue")}
+    monkeypatch.setattr(rival_audits, "adassp", lambda _: replace(made, **half))
     assert rival_audits.adassp_move(subject).verdict != HOLDS
 
 

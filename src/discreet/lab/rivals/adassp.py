@@ -15,7 +15,7 @@ from discreet.batch import Batch
 from discreet.lab.rivals.rival_contract import CONSTANTS, noise_multiplier
 from discreet.oracles.contract import Calibrated, Problem
 from discreet.oracles.mechanisms.moments import exact_moments, floating_moments, needs_double
-from discreet.oracles.mechanisms.perturb import noisy_gram, noisy_response
+from discreet.oracles.mechanisms.perturb import noisy_gram, noisy_totals
 from discreet.oracles.mechanisms.ridge import uncentred
 from discreet.privacy.budget import Budget
 from discreet.privacy.events import NO_BUDGET, REAL_ARITHMETIC, Composed, Gaussian
@@ -104,7 +104,8 @@ class AdaptiveRidge(Calibrated[AdaSSP]):
         xp: Any = namespace(moments.gram)
         smallest = xp.linalg.eigvalsh(moments.gram * moments.gram_unit)[..., 0]  # (..., A or 1)
         gram = noisy_gram(moments, self.gram, noise)
-        response = noisy_response(moments, self.response, noise)
+        unit = moments.response_unit
+        response = noisy_totals("response", moments.response, 2, self.response, unit, noise)
         p = gram.shape[-1]
         rare = np.log(1.0 / np.asarray(self.oracle.failure))  # a stack has arrays here
         scale = per_run(self.eigenvalue, smallest, 1)

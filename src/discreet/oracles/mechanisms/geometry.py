@@ -9,7 +9,7 @@ they are summed. The noise stays as it was; what lay below it is now as long as 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,7 +29,6 @@ NONE = 2.0**-20
 """Of the slots, at least this share counts as answered, so that lengths stay finite."""
 LEAST = 2.0**-32
 """No variance is believed below this share of a row's: directions without any stay bounded."""
-
 
 CLEAR_SPREAD = 0.06
 """A spread of predicted losses between actions from which on contexts count as clear, and twice
@@ -315,9 +314,8 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
     constant_variance: Numbers = 0.0
     if matrix is not None:
         clear = per_run(clear, matrix, 0)
-    kept = remembered(statistics, half_life)
-    for (each, share), moved in zip(kept, _in_newest(kept, newest), strict=True):
-        one_gram, one_response, squares = moved
+    for each, share in remembered(statistics, half_life):
+        one_gram, one_response, squares = _in_newest(each, newest)
         noise = each.variance
         if squares is not None:
             own = per_run(noise, squares, 0)
@@ -345,38 +343,18 @@ def pooled(statistics: Sequence[Statistics], clear: Numbers, half_life: int | No
     return Pool(gram, response, noise, records, observed_count, matrix, newest.inverse, *sums)
 
 
-def _in_newest(
-    kept: Sequence[tuple[Statistics, float]], newest: Statistics
-) -> Iterable[tuple[Array, Array, Array | None]]:
-    """Return Gram C S Cᵀ, response q Cᵀ and Σ C² of each batch, with C = M M_i⁻¹.
+def _in_newest(each: Statistics, newest: Statistics) -> tuple[Array, Array, Array | None]:
+    """Return Gram C S Cᵀ, response q Cᵀ and Σ C² of a batch, with C = M M_i⁻¹.
 
     Directly from its own coordinates: by way of plain ones rounding would grow with ‖M‖².
     """
-
-    def moved(inverse: Array, gram: Array, response: Array) -> tuple[Array, Array, Array]:
-        change = matrix @ inverse
-        there = change[..., None, :, :]
-        squares = (change * change).sum((-2, -1))
-        return there @ gram @ there.mT, response @ change.mT, squares
-
-    matrix = newest.matrix
-    parts = [
-        (
-            each.inverse,
-            padded(each.gram, newest.gram.shape, (-3,)),
-            padded(each.response, newest.response.shape, (-2,)),
-        )
-        for each, _ in kept
-    ]
-    if matrix is None:
-        return [(gram, response, None) for _, gram, response in parts]
-    alike = len({(gram.shape, response.shape) for _, gram, response in parts}) == 1
-    if alike and isinstance(matrix, np.ndarray) and matrix.ndim == 2:  # one run: one call
-        stacked = (
-            np.concatenate([each[None] for each in some]) for some in zip(*parts, strict=True)
-        )
-        return zip(*moved(*stacked), strict=True)
-    return (moved(*each) for each in parts)
+    gram = padded(each.gram, newest.gram.shape, (-3,))
+    response = padded(each.response, newest.response.shape, (-2,))
+    if newest.matrix is None:
+        return gram, response, None
+    change = newest.matrix @ each.inverse
+    there = change[..., None, :, :]
+    return there @ gram @ there.mT, response @ change.mT, (change * change).sum((-2, -1))
 
 
 def publishable(matrix: Array) -> NumpyArray:

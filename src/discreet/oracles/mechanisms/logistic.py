@@ -76,9 +76,32 @@ class StructuredLogistic(Calibrated["Logistic"]):
 
     @classmethod
     def of(cls, oracle: Logistic, problem: Problem, budget: Budget) -> Self:
-        requested, least = oracle.noise, oracle.least_ridge
-        noise, epsilon, sigma, gram, least, event = _scales(problem, budget, requested, least)
-        return cls(oracle, problem, noise, epsilon, sigma, gram, least, event=event)
+        radii, p = problem.radii, problem.p
+        if not budget.private:
+            # Without a budget, the kind matters only in stacks: take the one that most budgets use.
+            gamma = oracle.noise == "gamma" or (oracle.noise == "auto" and not radii and p <= 16)
+            noise = "gamma" if gamma else "gaussian"
+            return cls(oracle, problem, noise, math.inf, 0.0, 0.0, 0.0, event=NO_BUDGET)
+        if radii:
+            need_delta(budget, "confidence radii")
+            if oracle.noise == "gamma":
+                raise InvalidInput(
+                    "noise must be 'gaussian' or 'auto' for a policy with radii; got 'gamma'. "
+                    "A pure release has no Gram: drop noise='gamma' or choose another policy."
+                )
+        share = pure_share(budget, problem.participation)
+        event: Event = ObjectivePerturbation("gamma", epsilon=share, assumes=CONTINUOUS)
+        pure = cls(oracle, problem, "gamma", share, 0.0, 0.0, 0.0, event=event)
+        several = problem.participation.records > 1 and not radii
+        if oracle.noise == "gamma" or (oracle.noise == "auto" and (budget.delta == 0.0 or several)):
+            return pure
+        need_delta(budget, "Gaussian noise")
+        sigma, gram, least, event = gaussian_objective(problem, budget, oracle.least_ridge)
+        gamma_norm = 2.0 * p * problem.losses_per_record / ((1 - OUTPUT_SHARE) * share)
+        if oracle.noise == "auto" and not radii and gamma_norm < sigma * math.sqrt(p):
+            return pure
+        level = per_release(problem, budget)
+        return cls(oracle, problem, "gaussian", level, sigma, gram, least, event=event)
 
     @property
     def noise_norm(self) -> float:
@@ -154,36 +177,6 @@ def output_multiplier(epsilon: Numbers) -> Numbers:
 def per_release(problem: Problem, budget: Budget) -> float:
     """The ε by which the noise that hides the solver's error is chosen: ε/√M, as noise adds up."""
     return budget.epsilon / math.sqrt(problem.participation.batches)
-
-
-def _scales(
-    problem: Problem, budget: Budget, requested: str, least: float
-) -> tuple[str, float, float, float, float, Event]:
-    """Noise, ε, σ of objective and Gram, least ridge and event of the mechanism."""
-    radii, p = problem.radii, problem.p
-    if not budget.private:
-        # Without a budget, the kind matters only in stacks: take the one that most budgets use.
-        gamma = requested == "gamma" or (requested == "auto" and not radii and p <= 16)
-        return "gamma" if gamma else "gaussian", math.inf, 0.0, 0.0, 0.0, NO_BUDGET
-    if radii:
-        need_delta(budget, "confidence radii")
-        if requested == "gamma":
-            raise InvalidInput(
-                "noise must be 'gaussian' or 'auto' for a policy with radii; got 'gamma'. "
-                "A pure release has no Gram: drop noise='gamma' or choose another policy."
-            )
-    share = pure_share(budget, problem.participation)
-    event = ObjectivePerturbation("gamma", epsilon=share, assumes=CONTINUOUS)
-    pure = "gamma", share, 0.0, 0.0, 0.0, event
-    several = problem.participation.records > 1 and not radii
-    if requested == "gamma" or (requested == "auto" and (budget.delta == 0.0 or several)):
-        return pure
-    need_delta(budget, "Gaussian noise")
-    sigma, gram, least, total = gaussian_objective(problem, budget, least)
-    gamma_norm = 2.0 * p * problem.losses_per_record / ((1 - OUTPUT_SHARE) * share)
-    if requested == "auto" and not radii and gamma_norm < sigma * math.sqrt(p):
-        return pure
-    return "gaussian", per_release(problem, budget), sigma, gram, least, total
 
 
 @lru_cache(maxsize=4096)

@@ -114,7 +114,7 @@ def _exact_guardrails(outcomes: int, batch: Batch) -> Sums:
     values = np.full((batch.records, outcomes), np.nan)
     if batch.guardrails is not None:
         values = np.clip(batch.guardrails, 0.0, 1.0)
-    # Privacy: a record that is void counts in no sum, whatever was reported with it.
+    # Privacy: a record that is void counts in no sum, regardless of its guardrails.
     # [docs/privacy/lift.md, "Guardrails"]
     counted = weights.any(axis=-1)[:, None] & ~np.isnan(values)
     centred = np.trunc((np.where(counted, values, 0.5) - 0.5) * GRID)

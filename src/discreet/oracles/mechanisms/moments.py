@@ -39,7 +39,6 @@ _HELD_NUMBERS = 2**22
 _HELD_ON_A_GPU = 2**27
 """There every chunk is a wait, and memory is plenty."""
 
-
 Bounds = tuple[Numbers, Numbers]
 """Lengths (...) of M b between which rows are normalised and losses are not shortened."""
 NORMALISED: Bounds = (0.0, math.inf)

@@ -60,10 +60,12 @@ class Iterate(NamedTuple):
 
     def only(self, keep: Array, runs: int) -> Iterate:
         """This state for some of the runs."""
-        means = [_runs(mean, keep, runs) for mean in self.means]
-        theta, _, gradient, steepness = self
-        rest = (_runs(part, keep, runs) for part in (gradient, steepness))
-        return Iterate(_runs(theta, keep, runs), means, *rest)
+        return Iterate(
+            _runs(self.theta, keep, runs),
+            [_runs(mean, keep, runs) for mean in self.means],
+            _runs(self.gradient, keep, runs),
+            _runs(self.steepness, keep, runs),
+        )
 
     def or_zero(self, objective: LogisticObjective) -> Iterate:
         """Zero in place of every θ that may lie more than 1 away from the minimiser."""
@@ -161,12 +163,12 @@ class LogisticObjective:
         better = tilted.steepness < flat.steepness  # (..., A, 1); means are (..., n, A)
         where = namespace(better).where
         pairs = zip(tilted.means, flat.means, strict=True)
-        means = [where(better.mT, *pair) for pair in pairs]
-        theta, gradient, steepness = (
-            where(better, t, f)
-            for t, f in zip((tilted[0], *tilted[2:]), (flat[0], *flat[2:]), strict=True)
+        return Iterate(
+            where(better, tilted.theta, flat.theta),
+            [where(better.mT, *pair) for pair in pairs],
+            where(better, tilted.gradient, flat.gradient),
+            where(better, tilted.steepness, flat.steepness),
         )
-        return Iterate(theta, means, gradient, steepness)
 
     def hessian(self, means: list[Array]) -> Array:
         parts = [block.hessian(mean) for block, mean in zip(self.blocks, means, strict=True)]
@@ -319,11 +321,6 @@ def gradient_steps(
     return here
 
 
-def ridge_like(values: Numbers, tilt: Array) -> Array:
-    """Λ of shape (R,) as (R, 1), ready to meet (..., A)."""
-    return as_like(values, tilt)[..., None]
-
-
 TOLERANCE = 1e-8
 """Public bound on the gradient norm of a returned minimiser; never the achieved value. Large
 batches with a small ridge have a larger bound: see ``public_tolerance``."""
@@ -354,9 +351,11 @@ def perturbed_minimum(
 
     The gradient norm over all actions is at most ``tolerance``; ``exact`` makes every row legal.
     """
-    rows = fitted_rows(batch, problem.feedback, problem.losses, exact=exact)
-    features, weights, labels, grid = rows
+    features, weights, labels, grid = fitted_rows(
+        batch, problem.feedback, problem.losses, exact=exact
+    )
     tilt = as_like(tilt, features) * per_run(scale, features)
     # The actions share half of the tolerance; the other half covers rounding.
     each = 0.5 * float(np.min(tolerance)) / math.sqrt(problem.n_actions)
-    return minimise(features, weights, labels, ridge_like(ridge, features), tilt, each, grid)
+    ridge = as_like(ridge, features)[..., None]
+    return minimise(features, weights, labels, ridge, tilt, each, grid)

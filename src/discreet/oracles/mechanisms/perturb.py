@@ -50,10 +50,11 @@ def noisy_statistics(
         middle = centre(problem.losses, batch.n_actions)
         double = matrix is None and needs_double(gram, ridge)
         moments = floating_moments(batch, problem.feedback, middle, matrix, bounds, double)
+    sums = moments.outcome_sums
     return (
         noisy_gram(moments, gram, noise),
-        noisy_response(moments, response, noise),
-        noisy_outcome_sums(moments, gram, noise),
+        noisy_totals("response", moments.response, 2, response, moments.response_unit, noise),
+        None if sums is None else noisy_totals("told", sums, 1, gram, moments.gram_unit, noise),
     )
 
 
@@ -80,28 +81,19 @@ def _svec_law(p: int) -> NumpyArray:
     return np.where(rows == columns, 1.0, np.sqrt(0.5))
 
 
-def noisy_response(moments: Moments, sigma: Numbers, noise: Noise) -> Array:
-    """Responses plus independent noise of standard deviation σ."""
-    shape = tuple(moments.response.shape[-2:])
-    if noise.exact:
-        drawn = noise.gaussian("response", shape, sigma / moments.response_unit)
-        return _exact_sum(moments.response, drawn, moments.response_unit)
-    drawn = as_like(noise.gaussian("response", shape, 1.0), moments.response)
-    return moments.response + per_run(sigma, moments.response, 2) * drawn
+def noisy_totals(
+    name: str, sums: Array, axes: int, sigma: Numbers, unit: float, noise: Noise
+) -> Array:
+    """Sums in multiples of ``unit`` plus independent noise of standard deviation σ.
 
-
-def noisy_outcome_sums(moments: Moments, sigma: Numbers, noise: Noise) -> Array | None:
-    """Sums of losses, counts and squares, plus independent noise of standard deviation σ."""
-    if moments.outcome_sums is None:
-        return None
+    The last ``axes`` are those of one batch; the others are seeds and runs.
+    """
+    shape = tuple(sums.shape[-axes:])
     if noise.exact:
-        shape = (moments.outcome_sums.shape[-1],)
-        drawn = noise.gaussian("told", shape, sigma / moments.gram_unit)
-        return _exact_sum(moments.outcome_sums, drawn, moments.gram_unit)
-    drawn = as_like(
-        noise.gaussian("told", (moments.outcome_sums.shape[-1],), 1.0), moments.outcome_sums
-    )
-    return moments.outcome_sums + per_run(sigma, moments.outcome_sums, 1) * drawn
+        drawn = noise.gaussian(name, shape, sigma / unit)
+        return _exact_sum(sums, drawn, unit)
+    drawn = as_like(noise.gaussian(name, shape, 1.0), sums)
+    return sums + per_run(sigma, sums, axes) * drawn
 
 
 def _exact_sum(values: Array, drawn: Numbers, unit: float) -> Array:

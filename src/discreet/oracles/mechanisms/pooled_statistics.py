@@ -47,7 +47,7 @@ UNCLEAR_FLOOR = 5.0
 UNCLEAR, CLEAR = 3.0, 1000.0
 """Rows are normalised while n is below so many times p·σ²."""
 SHORTENED: Bounds = (1.0, 1.0)
-"""Rows and losses are divided alike, by max(1, ‖M b‖)."""
+"""Rows and losses are divided by the same number, max(1, ‖M b‖)."""
 
 
 class Conclusion(NamedTuple):
@@ -141,9 +141,9 @@ class PooledStatistics(Calibrated["PooledRidge"]):
         if noise.exact and following is not None:
             following = publishable(following)
         step = self.gram * math.sqrt(2 * gram.shape[-1]) + 1e-12 * records  # positive also at σ = 0
-        kept = Gram(as_like(gram, like), False, step) if self.problem.radii else None
+        released = Gram(as_like(gram, like), False, step) if self.problem.radii else None
         new = new.concluded(following, signal)
-        return Fit(Predictor(as_like(weights, like), "clip"), kept, new)
+        return Fit(Predictor(as_like(weights, like), "clip"), released, new)
 
     def first_release(self, prior: Statistics) -> DecidingRelease:
         """Return what the statistics of a prior alone predict: it decides the first batch."""
@@ -158,7 +158,7 @@ class PooledStatistics(Calibrated["PooledRidge"]):
 
         w = n/(n + k·p·σ²) and 1/w, with k from 3 where contexts are unclear to 1,000 where they are
         clear: rows are normalised where noise covers what that distorts, and rows and losses are
-        divided alike as n grows. [docs/privacy/ridge.md, "Rows between two lengths"]
+        divided by the same number as n grows. [docs/privacy/ridge.md, "Rows between two lengths"]
         """
         if not self.stretched:
             return NORMALISED

@@ -69,8 +69,8 @@ class StructuredRidge(Calibrated["Ridge"]):
         weights = solve_repaired(gram, response, per_run(step, gram, 1), shift)
         weights = uncentred(weights, centre(self.problem.losses, batch.n_actions))
         like = batch.features[..., :0, :]  # its type, and no row
-        kept = Gram(as_like(gram, like), False, step) if self.problem.radii else None
-        return Fit(Predictor(as_like(weights, like), "identity"), kept)
+        released = Gram(as_like(gram, like), False, step) if self.problem.radii else None
+        return Fit(Predictor(as_like(weights, like), "identity"), released)
 
 
 def uncentred(weights: Array, middle: float) -> Array:
@@ -138,8 +138,8 @@ class PaperRidge(Calibrated["Ridge"]):
         if not np.any(self.gram):  # without noise the blocks are separate problems
             shifted = gram + per_run(records * ridge, gram, 3) * identity(p, gram)
             weights = as_like(solve_vector(shifted, response), like)
-            kept = Gram(as_like(gram, like), False, 1e-12 * records) if problem.radii else None
-            return Fit(Predictor(weights, "identity"), kept)
+            released = Gram(as_like(gram, like), False, 1e-12 * records) if problem.radii else None
+            return Fit(Predictor(weights, "identity"), released)
         gram = dense_noisy_gram(gram, A, self.gram, noise)
         z = as_like(noise.normal("dense response", (A * p,)), gram)
         response = response.reshape(*response.shape[:-2], A * p)
@@ -147,5 +147,5 @@ class PaperRidge(Calibrated["Ridge"]):
         shifted = gram + per_run(records * ridge, gram, 2) * identity(A * p, gram)
         weights = solve_vector(shifted, response)
         weights = as_like(weights.reshape(*weights.shape[:-1], A, p), like)
-        kept = Gram(as_like(gram, like), dense=True, step=0.0) if problem.radii else None
-        return Fit(Predictor(weights, "identity"), kept)
+        released = Gram(as_like(gram, like), dense=True, step=0.0) if problem.radii else None
+        return Fit(Predictor(weights, "identity"), released)
